@@ -1,0 +1,68 @@
+# yarnctl: what a developer types. Every target makes .venv itself when it is missing.
+#   PYTHON=/path/to/python3 make setup     to choose the interpreter (3.11 or newer)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
+ACTORS := $(shell cat tests/architecture/actors.txt)
+WORKERS ?= 2
+
+.PHONY: help setup demo test lint format bench acceptance clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev ## make .venv with everything for development
+
+demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded workload
+	$(BIN)/yarn-emulator demo
+
+test: $(VENV)/.dev ## run all tests
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, and the ban on clocks and chance
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+format: $(VENV)/.dev ## lay out the code and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## measure both sides of every ratio, write bench-results.json
+	$(BIN)/python -m tests.bench
+
+acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and the README's table
+	$(BIN)/python -m tests.acceptance
+
+clean: ## remove .venv, caches and results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
+	rm -f acceptance.json bench-results.json
+
+# The demo needs no development tools: two stamps, the second implies the first.
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	@echo "installing yarnctl into $(VENV) ..."
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "installing yarnctl and its development tools into $(VENV) ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch $(VENV)/.runtime $@
+
+$(BIN)/python:
+	@for python in $(PYTHONS); do \
+	    if "$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	        echo "making $(VENV) with $$python"; \
+	        exec "$$python" -m venv --clear $(VENV); \
+	    fi; \
+	done; \
+	echo "error: none of '$(PYTHONS)' is Python 3.11 or newer with venv (Debian: apt install python3-venv); set PYTHON" >&2; \
+	exit 1

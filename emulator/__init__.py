@@ -1,0 +1,1 @@
+"""The emulator: ResourceManager, NodeManagers and ApplicationMasters in virtual time."""

@@ -1,0 +1,151 @@
+"""YARN's own preemption: the ProportionalCapacityPreemptionPolicy, for comparison.
+
+Law: it does what an unmodified Hadoop 3 does (facts, hadoop 6): each interval an ideal share
+per queue from guarantees and demand, at most ``total_per_round_ratio`` of the cluster per round,
+only ``natural_termination_ratio`` of what is owed, none inside the dead zone; containers are
+marked, and killed once marked for ``max_wait_before_kill_ms``. Maps before reduces, newest
+first, the master never (it would be last, and there is always something else here).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from emulator.task import AM, ENDED, RELEASED, Container
+
+if TYPE_CHECKING:
+    from emulator.capacity_scheduler import LeafQueue
+    from emulator.cluster import Cluster
+
+
+class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """``yarn.resourcemanager.monitor.capacity.preemption.*``, at the defaults of Hadoop 3."""
+
+    monitoring_interval_ms: int = 3000
+    max_wait_before_kill_ms: int = 15_000
+    total_per_round_ratio: float = 0.1
+    max_ignored_over_capacity_ratio: float = 0.1
+    natural_termination_ratio: float = 0.2
+
+
+TUNED = PreemptionConfig(
+    monitoring_interval_ms=1000,
+    max_wait_before_kill_ms=1000,
+    total_per_round_ratio=1.0,
+    natural_termination_ratio=1.0,
+)
+"""What a careful administrator would set: 1 s interval and wait, no round limit, factor 1."""
+
+
+class CapacityPreemption:
+    """The monitor thread: ``run`` is called every ``monitoring_interval_ms``."""
+
+    def __init__(self, cluster: Cluster, config: PreemptionConfig) -> None:
+        self.cluster = cluster
+        self.config = config
+        self.marked_at_ms: dict[int, int] = {}
+        self.kills = 0
+
+    def start(self) -> None:
+        """Begin to monitor."""
+        self.cluster.kernel.at(self.config.monitoring_interval_ms, self._on_interval, None)
+
+    def _on_interval(self, _: None) -> None:
+        if self.cluster.rm.scheduler.demanding or self.marked_at_ms:
+            self.run(self.cluster.kernel.now_ms)
+        if self.cluster.unfinished:
+            self.cluster.kernel.at(
+                self.cluster.kernel.now_ms + self.config.monitoring_interval_ms, self._on_interval, None
+            )
+
+    def run(self, now_ms: int) -> None:
+        """One round: mark what is owed, kill what has been marked for long enough."""
+        owed = self._owed_mib()
+        chosen: dict[int, Container] = {}
+        for queue, mib in owed:
+            self._select(queue, mib, chosen)
+        self.marked_at_ms = {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
+        for number, container in chosen.items():
+            if now_ms - self.marked_at_ms[number] >= self.config.max_wait_before_kill_ms:
+                del self.marked_at_ms[number]
+                self.kills += 1
+                self.cluster.rm.kill_now(container, "killed", now_ms)
+        self.cluster.stir()
+
+    def ideal_mib(self) -> dict[str, int]:
+        """Return each queue's ideal assignment: guarantees first, then what is over by guarantee.
+
+        A queue never gets more than it uses and asks for, nor more than its maximum; what one
+        leaves is shared among the others in proportion to their guarantees.
+        """
+        queues = list(self.cluster.rm.scheduler.queues.values())
+        left_mib = self.cluster.rm.total.memory_mib
+        wants = {queue.name: self._wanted_mib(queue) for queue in queues}
+        ideal = {queue.name: 0 for queue in queues}
+        hungry = [queue for queue in queues if wants[queue.name] > 0]
+        while hungry and left_mib > 0:
+            weights = {queue.name: max(1, queue.guaranteed.memory_mib) for queue in hungry}
+            weight = sum(weights.values())
+            given = 0
+            for queue in hungry:
+                share = left_mib * weights[queue.name] // weight
+                take = min(share, wants[queue.name] - ideal[queue.name])
+                ideal[queue.name] += take
+                given += take
+            if given == 0:
+                break
+            left_mib -= given
+            hungry = [queue for queue in hungry if ideal[queue.name] < wants[queue.name]]
+        return ideal
+
+    def _wanted_mib(self, queue: LeafQueue) -> int:
+        pending = sum(ask.count * ask.memory_mib for app in queue.demand for ask in app.asks)
+        return min(queue.used_mib + pending, queue.maximum_mib)
+
+    def _owed_mib(self) -> list[tuple[LeafQueue, int]]:
+        config = self.config
+        ideal = self.ideal_mib()
+        queues = list(self.cluster.rm.scheduler.queues.values())
+        total_mib = self.cluster.rm.total.memory_mib
+        owed = []
+        for queue in queues:
+            over = queue.used_mib - max(ideal[queue.name], 0)
+            dead_zone = queue.guaranteed.memory_mib * (1 + config.max_ignored_over_capacity_ratio)
+            if over > 0 and queue.used_mib > dead_zone:
+                owed.append((queue, over))
+        asked = sum(mib for _, mib in owed)
+        budget = total_mib * config.total_per_round_ratio
+        scale = min(1.0, budget / asked) if asked else 0.0
+        return [(queue, int(mib * scale * config.natural_termination_ratio)) for queue, mib in owed]
+
+    def _select(self, queue: LeafQueue, mib: int, chosen: dict[int, Container]) -> None:
+        """Mark containers of the queue's applications, last served first, until ``mib`` is covered."""
+        running = self._running(queue)
+        # What is marked already and still owed keeps its mark: its wait goes on.
+        for container in running:
+            if mib <= 0:
+                return
+            if container.number in self.marked_at_ms:
+                chosen[container.number] = container
+                mib -= container.memory_mib
+        for container in running:
+            # As in YARN, a container is marked while anything is still owed.
+            if mib <= 0:
+                return
+            if container.number not in chosen:
+                chosen[container.number] = container
+                mib -= container.memory_mib
+
+    def _running(self, queue: LeafQueue) -> list[Container]:
+        containers = [
+            container
+            for node in self.cluster.rm.nodes
+            for container in node.containers.values()
+            if container.app.queue is queue and container.kind != AM and container.state not in (ENDED, RELEASED)
+        ]
+        containers.sort(key=lambda each: each.number, reverse=True)
+        containers.sort(key=lambda each: each.priority, reverse=True)
+        containers.sort(key=lambda each: each.app.order, reverse=True)
+        return containers

@@ -1,0 +1,378 @@
+"""The capacity scheduler: who gets the room that a node offers on its heartbeat.
+
+Law: on every offer the queues are served in the order of used / guaranteed (dominant resource,
+ties by the order they were configured in), inside a queue by application priority, then
+submission; inside an application by request priority. One off-switch container per node
+heartbeat (facts, natjam 2.5; hadoop 5). What would break a maximum, a user limit or the share
+of masters is passed over. An ask that does not fit reserves the node, so that small containers
+cannot starve a large one.
+
+The scheduler owns the sums (free room, what queues, users and applications hold) and nothing else does.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from emulator.task import AM, Container
+from yarnctl.units import Resources
+
+if TYPE_CHECKING:
+    from emulator.node_manager import Node
+    from emulator.resource_manager import Application
+
+_order = attrgetter("order")
+
+
+class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf under root, as ``capacity-scheduler.xml`` has it; ratios in 0..1 of the cluster.
+
+    ``user_limit_factor`` None: one user may take all of ``maximum_ratio``.
+    """
+
+    name: str
+    capacity_ratio: float
+    maximum_ratio: float = 1.0
+    am_ratio: float = 1.0
+    user_limit_factor: float | None = None
+    hurried: bool = False
+
+
+class Ask:
+    """``count`` containers of one size at one request priority.
+
+    ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``hosts`` are
+    preferred nodes (by index); with a locality delay they are waited for.
+    """
+
+    __slots__ = ("count", "hosts", "memory_mib", "off_switch", "priority", "vcores")
+
+    def __init__(self, priority: int, memory_mib: int, vcores: int, off_switch: bool) -> None:
+        self.priority = priority
+        self.memory_mib = memory_mib
+        self.vcores = vcores
+        self.off_switch = off_switch
+        self.count = 0
+        self.hosts: dict[int, int] | None = None
+
+
+class LeafQueue:
+    """A leaf queue: its limits as vectors, what it holds, and the applications that want more."""
+
+    __slots__ = (
+        "am_mib",
+        "am_used_mib",
+        "config",
+        "demand",
+        "guaranteed",
+        "held_mib_ms",
+        "hurried",
+        "maximum_mib",
+        "maximum_vcores",
+        "name",
+        "per_mib",
+        "per_vcore",
+        "used_mib",
+        "used_vcores",
+        "user_mib",
+        "users",
+        "waiting",
+    )
+
+    def __init__(self, config: QueueConfig) -> None:
+        self.config = config
+        self.name = config.name
+        self.hurried = config.hurried
+        self.used_mib = self.used_vcores = self.am_used_mib = self.held_mib_ms = 0
+        self.demand: list[Application] = []
+        self.waiting: list[Application] = []
+        self.users: dict[str, int] = {}
+        self.resize(0, 0)
+
+    def resize(self, total_mib: int, total_vcores: int) -> None:
+        """Set the limits for a cluster of this size. Shares round down, as YARN normalises them."""
+        config = self.config
+        self.guaranteed = Resources(
+            int(total_mib * config.capacity_ratio), int(total_vcores * config.capacity_ratio)
+        )
+        self.maximum_mib = round(total_mib * config.maximum_ratio)
+        self.maximum_vcores = round(total_vcores * config.maximum_ratio)
+        # Queue AM limit = AM share x max(guarantee, what the queue may grow to) (facts, hadoop 5).
+        self.am_mib = int(self.maximum_mib * config.am_ratio)
+        factor = config.user_limit_factor
+        self.user_mib = None if factor is None else int(self.guaranteed.memory_mib * factor)
+        self.per_mib = 1.0 / self.guaranteed.memory_mib if self.guaranteed.memory_mib else 1e9
+        self.per_vcore = 1.0 / self.guaranteed.vcores if self.guaranteed.vcores else 1e9
+
+    def ratio(self) -> float:
+        """Return used / guaranteed of the dominant resource: the lowest is served first."""
+        by_memory, by_vcores = self.used_mib * self.per_mib, self.used_vcores * self.per_vcore
+        return by_memory if by_memory > by_vcores else by_vcores
+
+
+class Reservation:
+    """A node kept for one application's ask that did not fit."""
+
+    __slots__ = ("app", "ask")
+
+    def __init__(self, app: Application, ask: Ask) -> None:
+        self.app = app
+        self.ask = ask
+
+
+class CapacityScheduler:
+    """Queues and their demand. ``pending`` is the number of containers asked for and servable."""
+
+    def __init__(self, queues: tuple[QueueConfig, ...], locality_delay: int = 0) -> None:
+        self.queues = {config.name: LeafQueue(config) for config in queues}
+        self.demanding: list[LeafQueue] = []
+        self.locality_delay = locality_delay
+        self.missed: dict[int, int] = {}
+        self.version = 0
+        self.granted = 0
+
+    def resize(self, total_mib: int, total_vcores: int) -> None:
+        """Tell every queue how large the cluster is now."""
+        for queue in self.queues.values():
+            queue.resize(total_mib, total_vcores)
+            self.activate(queue)
+        self.version += 1
+
+    # --- demand ---------------------------------------------------------------------------
+
+    def add_application(self, app: Application) -> None:
+        """Take in a new application; its AM is served once the queue's AM limit allows it."""
+        insort(app.queue.waiting, app, key=_order)
+        self.activate(app.queue)
+
+    def activate(self, queue: LeafQueue) -> None:
+        """Activate waiting applications in order while the AM limit has room (the first always has)."""
+        while queue.waiting:
+            app = queue.waiting[0]
+            if queue.am_used_mib and queue.am_used_mib + app.am_mib > queue.am_mib:
+                return
+            queue.waiting.pop(0)
+            app.activated = True
+            queue.am_used_mib += app.am_mib
+            self.version += 1
+            if app.asks:
+                self._enlist(app)
+
+    def remove_application(self, app: Application) -> None:
+        """Forget all asks of an ended application and give back its share of the AM limit."""
+        self.clear_asks(app)
+        if app.activated:
+            app.activated = False
+            app.queue.am_used_mib -= app.am_mib
+            self.activate(app.queue)
+        elif app in app.queue.waiting:
+            app.queue.waiting.remove(app)
+        self.version += 1
+
+    def clear_asks(self, app: Application) -> None:
+        """Withdraw everything the application asks for."""
+        if app.asks and app.activated:
+            self._delist(app)
+        app.asks.clear()
+        app.pending = 0
+        self.version += 1
+
+    def ask(self, app: Application, wanted: Ask, count: int) -> None:
+        """Ask for ``count`` more (or fewer) containers like ``wanted``."""
+        had = bool(app.asks)
+        for ask in app.asks:
+            if ask.priority == wanted.priority:
+                break
+        else:
+            ask = wanted
+            app.asks.append(ask)
+            app.asks.sort(key=attrgetter("priority"))
+        if ask is not wanted and wanted.hosts:
+            ask.hosts = ask.hosts or {}
+            for index, wish in wanted.hosts.items():
+                ask.hosts[index] = ask.hosts.get(index, 0) + wish
+        count = max(count, -ask.count)
+        ask.count += count
+        app.pending += count
+        if ask.count == 0:
+            app.asks.remove(ask)
+        if app.activated and bool(app.asks) != had:
+            if had:
+                self._delist(app)
+            else:
+                self._enlist(app)
+        self.version += 1
+
+    def reprioritise(self, app: Application, priority: int) -> None:
+        """Give an application another priority inside its queue."""
+        listed = app.activated and bool(app.asks)
+        if listed:
+            self._delist(app)
+        waits = app in app.queue.waiting
+        if waits:
+            app.queue.waiting.remove(app)
+        app.set_priority(priority)
+        if waits:
+            insort(app.queue.waiting, app, key=_order)
+        if listed:
+            self._enlist(app)
+        self.version += 1
+
+    def _enlist(self, app: Application) -> None:
+        queue = app.queue
+        insort(queue.demand, app, key=_order)
+        if queue not in self.demanding:
+            self.demanding = [each for each in self.queues.values() if each.demand]
+
+    def _delist(self, app: Application) -> None:
+        queue = app.queue
+        queue.demand.remove(app)
+        if not queue.demand:
+            self.demanding = [each for each in self.demanding if each.demand]
+
+    # --- room -----------------------------------------------------------------------------
+
+    def offer(self, node: Node, now_ms: int, number: int) -> list[Container]:
+        """Offer a node's free room; return the new containers, numbered from ``number`` on."""
+        granted: list[Container] = []
+        while node.free_mib > 0 and node.free_vcores > 0:
+            found = self._next(node) if node.reserved is None else self._reserved(node)
+            if found is None:
+                break
+            app, ask = found
+            granted.append(self._grant(app, ask, node, now_ms, number + len(granted)))
+            if ask.off_switch:
+                break
+        return granted
+
+    def _next(self, node: Node) -> tuple[Application, Ask] | None:
+        demanding = self.demanding
+        if len(demanding) > 1:
+            demanding = sorted(demanding, key=LeafQueue.ratio)
+        for queue in demanding:
+            room_mib = queue.maximum_mib - queue.used_mib
+            room_vcores = queue.maximum_vcores - queue.used_vcores
+            for app in queue.demand:
+                for ask in app.asks:
+                    if ask.memory_mib > room_mib or ask.vcores > room_vcores:
+                        break
+                    if queue.user_mib is not None and self._over_user_limit(app, ask):
+                        break
+                    if self.locality_delay and ask.hosts and self._waits_for_host(app, ask, node):
+                        continue
+                    if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
+                        return app, ask
+                    if self._reserve(app, ask, node):
+                        return None
+                    break
+        return None
+
+    def _over_user_limit(self, app: Application, ask: Ask) -> bool:
+        held_mib = app.queue.users.get(app.user, 0)
+        limit_mib = app.queue.user_mib
+        # As in YARN, the container that crosses the limit is still given.
+        return limit_mib is not None and held_mib > 0 and held_mib + ask.memory_mib > limit_mib
+
+    def _waits_for_host(self, app: Application, ask: Ask, node: Node) -> bool:
+        if ask.hosts is None or node.index in ask.hosts:
+            return False
+        missed = self.missed.get(app.number, 0)
+        if missed >= self.locality_delay:
+            return False
+        self.missed[app.number] = missed + 1
+        self.version += 1
+        return True
+
+    def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
+        if ask.memory_mib > node.total_mib or ask.vcores > node.total_vcores:
+            return False
+        held = app.reserved.get(ask.priority, 0)
+        if held >= ask.count:
+            return False
+        app.reserved[ask.priority] = held + 1
+        node.reserved = Reservation(app, ask)
+        self.version += 1
+        return True
+
+    def unreserve(self, node: Node) -> None:
+        """Drop a node's reservation, if it has one."""
+        reservation = node.reserved
+        if isinstance(reservation, Reservation):
+            reservation.app.reserved[reservation.ask.priority] -= 1
+            node.reserved = None
+            self.version += 1
+
+    def _reserved(self, node: Node) -> tuple[Application, Ask] | None:
+        reservation = node.reserved
+        assert isinstance(reservation, Reservation)
+        app, ask = reservation.app, reservation.ask
+        queue = app.queue
+        if ask.count == 0 or not app.activated or ask not in app.asks:
+            self.unreserve(node)
+            return self._next(node)
+        if (
+            queue.used_mib + ask.memory_mib > queue.maximum_mib
+            or queue.used_vcores + ask.vcores > queue.maximum_vcores
+            or self._over_user_limit(app, ask)
+        ):
+            self.unreserve(node)
+            return self._next(node)
+        if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
+            self.unreserve(node)
+            return app, ask
+        return None
+
+    def _grant(self, app: Application, ask: Ask, node: Node, now_ms: int, number: int) -> Container:
+        memory_mib, vcores = ask.memory_mib, ask.vcores
+        container = Container(number, app, node, memory_mib, vcores, ask.priority, now_ms)
+        if ask.priority == 0:
+            container.kind = AM
+        node.free_mib -= memory_mib
+        node.free_vcores -= vcores
+        node.containers[number] = container
+        queue = app.queue
+        queue.used_mib += memory_mib
+        queue.used_vcores += vcores
+        if queue.user_mib is not None:
+            queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
+        app.used_mib += memory_mib
+        app.used_vcores += vcores
+        app.containers += 1
+        app.pending -= 1
+        ask.count -= 1
+        if ask.hosts:
+            self._took_host(app, ask, node)
+        if ask.count == 0:
+            app.asks.remove(ask)
+            if not app.asks:
+                self._delist(app)
+        return container
+
+    def _took_host(self, app: Application, ask: Ask, node: Node) -> None:
+        self.missed.pop(app.number, None)
+        hosts = ask.hosts or {}
+        index = node.index if node.index in hosts else next(iter(hosts))
+        hosts[index] -= 1
+        if hosts[index] == 0:
+            del hosts[index]
+
+    def free(self, container: Container) -> None:
+        """Take back what a container held."""
+        app, node, queue = container.app, container.node, container.app.queue
+        memory_mib, vcores = container.memory_mib, container.vcores
+        node.free_mib += memory_mib
+        node.free_vcores += vcores
+        del node.containers[container.number]
+        queue.held_mib_ms += memory_mib * (container.released_at_ms - container.granted_at_ms)
+        queue.used_mib -= memory_mib
+        queue.used_vcores -= vcores
+        if queue.user_mib is not None:
+            queue.users[app.user] -= memory_mib
+        app.used_mib -= memory_mib
+        app.used_vcores -= vcores
+        app.containers -= 1
+        self.version += 1

@@ -1,0 +1,32 @@
+"""The program ``yarn-emulator``: its commands, each in its own module, imported when it runs.
+
+Law: this file imports the command line only; see ``yarnctl.command_line`` for exit statuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from yarnctl.command_line import program, run
+
+COMMANDS = {
+    "compare": ("emulator.cli.compare:command", "Run one workload under several schemes."),
+    "convert": ("emulator.cli.convert:command", "Convert a trace to Parquet, once."),
+    "demo": ("emulator.cli.demo:command", "Show it all on a recorded Facebook workload."),
+    "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),
+    "run": ("emulator.cli.run:command", "Run one scenario file, with journal and report."),
+    "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
+}
+"""Every command of the program, with the line that ``--help`` shows."""
+
+PROGRAM = program(
+    "yarn-emulator",
+    "A YARN cluster in virtual time: schedulers, jobs and failures, and the decisions of yarnctl.",
+    COMMANDS,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run ``yarn-emulator`` and leave with its exit status."""
+    run(PROGRAM, arguments)

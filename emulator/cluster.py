@@ -1,0 +1,305 @@
+"""The cluster in virtual time: actors wired together, messages delivered by the kernel.
+
+Law: this is the transport and nothing else: it decides no allocation and knows no policy. It
+leaves out heartbeats that provably change nothing: a node's beat happens when a process has
+gone on it, or when it has room and somebody waits; a *sweep* visits nodes with room in the order
+of their phases and sleeps once a whole round granted nothing and nothing has changed since.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from emulator.app_master import AppMaster
+from emulator.capacity_scheduler import Ask, QueueConfig
+from emulator.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
+from emulator.kernel import Kernel
+from emulator.node_manager import Node
+from emulator.resource_manager import Application, ResourceManager
+from emulator.suspension import Suspension
+from emulator.task import AM, ENDED, NEVER, RELEASED, RUNNING, Container
+from emulator.timing import Timing
+from emulator.workload.job import Job
+from yarnctl.deciding.draws import uniform
+from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.units import Resources, fits
+
+
+class Stuck(YarnctlError):
+    """No event is left, or time is up, and jobs are unfinished."""
+
+
+class Cluster:
+    """A cluster and its workload. ``masters`` holds every job's AM in the order of submission."""
+
+    def __init__(
+        self,
+        *,
+        nodes: int,
+        node_size: Resources,
+        queues: tuple[QueueConfig, ...],
+        jobs: tuple[Job, ...],
+        timing: Timing,
+        seed: int,
+        faults: tuple[Fault, ...] = (),
+        locality_delay: int = 0,
+        priorities_by_deadline: bool = False,
+    ) -> None:
+        self.kernel = Kernel()
+        self.timing = timing
+        self.seed = seed
+        self.jobs = jobs
+        self.rm = ResourceManager(queues, self, locality_delay)
+        self.suspension = Suspension(self)
+        self.masters: list[AppMaster] = []
+        self.unfinished = len(jobs)
+        self.store_downs: list[tuple[int, int]] = []
+        self._sweeping = False
+        self._asleep_version = -1
+        self._fruitless = 0
+        self._default_queue = queues[0].name
+        interval_ms = timing.nm_heartbeat_ms
+        for index in range(nodes):
+            phase_ms = uniform(seed, 2, index) * interval_ms >> 64
+            self.rm.register_node(Node(index, node_size.memory_mib, node_size.vcores, phase_ms))
+        for number, job in enumerate(jobs, 1):
+            self._check(job, node_size)
+            self.kernel.at(job.submitted_at_ms + timing.submit_ms, self._submit, (number, job))
+        for fault in faults:
+            self.kernel.at(fault.at_ms, self._play, fault)
+
+    @staticmethod
+    def _check(job: Job, node_size: Resources) -> None:
+        wanted = {"am_size": job.am_size}
+        if job.map_ms:
+            wanted["map_size"] = job.map_size
+        if job.reduce_ms:
+            wanted["reduce_size"] = job.reduce_size
+        for field, size in wanted.items():
+            if not fits(size, node_size):
+                raise BadInput(
+                    f"job {job.name}, field {field}",
+                    f"{size.memory_mib} MiB and {size.vcores} vcores fit on no node"
+                    f" ({node_size.memory_mib} MiB, {node_size.vcores} vcores)",
+                    "use larger nodes or a smaller container",
+                )
+
+    # --- running --------------------------------------------------------------------------
+
+    def run(self, until_ms: int | None = None) -> None:
+        """Run until every job is done. Raise Stuck, naming a job, if that does not come."""
+        self.kernel.run(until_ms)
+        self.require_done()
+
+    def require_done(self) -> None:
+        """Raise Stuck unless every job has finished."""
+        if self.unfinished:
+            left = [job.name for number, job in enumerate(self.jobs, 1) if not self._done(number)]
+            raise Stuck(
+                f"{self.unfinished} jobs are unfinished at {self.kernel.now_ms} ms, first {left[0]}:"
+                " nothing that happens can give it the containers it waits for"
+            )
+
+    def _done(self, number: int) -> bool:
+        return number <= len(self.masters) and self.masters[number - 1].app.finished_at_ms is not None
+
+    # --- submission and masters -----------------------------------------------------------
+
+    def _submit(self, numbered: tuple[int, Job]) -> None:
+        _, job = numbered
+        queues = self.rm.scheduler.queues
+        queue = queues[job.job_class] if job.job_class in queues else queues[self._default_queue]
+        number = len(self.masters) + 1
+        app = Application(number, queue, job.user, job.submitted_at_ms, job.am_size.memory_mib)
+        app.deadline_at_ms = job.deadline_at_ms
+        app.master = AppMaster(job, app, self)
+        self.masters.append(app.master)
+        self.rm.submit(app, job.am_size)
+        self.stir()
+
+    def launch_master(self, container: Container) -> None:
+        """Start an AM: it registers ``am_start_ms`` later."""
+        container.state = RUNNING
+        container.task = 0
+        container.attempt = container.app.attempt
+        self.kernel.at(self.kernel.now_ms + self.timing.am_start_ms, self._master_up, container)
+
+    def _master_up(self, container: Container) -> None:
+        app = container.app
+        if container.state == RUNNING and container.attempt == app.attempt:
+            app.master.register(self.kernel.now_ms)
+
+    def wake(self, app: Application) -> None:
+        """Let the application's AM have its next heartbeat."""
+        app.master.wake()
+
+    def allocate(
+        self, app: Application, asks: list[tuple[Ask, int]]
+    ) -> tuple[list[Container], list[Container]]:
+        """Carry an AM's heartbeat to the ResourceManager."""
+        answer = self.rm.allocate(app, asks)
+        if asks:
+            self.stir()
+        return answer
+
+    def finished(self, master: AppMaster) -> None:
+        """Take in a finished job; the cluster stops when it was the last."""
+        now_ms = self.kernel.now_ms
+        master.die()
+        self._end_master(master.app, "completed")
+        self.rm.finish(master.app, now_ms)
+        self.unfinished -= 1
+        if not self.unfinished:
+            self.kernel.stop()
+        self.stir()
+
+    # --- nodes ----------------------------------------------------------------------------
+
+    def exit(self, container: Container, at_ms: int) -> None:
+        """A process is gone at ``at_ms``: its node says so at its next heartbeat."""
+        node = container.node
+        if container.state == RELEASED or node.lost:
+            return
+        container.exit_at_ms = at_ms
+        node.exited.append(container)
+        if node.silent_until_ms == NEVER:
+            return
+        self.kernel.at(node.next_beat_ms(at_ms, self.timing.nm_heartbeat_ms), self._beat, node)
+
+    def _beat(self, node: Node) -> bool:
+        """Let a node have its heartbeat; say whether it was given something to do."""
+        now_ms = self.kernel.now_ms
+        if node.lost or node.beat_at_ms == now_ms:
+            return False
+        if now_ms < node.silent_until_ms:
+            if node.exited and node.silent_until_ms != NEVER:
+                at_ms = node.next_beat_ms(now_ms, self.timing.nm_heartbeat_ms)
+                self.kernel.at(at_ms, self._beat, node)
+            return False
+        node.beat_at_ms = now_ms
+        ended = node.take_exited(now_ms) if node.exited else []
+        granted = self.rm.node_heartbeat(node, ended, now_ms)
+        if self.rm.open_nodes and not self._sweeping:
+            self.stir()
+        return bool(granted)
+
+    def stir(self) -> None:
+        """Something changed: if somebody waits and a node has room, go round the nodes."""
+        rm = self.rm
+        if self._sweeping or not rm.open_nodes or not rm.scheduler.demanding:
+            return
+        if self._asleep_version == rm.scheduler.version:
+            return
+        self._sweeping = True
+        self._fruitless = 0
+        now_ms = self.kernel.now_ms
+        self._visit_next(now_ms, (now_ms % self.timing.nm_heartbeat_ms, len(rm.nodes)))
+
+    def _visit_next(self, now_ms: int, place: tuple[int, int]) -> None:
+        open_nodes, interval_ms = self.rm.open_nodes, self.timing.nm_heartbeat_ms
+        found = bisect_right(open_nodes, place)
+        if found < len(open_nodes):
+            phase_ms, index = open_nodes[found]
+            at_ms = now_ms + phase_ms - now_ms % interval_ms
+        else:
+            phase_ms, index = open_nodes[0]
+            at_ms = now_ms + interval_ms + phase_ms - now_ms % interval_ms
+        self.kernel.at(at_ms, self._visit, self.rm.nodes[index])
+
+    def _visit(self, node: Node) -> None:
+        rm, scheduler = self.rm, self.rm.scheduler
+        before = scheduler.version
+        if self._beat(node) or scheduler.version != before:
+            self._fruitless = 0
+        else:
+            self._fruitless += 1
+        if not rm.open_nodes or not scheduler.demanding:
+            self._sweeping = False
+        elif self._fruitless > len(rm.open_nodes):
+            self._sweeping = False
+            self._asleep_version = scheduler.version
+        else:
+            self._visit_next(self.kernel.now_ms, (node.phase_ms, node.index))
+
+    # --- faults ---------------------------------------------------------------------------
+
+    def store_down(self, at_ms: int) -> bool:
+        """Say whether the checkpoint store is down at ``at_ms``."""
+        return any(begin <= at_ms < end for begin, end in self.store_downs)
+
+    def _play(self, fault: Fault) -> None:
+        match fault:
+            case NodeLost():
+                self._node_dies(self.rm.nodes[fault.node % len(self.rm.nodes)])
+            case NodeSlow():
+                node = self.rm.nodes[fault.node % len(self.rm.nodes)]
+                node.slow_ratio = fault.ratio
+                self.kernel.at(fault.until_ms, self._node_recovers, node)
+            case HeartbeatLost():
+                node = self.rm.nodes[fault.node % len(self.rm.nodes)]
+                node.silent_until_ms = max(node.silent_until_ms, fault.until_ms)
+                self.kernel.at(fault.until_ms, self._heard_again, node)
+            case TaskDead():
+                self._task_dies(fault)
+            case MasterDead():
+                if fault.job < len(self.masters):
+                    self._master_dies(self.masters[fault.job])
+            case StoreDown():
+                self.store_downs.append((fault.at_ms, fault.until_ms))
+
+    def _node_recovers(self, node: Node) -> None:
+        node.slow_ratio = 1.0
+
+    def _heard_again(self, node: Node) -> None:
+        self.rm.scheduler.version += 1
+        self.stir()
+
+    def _node_dies(self, node: Node) -> None:
+        if node.lost or node.silent_until_ms == NEVER:
+            return
+        node.silent_until_ms = NEVER
+        for container in node.containers.values():
+            container.finish_at_ms = NEVER
+            container.hold_token += 1
+            if container.kind == AM:
+                container.app.master.alive = False
+        self.kernel.at(self.kernel.now_ms + self.timing.node_expiry_ms, self._node_expires, node)
+
+    def _node_expires(self, node: Node) -> None:
+        lost = self.rm.lose_node(node, self.kernel.now_ms)
+        for master in self.masters:
+            if master.app.finished_at_ms is None:
+                master.node_lost(node.index)
+        for container in lost:
+            if container.kind == AM and container.app.finished_at_ms is None:
+                self._restart(container.app.master)
+        self.stir()
+
+    def _task_dies(self, fault: TaskDead) -> None:
+        if fault.job < len(self.masters):
+            master = self.masters[fault.job]
+            running = [each for each in master.running.values() if each.node.silent_until_ms != NEVER]
+            if master.alive and running:
+                master.fail(running[fault.pick % len(running)])
+
+    def _master_dies(self, master: AppMaster) -> None:
+        if not master.alive:
+            return
+        self._end_master(master.app, "failed")
+        self._restart(master)
+
+    def _end_master(self, app: Application, ending: str) -> None:
+        container = app.am_container
+        if container is not None and container.state == RUNNING:
+            container.state = ENDED
+            container.ending = ending
+            self.exit(container, self.kernel.now_ms + self.timing.exit_ms)
+
+    def _restart(self, master: AppMaster) -> None:
+        master.die()
+        self.rm.scheduler.clear_asks(master.app)
+        self.kernel.at(self.kernel.now_ms + self.timing.am_retry_ms, self._retry, master)
+
+    def _retry(self, master: AppMaster) -> None:
+        self.rm.retry_master(master.app, master.job.am_size)
+        self.stir()

@@ -1,0 +1,62 @@
+"""The NodeManager: a node's room, its heartbeat, and the containers whose processes are gone.
+
+Law: a node tells the ResourceManager what ended only on its heartbeat, at ``phase + k x
+interval``. Heartbeats that would tell nothing and offer nothing are not simulated; the host
+asks ``next_beat_ms`` for those that matter.
+"""
+
+from __future__ import annotations
+
+from emulator.task import Container
+
+
+class Node:
+    """One node. ``free_mib`` and ``free_vcores`` are the scheduler's view of its room."""
+
+    __slots__ = (
+        "beat_at_ms",
+        "containers",
+        "exited",
+        "free_mib",
+        "free_vcores",
+        "index",
+        "lost",
+        "open",
+        "phase_ms",
+        "reserved",
+        "silent_until_ms",
+        "slow_ratio",
+        "total_mib",
+        "total_vcores",
+        "watched",
+    )
+
+    def __init__(self, index: int, total_mib: int, total_vcores: int, phase_ms: int) -> None:
+        self.index = index
+        self.total_mib = total_mib
+        self.total_vcores = total_vcores
+        self.free_mib = total_mib
+        self.free_vcores = total_vcores
+        self.phase_ms = phase_ms
+        self.beat_at_ms = -1
+        self.open = False
+        self.lost = False
+        self.silent_until_ms = 0
+        self.slow_ratio = 1.0
+        self.watched = False
+        self.reserved: object | None = None
+        self.exited: list[Container] = []
+        self.containers: dict[int, Container] = {}
+
+    def next_beat_ms(self, from_ms: int, interval_ms: int) -> int:
+        """Return the first heartbeat at or after ``from_ms``; a silent node skips some."""
+        from_ms = max(from_ms, self.silent_until_ms)
+        return from_ms + (self.phase_ms - from_ms) % interval_ms
+
+    def take_exited(self, now_ms: int) -> list[Container]:
+        """Hand over the containers whose processes are gone by ``now_ms``, in order of ending."""
+        exited, self.exited = self.exited, []
+        if exited[-1].exit_at_ms > now_ms or len(exited) > 1:
+            self.exited = [container for container in exited if container.exit_at_ms > now_ms]
+            return [container for container in exited if container.exit_at_ms <= now_ms]
+        return exited

@@ -1,0 +1,258 @@
+"""The ResourceManager: applications, nodes, and the two heartbeats that reach it.
+
+Law: it acts only when spoken to (a node's heartbeat, an application's allocate call, a monitor
+of its own), and answers at once. What it wants to say to an application waits in that
+application's mailbox until its next heartbeat; ``host.wake`` tells the host that there is mail.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Any, Protocol
+
+from emulator.capacity_scheduler import Ask, CapacityScheduler, LeafQueue, QueueConfig
+from emulator.node_manager import Node
+from emulator.task import AM, ENDED, RELEASED, Container
+from yarnctl.deciding.model import ApplicationEnded, ContainerEnded, ContainerGranted, Fact
+from yarnctl.units import Resources
+
+
+class Host(Protocol):
+    """What the ResourceManager needs of whoever carries its messages."""
+
+    def wake(self, app: Application) -> None:
+        """The application has mail: let it have a heartbeat."""
+        ...
+
+    def launch_master(self, container: Container) -> None:
+        """Start the AM in its container."""
+        ...
+
+
+class Application:
+    """One application as the ResourceManager knows it; the AM's side is ``master``."""
+
+    __slots__ = (
+        "activated",
+        "am_container",
+        "am_mib",
+        "asks",
+        "attempt",
+        "containers",
+        "deadline_at_ms",
+        "ended",
+        "finished_at_ms",
+        "granted",
+        "mail_ended",
+        "mail_granted",
+        "master",
+        "number",
+        "order",
+        "pending",
+        "priority",
+        "queue",
+        "reserved",
+        "submitted_at_ms",
+        "used_mib",
+        "used_vcores",
+        "user",
+    )
+
+    def __init__(self, number: int, queue: LeafQueue, user: str, submitted_at_ms: int, am_mib: int) -> None:
+        self.number = number
+        self.queue = queue
+        self.user = user
+        self.submitted_at_ms = submitted_at_ms
+        self.am_mib = am_mib
+        self.deadline_at_ms: int | None = None
+        self.finished_at_ms: int | None = None
+        self.asks: list[Ask] = []
+        self.pending = 0
+        self.used_mib = self.used_vcores = self.containers = 0
+        self.activated = False
+        self.attempt = 0
+        self.reserved: dict[int, int] = {}
+        self.mail_granted: list[Container] = []
+        self.mail_ended: list[Container] = []
+        self.master: Any = None
+        self.am_container: Container | None = None
+        self.set_priority(0)
+
+    def set_priority(self, priority: int) -> None:
+        """Set the priority (higher is served first) and with it the place in the queue."""
+        self.priority = priority
+        self.order = (-priority, self.number)
+
+
+class ResourceManager:
+    """Nodes and applications around one capacity scheduler."""
+
+    def __init__(self, queues: tuple[QueueConfig, ...], host: Host, locality_delay: int = 0) -> None:
+        self.scheduler = CapacityScheduler(queues, locality_delay)
+        self.host = host
+        self.nodes: list[Node] = []
+        self.applications: dict[int, Application] = {}
+        self.containers_granted = 0
+        self.total = Resources(0, 0)
+        self.open_nodes: list[tuple[int, int]] = []
+        self.watching = False
+        self.facts: list[Fact] = []
+
+    # --- nodes ----------------------------------------------------------------------------
+
+    def register_node(self, node: Node) -> None:
+        """Take a node into the cluster."""
+        self.nodes.append(node)
+        self._count_node(node, 1)
+
+    def _count_node(self, node: Node, sign: int) -> None:
+        memory_mib, vcores = self.total
+        self.total = Resources(memory_mib + sign * node.total_mib, vcores + sign * node.total_vcores)
+        self.scheduler.resize(*self.total)
+        self._mark_open(node)
+
+    def _mark_open(self, node: Node) -> None:
+        is_open = node.free_mib > 0 and node.free_vcores > 0 and not node.lost
+        if is_open is not node.open:
+            node.open = is_open
+            place = (node.phase_ms, node.index)
+            if is_open:
+                insort(self.open_nodes, place)
+            else:
+                del self.open_nodes[bisect_left(self.open_nodes, place)]
+
+    def node_heartbeat(self, node: Node, ended: list[Container], now_ms: int) -> list[Container]:
+        """Take a node's heartbeat: what ended on it; offer its room. Return the new containers."""
+        for container in ended:
+            if container.state != RELEASED:
+                self.release(container, container.ending or "completed", now_ms)
+        granted: list[Container] = []
+        if self.scheduler.demanding:
+            granted = self.scheduler.offer(node, now_ms, self.containers_granted + 1)
+            if granted:
+                self._hand_out(granted, now_ms)
+        if (node.free_mib > 0 and node.free_vcores > 0) is not node.open:
+            self._mark_open(node)
+        return granted
+
+    def _hand_out(self, granted: list[Container], now_ms: int) -> None:
+        self.containers_granted += len(granted)
+        for container in granted:
+            app = container.app
+            if container.kind == AM:
+                app.attempt += 1
+                app.am_container = container
+                self.host.launch_master(container)
+            else:
+                app.mail_granted.append(container)
+                if len(app.mail_granted) == 1:
+                    self.host.wake(app)
+            if self.watching and (app.queue.hurried or container.node.watched):
+                self.facts.append(
+                    ContainerGranted(
+                        container_id(container),
+                        application_id(app),
+                        node_id(container.node),
+                        Resources(container.memory_mib, container.vcores),
+                        now_ms,
+                    )
+                )
+
+    def lose_node(self, node: Node, now_ms: int) -> list[Container]:
+        """A node has been silent for too long: its containers are gone. Return them."""
+        node.lost = True
+        self.scheduler.unreserve(node)
+        lost = list(node.containers.values())
+        for container in lost:
+            container.state = ENDED
+            self.release(container, "lost", now_ms)
+            self.notify_ended(container)
+        node.exited.clear()
+        self._count_node(node, -1)
+        return lost
+
+    # --- containers -----------------------------------------------------------------------
+
+    def release(self, container: Container, ending: str, now_ms: int) -> None:
+        """A container is over: its room is free again."""
+        container.state = RELEASED
+        container.ending = ending
+        container.released_at_ms = now_ms
+        self.scheduler.free(container)
+        if container.order:
+            self.facts.append(
+                ContainerEnded(
+                    container_id(container),
+                    application_id(container.app),
+                    node_id(container.node),
+                    ending,  # type: ignore[arg-type]
+                    now_ms,
+                )
+            )
+
+    def kill_now(self, container: Container, ending: str, now_ms: int) -> None:
+        """Take a container away at once (Natjam's kill, YARN's preemption): free first, tell later."""
+        if container.state == RELEASED:
+            return
+        container.state = ENDED
+        self.release(container, ending, now_ms)
+        self._mark_open(container.node)
+        self.notify_ended(container)
+
+    def notify_ended(self, container: Container) -> None:
+        """Put the end of a container into its application's mailbox."""
+        app = container.app
+        app.mail_ended.append(container)
+        self.host.wake(app)
+
+    # --- applications ---------------------------------------------------------------------
+
+    def submit(self, app: Application, am_size: Resources) -> None:
+        """Accept an application; its first ask is for its master (request priority 0)."""
+        self.applications[app.number] = app
+        self.scheduler.ask(app, Ask(0, am_size.memory_mib, am_size.vcores, off_switch=True), 1)
+        self.scheduler.add_application(app)
+
+    def retry_master(self, app: Application, am_size: Resources) -> None:
+        """The application's AM is gone: ask for a container for its next attempt."""
+        self.scheduler.clear_asks(app)
+        self.scheduler.ask(app, Ask(0, am_size.memory_mib, am_size.vcores, off_switch=True), 1)
+
+    def allocate(
+        self, app: Application, asks: list[tuple[Ask, int]]
+    ) -> tuple[list[Container], list[Container]]:
+        """An AM's heartbeat: changed asks in; granted and ended containers out."""
+        for ask, count in asks:
+            self.scheduler.ask(app, ask, count)
+        granted, ended = app.mail_granted, app.mail_ended
+        app.mail_granted, app.mail_ended = [], []
+        return granted, ended
+
+    def finish(self, app: Application, now_ms: int) -> None:
+        """An application has unregistered: nothing more is owed to it."""
+        app.finished_at_ms = now_ms
+        self.scheduler.remove_application(app)
+        del self.applications[app.number]
+        if self.watching:
+            self.facts.append(ApplicationEnded(application_id(app), now_ms))
+
+
+def application_id(app: Application) -> str:
+    """Return the application's id; the width keeps text order equal to submission order."""
+    return f"application_1_{app.number:06d}"
+
+
+def container_id(container: Container) -> str:
+    """Return the container's id."""
+    return f"container_1_{container.app.number:06d}_{container.number:09d}"
+
+
+def attempt_id(container: Container) -> str:
+    """Return the id of the task attempt that runs in the container (AMs have none of their own)."""
+    kind = "m" if container.kind == 1 else "r"
+    return f"attempt_1_{container.app.number:06d}_{kind}_{container.task:06d}_{container.attempt}"
+
+
+def node_id(node: Node) -> str:
+    """Return the node's id."""
+    return f"node{node.index:05d}:8041"

@@ -1,0 +1,168 @@
+"""Suspending in the emulator: what happens between the request and the freed container.
+
+Law: the attempt finishes the key it is in, saves everything before that border, and only then
+may its container go. Until the manifest is written nothing is given up; a request that is
+withdrawn, or never followed by a release, leaves the attempt working.
+
+::
+
+    asked ── next report / heartbeat ──► draining ── key ends, upload ──► holding ──► released
+      └── withdrawn: goes on              └── withdrawn: goes on            ├── withdrawn, or hold over:
+                                                                            │   restarted in place
+                                                                            └── (releases itself: Natjam)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.app_master import AppMaster, Manifest
+from emulator.node_manager import Node
+from emulator.resource_manager import attempt_id
+from emulator.task import (
+    ASKED,
+    DRAINING,
+    HOLDING,
+    NEVER,
+    NOT_ASKED,
+    RUNNING,
+    Container,
+    key_end_ms,
+    keys_done,
+)
+from yarnctl.deciding.draws import uniform
+from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
+
+if TYPE_CHECKING:
+    from emulator.cluster import Cluster
+
+STORE_RETRY_MS = 1000
+
+
+class Request(NamedTuple):
+    """One suspend of one container; ``token`` tells it from an earlier one that was withdrawn."""
+
+    container: Container
+    token: int
+
+
+class Suspension:
+    """The task runners of a cluster, as far as suspending goes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.kernel = cluster.kernel
+        self.timing = cluster.timing
+        self.checkpoints = 0
+
+    def request(self, container: Container, order: str) -> Outcome:
+        """Ask an attempt to save and stop."""
+        master: AppMaster = container.app.master
+        now_ms = self.kernel.now_ms
+        if container.order == order:
+            return Accepted()
+        if not master.alive:
+            return Refused("its master is down")
+        if not master.checkpointable(container, now_ms):
+            return Refused("not in its reduce phase, or already asked")
+        container.order = order
+        container.stage = ASKED
+        container.hold_token += 1
+        container.node.watched = True
+        at_ms = self._heard_at_ms(container, master, now_ms)
+        self.kernel.at(at_ms, self._heard, Request(container, container.hold_token))
+        return Accepted()
+
+    def _heard_at_ms(self, container: Container, master: AppMaster, now_ms: int) -> int:
+        timing = self.timing
+        if timing.trigger == "signal":
+            node: Node = container.node
+            return node.next_beat_ms(now_ms + 1, timing.nm_heartbeat_ms)
+        interval_ms = timing.am_heartbeat_ms
+        beat_ms = now_ms + interval_ms - (now_ms - master.phase_ms) % interval_ms
+        return beat_ms + (uniform(self.cluster.seed, 1, container.number) * timing.suspend_poll_ms >> 64)
+
+    def _heard(self, request: Request) -> None:
+        container = request.container
+        if container.hold_token != request.token or container.state != RUNNING:
+            return
+        master: AppMaster = container.app.master
+        keys, length_ms = master.job.reduce_keys[container.task], container.length_ms
+        now_ms = self.kernel.now_ms
+        # What is fed ahead is still worked off: stop at the first key border after the drain.
+        stop_ms = now_ms + self.timing.drain_ms
+        to_key = keys_done(container, stop_ms, keys)
+        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
+        if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
+            to_key += 1
+        if to_key >= keys:
+            return  # Nothing is left to save: it completes by itself.
+        container.stage = DRAINING
+        container.to_key = to_key
+        container.finish_at_ms = NEVER
+        self.cluster.rm.facts.append(UploadProgressed(container.order, now_ms))
+        saved_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms)) + self.timing.upload_ms
+        self.kernel.at(saved_ms, self._save, request)
+
+    def _save(self, request: Request) -> None:
+        container = request.container
+        if container.hold_token != request.token or container.state != RUNNING:
+            return
+        now_ms = self.kernel.now_ms
+        if self.cluster.store_down(now_ms):
+            self.kernel.at(now_ms + STORE_RETRY_MS, self._save, request)
+            return
+        master: AppMaster = container.app.master
+        task = container.task
+        master.keys.save(task, container.attempt, container.log_from_key, container.to_key)
+        container.log_from_key = container.to_key
+        generation = master.store[task].generation + 1 if task in master.store else 1
+        master.store[task] = Manifest(generation, container.to_key)
+        container.stage = HOLDING
+        self.checkpoints += 1
+        self.cluster.rm.facts.append(
+            ManifestSeen(container.order, attempt_id(container), generation, container.to_key, now_ms)
+        )
+        if self.timing.releases_itself:
+            master.suspended(container, now_ms + self.timing.exit_ms)
+        else:
+            self.kernel.at(now_ms + self.timing.hold_ms, self._hold_over, request)
+
+    def release(self, container: Container, order: str) -> Outcome:
+        """The AM ends an attempt whose manifest is valid: nothing is lost."""
+        if container.state != RUNNING and container.order == order:
+            return Accepted()
+        if container.order != order or container.stage != HOLDING:
+            return Refused("no manifest of this order is valid")
+        container.app.master.suspended(container, self.kernel.now_ms + self.timing.exit_ms)
+        return Accepted()
+
+    def withdraw(self, container: Container, order: str) -> Outcome:
+        """Take a request back; the attempt goes on."""
+        if container.order != order or container.state != RUNNING:
+            return Refused("the attempt has ended, or the order is not its own")
+        self._go_on(container)
+        return Accepted()
+
+    def _hold_over(self, request: Request) -> None:
+        container = request.container
+        if container.hold_token == request.token and container.state == RUNNING:
+            self._go_on(container)
+
+    def _go_on(self, container: Container) -> None:
+        """Restart the child in place behind the last key it finished."""
+        stage, container.stage = container.stage, NOT_ASKED
+        container.order = ""
+        container.hold_token += 1
+        if stage == ASKED:
+            return
+        master: AppMaster = container.app.master
+        now_ms = self.kernel.now_ms
+        keys, length_ms = master.job.reduce_keys[container.task], container.length_ms
+        worked = key_end_ms(container.to_key, keys, length_ms) - key_end_ms(
+            container.from_key, keys, length_ms
+        )
+        drained_ms = container.work_at_ms + worked
+        work_at_ms = max(now_ms, drained_ms) + self.timing.restart_ms
+        master.overhead_ms += work_at_ms - drained_ms
+        master.go_on(container, work_at_ms, container.to_key)

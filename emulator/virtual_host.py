@@ -1,0 +1,234 @@
+"""One run in virtual time: a cluster, a workload, a scheme, and what came of it.
+
+Law: the controller, its loop and its journal are the very objects that drive a real cluster;
+here the kernel calls the loop as an event. Same arguments, same bytes out.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+
+import msgspec
+
+from emulator.capacity_preemption import CapacityPreemption
+from emulator.cluster import Cluster
+from emulator.faults import Fault
+from emulator.schemes import Scheme, queues_of
+from emulator.timing import Timing
+from emulator.virtual_port import VirtualPort
+from emulator.workload.job import Job, JobClass
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.settings import Settings
+from yarnctl.loop import Journal, tick
+from yarnctl.units import Resources
+
+SAMPLES = 400
+
+
+class Setup(msgspec.Struct, frozen=True, kw_only=True):
+    """What stays the same between the schemes of one comparison."""
+
+    nodes: int
+    node_size: Resources
+    timing: Timing
+    settings: Settings
+    shares: tuple[float, float] = (0.95, 0.05)
+    caps: tuple[float, float] = (0.8, 0.2)
+    am_ratio: float = 1.0
+    seed: int = 0
+    faults: tuple[Fault, ...] = ()
+
+
+class JobResult(msgspec.Struct, frozen=True):
+    """One finished job; ``completion_ms`` counts from its submission."""
+
+    name: str
+    job_class: JobClass
+    submitted_at_ms: int
+    completion_ms: int
+    deadline_at_ms: int | None
+    suspensions: int
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Memory held at one instant, by class, and how many tasks were waiting to resume."""
+
+    at_ms: int
+    production_mib: int
+    research_mib: int
+    suspended: int
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one run."""
+
+    scheme: str
+    jobs: tuple[JobResult, ...]
+    lost_work_ms: int
+    overhead_ms: int
+    suspensions: int
+    kills: int
+    utilisation_ratio: float
+    makespan_ms: int
+    events: int
+    samples: tuple[Sample, ...] = ()
+
+
+class Run:
+    """A cluster with what watches it; ``after_each`` (invariants) is called after every event."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        jobs: tuple[Job, ...],
+        scheme: Scheme,
+        journal: Journal | None = None,
+        sample_ms: int = 0,
+    ) -> None:
+        self.setup = setup
+        self.scheme = scheme
+        deadlines = setup.settings.mode == "deadlines"
+        queues = queues_of(scheme, setup.shares, setup.caps, setup.am_ratio)
+        if deadlines:
+            queues = (msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),)
+        self.cluster = Cluster(
+            nodes=setup.nodes,
+            node_size=setup.node_size,
+            queues=queues,
+            jobs=jobs,
+            timing=setup.timing,
+            seed=setup.seed,
+            faults=setup.faults,
+        )
+        self.samples: list[Sample] = []
+        self.sample_ms = sample_ms
+        self.controller: Controller | None = None
+        self.preemption: CapacityPreemption | None = None
+        if scheme.eviction is not None and journal is not None:
+            self._attach(journal)
+        if scheme.preemption is not None:
+            self.preemption = CapacityPreemption(self.cluster, scheme.preemption)
+            self.preemption.start()
+        if sample_ms:
+            self.cluster.kernel.at(0, self._sample, None)
+
+    def _attach(self, journal: Journal) -> None:
+        settings = msgspec.structs.replace(
+            self.setup.settings,
+            eviction=self.scheme.eviction,  # type: ignore[arg-type]
+        )
+        self.journal = journal
+        self.port = VirtualPort(self.cluster, maps=settings.kill_maps)
+        self.controller = Controller(settings, self.port.identify())
+        journal.append([self.controller.header()])
+        self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
+
+    def _tick(self, grid_ms: int) -> None:
+        controller, kernel = self.controller, self.cluster.kernel
+        assert controller is not None
+        # A tick that would see no demand, no open order and no fact decides nothing: leave it out.
+        scope = controller.scope
+        if scope.orders or self.port.facts_waiting() or self.port.demand(scope.gate_queues):
+            wake_at_ms = tick(controller, self.port, self.journal)
+        else:
+            wake_at_ms = kernel.now_ms + grid_ms - kernel.now_ms % grid_ms
+        if self.cluster.unfinished:
+            kernel.at(wake_at_ms, self._tick, grid_ms)
+
+    def _sample(self, _: None) -> None:
+        cluster = self.cluster
+        held = {"production": 0, "research": 0}
+        suspended = 0
+        for app in cluster.rm.applications.values():
+            held[app.master.job.job_class] += app.used_mib
+            for queue in app.master.unassigned.values():
+                suspended += sum(1 for task in queue if task in app.master.store) if app.master.store else 0
+        self.samples.append(
+            Sample(cluster.kernel.now_ms, held["production"], held["research"], suspended)
+        )
+        if cluster.unfinished:
+            cluster.kernel.at(cluster.kernel.now_ms + self.sample_ms, self._sample, None)
+
+    def go(self, after_each: Callable[[], None] | None = None, until_ms: int | None = None) -> Result:
+        """Run to the end and return what came of it. Raises Stuck when jobs cannot finish."""
+        collecting = gc.isenabled()
+        # Millions of small live objects and no cycles among the short-lived ones: collecting only costs.
+        gc.disable()
+        try:
+            self.cluster.kernel.run(until_ms, after_each)
+        finally:
+            if collecting:
+                gc.enable()
+        self.cluster.require_done()
+        return self.result()
+
+    def result(self) -> Result:
+        """Return what came of the run."""
+        cluster = self.cluster
+        makespan_ms = max((master.app.finished_at_ms or 0) for master in cluster.masters)
+        held = sum(queue.held_mib_ms for queue in cluster.rm.scheduler.queues.values())
+        for node in cluster.rm.nodes:
+            for container in node.containers.values():
+                held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
+        offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms
+        killed = self.preemption.kills if self.preemption else 0
+        if self.controller is not None:
+            killed += self.controller.kills
+        return Result(
+            scheme=self.scheme.name,
+            jobs=tuple(self._job(master) for master in cluster.masters),
+            lost_work_ms=sum(master.lost_ms for master in cluster.masters),
+            overhead_ms=sum(master.overhead_ms for master in cluster.masters),
+            suspensions=sum(master.suspensions for master in cluster.masters),
+            kills=killed,
+            utilisation_ratio=held / offered if offered else 0.0,
+            makespan_ms=makespan_ms,
+            events=cluster.kernel.events,
+            samples=tuple(self.samples),
+        )
+
+    @staticmethod
+    def _job(master: object) -> JobResult:
+        job, app = master.job, master.app  # type: ignore[attr-defined]
+        return JobResult(
+            job.name,
+            job.job_class,
+            job.submitted_at_ms,
+            (app.finished_at_ms or 0) - job.submitted_at_ms,
+            job.deadline_at_ms,
+            master.suspensions,  # type: ignore[attr-defined]
+        )
+
+
+def run_scheme(
+    setup: Setup,
+    jobs: tuple[Job, ...],
+    scheme: Scheme,
+    journal: Journal | None = None,
+    sample_ms: int = 0,
+) -> Result:
+    """Run one scheme; ``ideal`` runs each class alone and puts the two results together."""
+    if not scheme.alone:
+        return Run(setup, jobs, scheme, journal, sample_ms).go()
+    parts = []
+    for job_class in ("production", "research"):
+        own = tuple(job for job in jobs if job.job_class == job_class)
+        if own:
+            parts.append(Run(setup, own, scheme, None, sample_ms).go())
+    return _together(scheme, parts)
+
+
+def _together(scheme: Scheme, parts: list[Result]) -> Result:
+    return Result(
+        scheme=scheme.name,
+        jobs=tuple(job for part in parts for job in part.jobs),
+        lost_work_ms=sum(part.lost_work_ms for part in parts),
+        overhead_ms=sum(part.overhead_ms for part in parts),
+        suspensions=0,
+        kills=0,
+        utilisation_ratio=sum(part.utilisation_ratio for part in parts) / len(parts) if parts else 0.0,
+        makespan_ms=max((part.makespan_ms for part in parts), default=0),
+        events=sum(part.events for part in parts),
+        samples=tuple(sample for part in parts for sample in part.samples),
+    )

@@ -1,0 +1,226 @@
+"""The virtual cluster behind the border: a ClusterPort that never touches JSON or a clock.
+
+Law: it shows what a real cluster could show and no more, and it performs by handing the action
+to the actors. A snapshot is a copy: the controller may keep it.
+"""
+
+from __future__ import annotations
+
+from emulator.cluster import Cluster
+from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
+from emulator.task import MAP, REDUCE, RUNNING, Container
+from yarnctl.deciding.model import (
+    Accepted,
+    Action,
+    ApplicationView,
+    ContainerAsk,
+    Kill,
+    Observation,
+    Outcome,
+    QueueView,
+    Refused,
+    Release,
+    Scope,
+    SetPriority,
+    Snapshot,
+    Suspend,
+    TaskView,
+    Withdraw,
+)
+from yarnctl.port import ClusterIdentity
+from yarnctl.units import Resources
+
+
+class VirtualPort:
+    """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too."""
+
+    def __init__(self, cluster: Cluster, maps: bool = False) -> None:
+        self.cluster = cluster
+        self.maps = maps
+        self._seen: dict[str, Container] = {}
+        self._ordered: dict[str, Container] = {}
+        self._applications: dict[str, Application] = {}
+
+    def identify(self) -> ClusterIdentity:
+        """Name the emulated ResourceManager; there is only ever one."""
+        capabilities = {"releases-itself"} if self.cluster.timing.releases_itself else set()
+        return ClusterIdentity("virtual-1", len(self.cluster.rm.nodes), frozenset(capabilities))
+
+    # --- observing ------------------------------------------------------------------------
+
+    def demand(self, gate_queues: tuple[str, ...]) -> bool:
+        """The cheap gate: does any of these queues (none named: any queue) wait for containers?"""
+        demanding = self.cluster.rm.scheduler.demanding
+        if not gate_queues:
+            return bool(demanding)
+        return any(queue.name in gate_queues for queue in demanding)
+
+    def facts_waiting(self) -> bool:
+        """Say whether something has happened that the controller has not been told."""
+        return bool(self.cluster.rm.facts)
+
+    def observe(self, scope: Scope) -> Observation:
+        """Look at what ``scope`` names."""
+        rm, now_ms = self.cluster.rm, self.cluster.kernel.now_ms
+        facts, rm.facts = tuple(rm.facts), []
+        rm.watching = bool(scope.orders)
+        snapshot = None
+        if scope.cluster and self.demand(scope.gate_queues):
+            snapshot = self._snapshot(now_ms)
+        tasks: dict[str, tuple[TaskView, ...]] = {}
+        unreachable = []
+        for victim in scope.victims:
+            app = self._applications.get(victim)
+            if app is None or not app.master.alive:
+                unreachable.append(victim)
+            else:
+                tasks[victim] = self._tasks(app, now_ms)
+        return Observation(
+            now_ms=now_ms,
+            as_of_ms=now_ms,
+            snapshot=snapshot,
+            tasks=tasks,
+            unreachable=tuple(unreachable),
+            facts=facts,
+        )
+
+    def _snapshot(self, now_ms: int) -> Snapshot:
+        rm = self.cluster.rm
+        largest_mib = max((node.total_mib for node in rm.nodes if not node.lost), default=0)
+        largest_vcores = max((node.total_vcores for node in rm.nodes if not node.lost), default=0)
+        free = {}
+        for _, index in rm.open_nodes:
+            node = rm.nodes[index]
+            free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
+        return Snapshot(
+            total=rm.total,
+            largest_node=Resources(largest_mib, largest_vcores),
+            queues=self._queues(),
+            applications=self._views(now_ms),
+            free_by_node=free,
+        )
+
+    def _queues(self) -> tuple[QueueView, ...]:
+        views = []
+        for queue in self.cluster.rm.scheduler.queues.values():
+            vcores = self.cluster.rm.total.vcores
+            views.append(
+                QueueView(
+                    queue=queue.name,
+                    guaranteed=queue.guaranteed,
+                    maximum=Resources(queue.maximum_mib, queue.maximum_vcores),
+                    used=Resources(queue.used_mib, queue.used_vcores),
+                    user_limit=None if queue.user_mib is None else Resources(queue.user_mib, vcores),
+                    am_limit=Resources(queue.am_mib, vcores),
+                    am_used=Resources(queue.am_used_mib, 0),
+                )
+            )
+        return tuple(views)
+
+    def _views(self, now_ms: int) -> tuple[ApplicationView, ...]:
+        applications = sorted(self.cluster.rm.applications.values(), key=lambda app: app.order)
+        self._applications = {application_id(app): app for app in applications}
+        views = []
+        for rank, (name, app) in enumerate(self._applications.items()):
+            job = app.master.job
+            views.append(
+                ApplicationView(
+                    application=name,
+                    queue=app.queue.name,
+                    user=app.user,
+                    submitted_at_ms=app.submitted_at_ms,
+                    rank=rank,
+                    containers=app.containers,
+                    used=Resources(app.used_mib, app.used_vcores),
+                    am_size=job.am_size,
+                    task_size=job.reduce_size,
+                    asks=tuple(
+                        ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
+                        for ask in app.asks
+                    ),
+                    activated=app.activated,
+                    priority=app.priority,
+                    deadline_at_ms=app.deadline_at_ms,
+                    progress_ratio=app.master.progress_ratio(now_ms) if app.deadline_at_ms is not None else 0.0,
+                )
+            )
+        return tuple(views)
+
+    def _tasks(self, app: Application, now_ms: int) -> tuple[TaskView, ...]:
+        master = app.master
+        views = []
+        for container in master.running.values():
+            if container.kind == MAP and not self.maps:
+                continue
+            name = container_id(container)
+            self._seen[name] = container
+            manifest = master.store.get(container.task)
+            views.append(
+                TaskView(
+                    attempt=attempt_id(container),
+                    container=name,
+                    node=node_id(container.node),
+                    size=Resources(container.memory_mib, container.vcores),
+                    kind="reduce" if container.kind == REDUCE else "map",
+                    remaining_ms=master.remaining_ms(container, now_ms),
+                    return_cost_ms=self._return_cost_ms(container),
+                    since_ms=min(container.work_at_ms, now_ms),
+                    generation=manifest.generation if manifest else 0,
+                    checkpointable=master.checkpointable(container, now_ms),
+                    resumed=container.resumed,
+                )
+            )
+        return tuple(views)
+
+    def _return_cost_ms(self, container: Container) -> int:
+        """Predict drain, upload, relaunch, re-shuffle, skip and replay of a reduce stopped now."""
+        timing, master = self.cluster.timing, container.app.master
+        if container.kind == MAP:
+            return timing.launch_ms
+        heard_ms = timing.suspend_poll_ms if timing.trigger == "umbilical" else timing.nm_heartbeat_ms
+        leave_ms = heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms
+        return leave_ms + timing.launch_ms + int(master.return_ms(container.task, True))
+
+    # --- performing -----------------------------------------------------------------------
+
+    def perform(self, action: Action) -> Outcome:
+        """Hand an action to the actors."""
+        if isinstance(action, SetPriority):
+            return self._set_priority(action)
+        container = self._ordered.get(action.order) or self._seen.get(action.container)
+        if container is None:
+            return Refused("no such container")
+        suspension = self.cluster.suspension
+        match action:
+            case Suspend():
+                self._ordered[action.order] = container
+                self.cluster.rm.watching = True
+                return suspension.request(container, action.order)
+            case Withdraw():
+                return suspension.withdraw(container, action.order)
+            case Release():
+                return suspension.release(container, action.order)
+            case Kill():
+                self._ordered[action.order] = container
+                return self._kill(container, action.order)
+
+    def _kill(self, container: Container, order: str) -> Outcome:
+        if container.state != RUNNING:
+            return Refused("the attempt has ended")
+        container.order = order
+        container.node.watched = True
+        cluster = self.cluster
+        cluster.rm.watching = True
+        if cluster.timing.kill_at_rm:
+            cluster.rm.kill_now(container, "killed", cluster.kernel.now_ms)
+            cluster.stir()
+        else:
+            container.app.master.kill(container, "killed", cluster.kernel.now_ms + cluster.timing.exit_ms)
+        return Accepted()
+
+    def _set_priority(self, action: SetPriority) -> Outcome:
+        app = self._applications.get(action.application)
+        if app is None or app.finished_at_ms is not None:
+            return Refused("no such application")
+        self.cluster.rm.scheduler.reprioritise(app, action.priority)
+        return Accepted()

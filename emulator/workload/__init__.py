@@ -1,0 +1,1 @@
+"""Workloads: readers, generators and the model that turn a SPEC into jobs."""

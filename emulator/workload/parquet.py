@@ -1,0 +1,144 @@
+"""Jobs to Parquet and back: a trace is converted once and then read in one gulp.
+
+Law: what is read back equals what was written, job by job; a file is complete or absent
+(written beside, then renamed); a torn or foreign file is a BadInput. Columns carry their
+units, tasks are list columns, and the schema's version stands in the metadata.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, get_args
+
+from emulator.workload.job import Job, JobClass
+from yarnctl.errors import BadInput
+from yarnctl.units import Resources
+
+SCHEMA_VERSION = "1"
+_VERSION_KEY = b"yarnctl.jobs.version"
+_LISTS = ("map_ms", "reduce_ms", "reduce_keys")
+_NUMBERS = ("submitted_at_ms", "shuffle_ms", "replay_ms")
+_SIZES = ("am", "map", "reduce")
+_PLAIN = ("name", "job_class", "user", "deadline_at_ms", *_NUMBERS, *_LISTS)
+_REMEDY = "convert the trace again"
+
+
+def write_parquet(jobs: Sequence[Job], path: Path) -> None:
+    """Write jobs to ``path``, replacing it whole or not at all. Raises BadInput if it cannot be written."""
+    pa, pq = _arrow()
+    columns: dict[str, list[Any]] = {
+        "name": [job.name for job in jobs],
+        "job_class": [job.job_class for job in jobs],
+        "user": [job.user for job in jobs],
+        "deadline_at_ms": [job.deadline_at_ms for job in jobs],
+    }
+    for field in (*_NUMBERS, *_LISTS):
+        columns[field] = [getattr(job, field) for job in jobs]
+    for size in _SIZES:
+        vectors: list[Resources] = [getattr(job, f"{size}_size") for job in jobs]
+        columns[f"{size}_memory_mib"] = [vector.memory_mib for vector in vectors]
+        columns[f"{size}_vcores"] = [vector.vcores for vector in vectors]
+    schema = _schema(pa)
+    table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        pq.write_table(table, part, compression="zstd", write_page_checksum=True)
+        os.replace(part, path)
+    except OSError as error:
+        raise BadInput(
+            str(path), f"cannot be written: {error.strerror or error}", "check the folder"
+        ) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_parquet(path: Path, where: str | None = None) -> tuple[Job, ...]:
+    """Return the jobs of a file that ``write_parquet`` wrote, in its order.
+
+    Raises BadInput for a missing, torn or foreign file, another schema version, and values no
+    job can have; it names the column, and the row counted from 1.
+    """
+    place = where or str(path)
+    table = _read_table(path, place)
+    columns: dict[str, list[Any]] = {}
+    for name in table.schema.names:
+        column = table.column(name).combine_chunks()
+        if column.null_count and name != "deadline_at_ms":
+            raise BadInput(place, f"field {name}: {column.null_count} values are missing", _REMEDY)
+        columns[name] = _lists(column) if name in _LISTS else column.to_pylist()
+    _check(columns, place)
+    return tuple(_job(columns, row) for row in range(table.num_rows))
+
+
+def _arrow() -> tuple[Any, Any]:
+    """Import pyarrow only where it is needed: it costs more than most programs here take."""
+    return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+
+
+def _schema(pa: Any) -> Any:
+    number, tasks = pa.int64(), pa.list_(pa.int64())
+    fields = [("name", pa.string()), ("job_class", pa.string()), ("user", pa.string())]
+    fields += [("deadline_at_ms", number)]
+    fields += [(name, number) for name in _NUMBERS] + [(name, tasks) for name in _LISTS]
+    for size in _SIZES:
+        fields += [(f"{size}_memory_mib", number), (f"{size}_vcores", number)]
+    return pa.schema(fields, metadata={_VERSION_KEY: SCHEMA_VERSION.encode()})
+
+
+def _read_table(path: Path, place: str) -> Any:
+    pa, pq = _arrow()
+    if not path.is_file():
+        raise BadInput(place, "cannot be read: no such file", "check the path")
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            found, expected = file.schema_arrow, _schema(pa)
+            version = (found.metadata or {}).get(_VERSION_KEY)
+            if version is None or not found.equals(expected):
+                raise BadInput(place, "not a file of jobs: other columns or no version", _REMEDY)
+            if version != SCHEMA_VERSION.encode():
+                text = version.decode(errors="replace")[:20]
+                raise BadInput(place, f"schema version {text}, not {SCHEMA_VERSION}", _REMEDY)
+            return file.read()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        first = (str(error).splitlines() or ["unreadable"])[0][:120]
+        raise BadInput(place, f"the Parquet data is torn or foreign: {first}", _REMEDY) from None
+
+
+def _lists(column: Any) -> list[tuple[int, ...]]:
+    if column.flatten().null_count:
+        return [tuple(values) for values in column.to_pylist()]
+    offsets = column.offsets.to_pylist()
+    values = column.values.to_numpy().tolist()
+    return [tuple(values[start:end]) for start, end in pairwise(offsets)]
+
+
+def _check(columns: dict[str, list[Any]], place: str) -> None:
+    """Raise BadInput for the first value that no job can have."""
+    classes = get_args(JobClass)
+    for row, job_class in enumerate(columns["job_class"], 1):
+        if job_class not in classes:
+            raise BadInput(place, f"field job_class, row {row}: {job_class[:20]!r}", f"one of {classes}")
+    for name, least in (("submitted_at_ms", 0), ("shuffle_ms", 0), ("replay_ms", 0), ("am_memory_mib", 0)):
+        for row, value in enumerate(columns[name], 1):
+            if value < least:
+                raise BadInput(place, f"field {name}, row {row}: {value} is below {least}", _REMEDY)
+    for name, least in (("map_ms", 0), ("reduce_ms", 0), ("reduce_keys", 1)):
+        for row, values in enumerate(columns[name], 1):
+            if any(value is None or value < least for value in values):
+                raise BadInput(
+                    place, f"field {name}, row {row}: a value is missing or below {least}", _REMEDY
+                )
+    for row, (lengths, keys) in enumerate(zip(columns["reduce_ms"], columns["reduce_keys"], strict=True), 1):
+        if len(lengths) != len(keys):
+            raise BadInput(place, f"field reduce_keys, row {row}: not one per reduce", _REMEDY)
+
+
+def _job(columns: dict[str, list[Any]], row: int) -> Job:
+    fields: dict[str, Any] = {name: columns[name][row] for name in _PLAIN}
+    for size in _SIZES:
+        fields[f"{size}_size"] = Resources(columns[f"{size}_memory_mib"][row], columns[f"{size}_vcores"][row])
+    return Job(**fields)

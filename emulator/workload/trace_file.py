@@ -1,0 +1,66 @@
+"""Reading a trace file, plain or gzip, into text; and giving jobs unique names.
+
+Law: gzip is known by its first two bytes, never by its name; whatever is wrong with a file
+(missing, a folder, torn, not text) is a BadInput that names it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from yarnctl.errors import BadInput
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")
+
+
+def read_text(path: Path, where: str) -> str:
+    """Return the text of a plain or gzip file; ``where`` names it in errors.
+
+    Raises BadInput if it cannot be read, the gzip data is torn, or it is not UTF-8.
+    """
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise BadInput(where, f"cannot be read: {problem}", "check the path") from None
+    if data.startswith(_GZIP_MAGIC):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise BadInput(where, f"the gzip data is torn: {error}", "fetch the file again") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(f"{where}:{line}", "not UTF-8 text", "give a text trace, plain or gzip") from None
+
+
+def is_name(text: str) -> bool:
+    """Say whether ``text`` can name a job: 1 to 200 characters, no blanks, no control characters."""
+    return _NAME.fullmatch(text) is not None
+
+
+def unique_names(names: Sequence[str]) -> tuple[list[str], int]:
+    """Return the names with ``~2``, ``~3``... added to repeats, and how many were changed.
+
+    The first of equal names keeps it; a name made here never meets one of the trace's own.
+    """
+    taken = set(names)
+    if len(taken) == len(names):
+        return list(names), 0
+    seen: dict[str, int] = {}
+    result: list[str] = []
+    for name in names:
+        count = seen.get(name, 0) + 1
+        given = name
+        while count > 1 and (given := f"{name}~{count}") in taken:
+            count += 1
+        seen[name] = count
+        taken.add(given)
+        result.append(given)
+    return result, len(names) - len(set(names))

@@ -1,0 +1,184 @@
+"""Law 1, deciding is not doing: whoever breaks it makes ``make lint`` go red.
+
+Each test plants a breach into a copy of the project's configuration and watches the same
+command line that ``make lint`` runs. The last tests look at what ruff and import-linter cannot
+see: built-in functions that reach outside or differ from run to run.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+ACTORS = (ROOT / "tests/architecture/actors.txt").read_text().split()
+ACTORS_CONFIG = "tests/architecture/actors-ruff.toml"
+CONFIGURATION = ("pyproject.toml", "yarnctl/deciding/ruff.toml", ACTORS_CONFIG)
+
+CLEAN = '"""A module that decides."""\n\nimport heapq\n\nPICK = heapq.heappop\n'
+BANNED = (
+    *("asyncio", "datetime", "logging", "multiprocessing", "os", "pathlib", "random", "requests", "secrets"),
+    *("socket", "subprocess", "sys", "tempfile", "threading", "time", "uuid"),
+)
+BREACHES = {
+    **{f"import {module}": f'"""Decides."""\n\nimport {module}\n\nUSED = {module}\n' for module in BANNED},
+    "from time": '"""Decides."""\n\nfrom time import monotonic\n\nNOW = monotonic\n',
+    "import urllib.request": '"""Decides."""\n\nimport urllib.request\n\nUSED = urllib.request\n',
+    "import inside a function": (
+        '"""Decides."""\n\n\ndef key() -> float:\n    """Return."""\n'
+        "    import random\n\n    return random.random()\n"
+    ),
+    "numpy.random": '"""Decides."""\n\nimport numpy as np\n\nDRAW = np.random.default_rng\n',
+    "open": '"""Decides."""\n\nTEXT = open("a")  # noqa: SIM115\n',
+    "print": '"""Decides."""\n\nprint("here")\n',
+    "eval": '"""Decides."""\n\nPICK = eval("1")\n',
+}
+
+FORBIDDEN_BUILTINS = {
+    "breakpoint": "it waits for a person",
+    "compile": "it runs text",
+    "eval": "it runs text",
+    "exec": "it runs text",
+    "hash": "it differs from run to run for text (law 5)",
+    "id": "it differs from run to run (law 5)",
+    "input": "it waits for a person",
+    "open": "it opens a file",
+    "print": "it writes to the terminal",
+    "__import__": "it goes round the ban on imports",
+}
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Return a folder that holds the project's configuration and nothing else."""
+    for name in CONFIGURATION:
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, target)
+    (tmp_path / "emulator").mkdir()
+    return tmp_path
+
+
+def ruff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ruff as ``make lint`` does."""
+    argv = [str(BIN / "ruff"), "check", "--no-cache", "--output-format=concise", *arguments]
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("breach", BREACHES)
+def test_ruff_refuses_a_breach_in_deciding_and_in_an_actor(copy, breach):
+    for place, options in (
+        ("yarnctl/deciding/planted.py", ()),
+        ("emulator/task.py", ("--config", ACTORS_CONFIG)),
+    ):
+        (copy / place).write_text(CLEAN)
+        assert ruff(copy, *options, place).returncode == 0, place
+        (copy / place).write_text(BREACHES[breach])
+        refused = ruff(copy, *options, place)
+        assert refused.returncode == 1, (place, refused.stdout)
+
+
+def test_elsewhere_a_clock_is_no_breach(copy):
+    (copy / "yarnctl/clock.py").write_text(BREACHES["import time"])
+    assert ruff(copy, "yarnctl/clock.py").returncode == 0
+
+
+@pytest.fixture
+def packages(copy: Path) -> Path:
+    """Return the copy with both packages in it, as they are."""
+    for package in ("yarnctl", "emulator"):
+        shutil.copytree(
+            ROOT / package,
+            copy / package,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("data", "__pycache__"),
+        )
+    return copy
+
+
+def lint_imports(folder: Path) -> str:
+    """Run import-linter on a copy; return its report, with the status in front."""
+    argv = [str(BIN / "lint-imports"), "--no-cache"]
+    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return f"status {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def test_the_contracts_hold_as_things_are(packages):
+    assert lint_imports(packages).startswith("status 0")
+
+
+@pytest.mark.parametrize(
+    ("place", "line", "contract"),
+    [
+        ("yarnctl/deciding/planted.py", "import time", "deciding and actors reach no clock"),
+        ("yarnctl/errors.py", "import os", "deciding and actors reach no clock"),
+        ("yarnctl/deciding/planted.py", "import yarnctl.port", "imports point one way"),
+        ("yarnctl/deciding/planted.py", "import yarnctl.command_line", "imports point one way"),
+        ("yarnctl/port.py", "import yarnctl.command_line", "the core knows no command line"),
+        ("yarnctl/planted.py", "", "imports point one way"),
+        ("yarnctl/cli/planted.py", "import emulator.workload", "yarnctl never imports the emulator"),
+        ("emulator/planted.py", "import yarnctl.cli", "the emulator stands on the core"),
+        ("emulator/planted.py", "import yarnctl.hadoop", "the emulator stands on the core"),
+        ("emulator/task.py", "import emulator.cli", "actors know neither"),
+        ("emulator/task.py", "import emulator.workload.planted", "no reader of workloads"),
+        ("emulator/workload/job.py", "import time", "deciding and actors reach no clock"),
+    ],
+)
+def test_an_import_against_the_stream_breaks_its_contract(packages, place, line, contract):
+    (packages / "yarnctl/hadoop.py").write_text('"""A client."""\n')
+    (packages / "emulator/workload/planted.py").write_text('"""A reader."""\n')
+    target = packages / place
+    before = target.read_text() if target.exists() else '"""Planted."""\n'
+    target.write_text(f"{before}\n{line}\n")
+    report = lint_imports(packages)
+    assert report.startswith("status 1"), report
+    broken = [row for row in report.splitlines() if " BROKEN" in row]
+    assert any(contract in row for row in broken), report
+
+
+def deciding_files() -> list[Path]:
+    """Return all that law 1 speaks of and that exists."""
+    return sorted((ROOT / "yarnctl/deciding").rglob("*.py")) + [ROOT / name for name in ACTORS]
+
+
+def builtins_called(path: Path) -> list[str]:
+    """Return each call of a forbidden built-in function, with its line and the reason."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [
+        f"{path.name}:{call.lineno}: {call.func.id}(): {FORBIDDEN_BUILTINS[call.func.id]}"
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id in FORBIDDEN_BUILTINS
+    ]
+
+
+@pytest.mark.parametrize("path", deciding_files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_built_in_function_reaches_outside(path):
+    assert builtins_called(path) == []
+
+
+def test_the_look_at_built_in_functions_sees_one(tmp_path):
+    planted = tmp_path / "planted.py"
+    planted.write_text("KEY = hash('a')\n")
+    assert builtins_called(planted) == ["planted.py:1: hash(): it differs from run to run for text (law 5)"]
+
+
+def test_make_lint_runs_all_of_it():
+    makefile = (ROOT / "Makefile").read_text()
+    recipe = makefile.partition("\nlint:")[2].partition("\n\n")[0]
+    for command in (
+        "ruff check .",
+        ACTORS_CONFIG,
+        "$(ACTORS)",
+        "lint-imports",
+        "mypy",
+        "ruff format --check",
+    ):
+        assert command in recipe

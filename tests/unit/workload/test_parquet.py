@@ -1,0 +1,119 @@
+"""Jobs come back from Parquet as they went in, or not at all."""
+
+import contextlib
+import importlib
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.workload.job import Job
+from emulator.workload.parquet import read_parquet, write_parquet
+from emulator.workload.spec import load
+from emulator.workload.synthetic import synthetic
+from yarnctl.errors import BadInput
+from yarnctl.units import Resources
+
+_MS = st.integers(0, 10**9)
+_SIZE = st.builds(Resources, st.integers(0, 2**20), st.integers(0, 64))
+
+
+@st.composite
+def a_job(draw):
+    reduce_ms = tuple(draw(st.lists(_MS, max_size=4)))
+    keys = st.lists(st.integers(1, 10**6), min_size=len(reduce_ms), max_size=len(reduce_ms))
+    return Job(
+        name=draw(st.text(string.printable, max_size=8)),
+        job_class=draw(st.sampled_from(["production", "research"])),
+        submitted_at_ms=draw(_MS),
+        map_ms=tuple(draw(st.lists(_MS, max_size=4))),
+        reduce_ms=reduce_ms,
+        reduce_keys=tuple(draw(keys)),
+        shuffle_ms=draw(_MS),
+        replay_ms=draw(_MS),
+        deadline_at_ms=draw(st.none() | _MS),
+        am_size=draw(_SIZE),
+        map_size=draw(_SIZE),
+        reduce_size=draw(_SIZE),
+    )
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs=st.lists(a_job(), max_size=4))
+def test_jobs_come_back_identical(tmp_path_factory, jobs):
+    path = tmp_path_factory.mktemp("parquet") / "jobs.parquet"
+    write_parquet(jobs, path)
+    assert read_parquet(path) == tuple(jobs)
+    assert [entry.name for entry in path.parent.iterdir()] == ["jobs.parquet"]
+
+
+@pytest.fixture
+def stored(tmp_path):
+    path = tmp_path / "jobs.parquet"
+    write_parquet(synthetic("research-xl", "research"), path)
+    return path
+
+
+def test_the_class_is_the_callers(stored):
+    (job,) = load(f"parquet:{stored}", "production").jobs
+    assert (job.job_class, len(job.reduce_ms)) == ("production", 47)
+
+
+def test_a_torn_file_is_bad_input_at_every_cut(stored):
+    whole = stored.read_bytes()
+    for cut in range(0, len(whole), 97):
+        stored.write_bytes(whole[:cut])
+        with pytest.raises(BadInput, match=r"jobs\.parquet: the Parquet data is torn or foreign"):
+            read_parquet(stored)
+
+
+def test_flipped_bytes_give_the_same_jobs_or_bad_input(stored):
+    whole, before = stored.read_bytes(), read_parquet(stored)
+    for at in range(4, 1500, 41):
+        stored.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        with contextlib.suppress(BadInput):
+            assert read_parquet(stored) == before
+
+
+def changed(stored, change):
+    pq = importlib.import_module("pyarrow.parquet")
+    pq.write_table(change(pq.read_table(stored)), stored)
+
+
+def test_foreign_files_and_other_versions_are_bad_input(stored):
+    changed(stored, lambda table: table.replace_schema_metadata({b"yarnctl.jobs.version": b"0"}))
+    with pytest.raises(BadInput, match="schema version 0, not 1"):
+        read_parquet(stored)
+    changed(stored, lambda table: table.select(["name"]))
+    with pytest.raises(BadInput, match="not a file of jobs"):
+        read_parquet(stored)
+    with pytest.raises(BadInput, match="cannot be read: no such file"):
+        read_parquet(stored.with_name("none"))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("submitted_at_ms", [-1], "field submitted_at_ms, row 1: -1 is below 0"),
+        ("map_ms", [[5, -2]], "field map_ms, row 1"),
+        ("map_ms", [[5, None]], "field map_ms, row 1"),
+        ("map_ms", [None], "field map_ms: 1 values are missing"),
+        ("reduce_keys", [[1]], "field reduce_keys, row 1: not one per reduce"),
+        ("job_class", ["vip"], "field job_class, row 1: 'vip'"),
+    ],
+)
+def test_values_no_job_can_have_are_bad_input(stored, column, values, message):
+    def change(table):
+        pa = importlib.import_module("pyarrow")
+        field = table.schema.field(column)
+        return table.set_column(table.schema.names.index(column), field, pa.array(values, type=field.type))
+
+    changed(stored, change)
+    with pytest.raises(BadInput, match=message):
+        read_parquet(stored)
+
+
+def test_a_folder_that_is_not_there_is_bad_input(tmp_path):
+    with pytest.raises(BadInput, match="cannot be written"):
+        write_parquet((), tmp_path / "none" / "jobs.parquet")

@@ -1,0 +1,1 @@
+"""yarnctl: checkpoint preemption for an unmodified Hadoop 3, from outside."""

@@ -1,0 +1,28 @@
+"""The program ``yarnctl``: its commands, each in its own module, imported when it runs.
+
+Law: this file imports the command line only; see ``yarnctl.command_line`` for exit statuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+
+from yarnctl.command_line import program, run
+
+COMMANDS = {
+    "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),
+    "replay": ("yarnctl.cli.replay:command", "Decide a whole journal again and compare."),
+}
+"""Every command of the program, with the line that ``--help`` shows."""
+
+PROGRAM = program(
+    "yarnctl",
+    "Checkpoint preemption for an unmodified Hadoop 3 YARN: research gives way, nothing is lost.",
+    COMMANDS,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run ``yarnctl`` and leave with its exit status."""
+    run(PROGRAM, arguments)

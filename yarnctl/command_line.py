@@ -1,0 +1,221 @@
+"""What both programs' command lines share: lazy commands, errors in one line, two outputs.
+
+Law: ``--help`` imports click and nothing else. A command's module is imported when the command
+runs; its one-line help stands in the program's table. Whatever goes wrong by the user's doing
+is one line ``error: ...`` on stderr and an exit status: 0 done, 1 a negative answer, 2 bad
+input, 3 unreachable, 130 interrupted. Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from yarnctl.errors import BadInput, YarnctlError
+
+SHELLS = ("bash", "fish", "zsh")
+"""The shells that ``completion`` can write for."""
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+HELP_WIDTH = 80
+TABLE_WIDTH_OFF_TERMINAL = 200
+
+COMPLETION = (
+    "yarnctl.command_line:completion",
+    "Print the script that completes commands in a shell.",
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+LazyCommand = tuple[str, str]
+"""Where a command is (``module:attribute``) and the one line that ``--help`` shows."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when that command runs."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, LazyCommand], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = dict(lazy)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all names, in the order of the alphabet."""
+        return sorted(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command, importing its module now."""
+        return load(self.lazy[cmd_name][0]) if cmd_name in self.lazy else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, importing none of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.lazy[name][1]) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete a command's name from the table, importing none of them."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=self.lazy[name][1]) for name in names]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def load(target: str) -> click.Command:
+    """Import a command from ``module:attribute``."""
+    from importlib import import_module
+
+    module, _, attribute = target.partition(":")
+    command = getattr(import_module(module), attribute)
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{target} is no click command")
+    return command
+
+
+def program(name: str, about: str, lazy: Mapping[str, LazyCommand]) -> LazyGroup:
+    """Make a program: its lazy commands, ``--version``, and ``completion``."""
+    group = LazyGroup(
+        name=name,
+        help=about,
+        lazy={**lazy, "completion": COMPLETION},
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"], "terminal_width": terminal_width()},
+    )
+    return click.version_option(package_name="yarnctl", prog_name=name)(group)
+
+
+def terminal_width() -> int:
+    """Return how wide help is written; click would import ``shutil`` to find out."""
+    try:
+        columns = os.get_terminal_size(1).columns
+    except OSError:
+        columns = HELP_WIDTH
+    return max(50, min(columns, HELP_WIDTH) - 2)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes commands and options in a shell."""
+    from click.shell_completion import get_completion_class
+
+    group = ctx.find_root().command
+    name = group.name or ""
+    shell_class = get_completion_class(shell)
+    if shell_class is None:
+        raise BadInput("SHELL", f"{shell!r} is not known", f"use one of {', '.join(SHELLS)}")
+    click.echo(shell_class(group, {}, name, completion_variable(name)).source())
+
+
+def completion_variable(name: str) -> str:
+    """Return the variable through which a shell asks for completions: ``_YARNCTL_COMPLETE``."""
+    return f"_{name}_COMPLETE".replace("-", "_").upper()
+
+
+def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a program and leave with its exit status; this is what ``main`` does."""
+    try:
+        status = exit_status_of(group, sys.argv[1:] if arguments is None else list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = PIPE_CLOSED
+    raise SystemExit(status)
+
+
+def exit_status_of(group: click.Group, arguments: list[str]) -> int:
+    """Run a program; report what went wrong in one line and return the exit status.
+
+    A command may return its own status as an integer; None means done.
+    """
+    try:
+        return invoke(group, arguments)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except YarnctlError as error:
+        return complain(str(error), error.exit_status)
+    except click.ClickException as error:
+        return complain_of_usage(error)
+    except (KeyboardInterrupt, click.Abort):
+        return complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return complain(f"{error.filename}: {error.strerror}", BadInput.exit_status)
+
+
+def invoke(group: click.Group, arguments: list[str]) -> int:
+    """Answer a shell that asks for completions, else run the command."""
+    name = group.name or ""
+    instruction = os.environ.get(completion_variable(name))
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(group, {}, name, completion_variable(name), instruction)
+    with group.make_context(name, arguments) as context:
+        status = group.invoke(context)
+    return status if isinstance(status, int) else 0
+
+
+def complain(message: str, status: int) -> int:
+    """Print one line ``error: ...`` on stderr and return ``status``."""
+    click.echo("error: " + " ".join(message.split()), err=True)
+    return status
+
+
+def complain_of_usage(error: click.ClickException) -> int:
+    """Report a command line that cannot be understood: one line, or the help if it was empty."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return BadInput.exit_status
+    remedy = f"; see '{context.command_path} --help'" if context is not None else ""
+    return complain(error.format_message().rstrip(".") + remedy, BadInput.exit_status)
+
+
+def output_option(function: Function) -> Function:
+    """Give a command ``-o table|json`` and its alias ``--json`` as the argument ``output``."""
+
+    @functools.wraps(function)
+    def with_output(*args: Any, output: str, as_json: bool, **kwargs: Any) -> Any:
+        return function(*args, output="json" if as_json else output, **kwargs)
+
+    choice = click.Choice(("table", "json"))
+    add_json = click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
+    add_output = click.option(
+        "-o", "output", type=choice, default="table", show_default=True, help="How to print the result."
+    )
+    return add_output(add_json(with_output))  # type: ignore[return-value]
+
+
+def print_json(value: object) -> None:
+    """Print a value (builtins or records) as JSON, keys in their own order, newline at the end."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    click.echo(text)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Print rows under columns; numbers stand to the right, None is a dash."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    held = [list(row) for row in rows]
+    table = Table(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        numbers = all(row[place] is None or isinstance(row[place], int | float) for row in held)
+        table.add_column(column, justify="right" if numbers and held else "left")
+    for row in held:
+        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
+    Console(width=None if sys.stdout.isatty() else TABLE_WIDTH_OFF_TERMINAL).print(table)

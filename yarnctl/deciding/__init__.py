@@ -1,0 +1,1 @@
+"""Deciding: observation in, decision and actions out. Nothing here touches the world."""

@@ -1,0 +1,199 @@
+"""The ledger: what has been ordered on whose behalf, and what has become of it.
+
+Law: the reclaim list is kept per hurried application, as in the paper (section 3.2): an entry is
+added when a container is asked for, and leaves when the application has been given one; without
+it the same ask would be answered twice while heartbeats are on their way. Only facts and
+deadlines move an entry, only along :mod:`yarnctl.deciding.lifecycle`, and a settled entry never
+moves again; it *retires* ``expire_ms`` after.
+
+One ask may need several containers on one node (a *group*, named after its first order): the order
+that completes the room carries the asks it ``serves``; the others of the group carry 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, State, after
+from yarnctl.units import Resources
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One container that was asked for; instants in ms, None: has not happened.
+
+    ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
+    is when the attempt last showed life: the time-out counts from there.
+    """
+
+    order: str
+    asker: str
+    victim: str
+    attempt: str
+    container: str
+    node: str
+    size: Resources
+    ask: Resources
+    serves: int
+    group: str
+    generation: int
+    verb: Literal["suspend", "kill"]
+    decision: int
+    asked_at_ms: int
+    progress_at_ms: int
+    state: State = "asked"
+    freed_at_ms: int | None = None
+    settled_at_ms: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the order still counts."""
+        return self.state in OPEN
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """One order's move from one state to the next."""
+
+    before: Order
+    after: Order
+    event: Event
+    at_ms: int
+
+
+class Ledger:
+    """All orders that are open or not yet retired, with indices for every look-up."""
+
+    def __init__(self) -> None:
+        self.issued = 0
+        self.open: dict[str, Order] = {}
+        self.settled: dict[str, Order] = {}
+        self.by_container: dict[str, str] = {}
+        self.by_asker: dict[str, dict[str, None]] = {}
+        self.by_victim: dict[str, dict[str, None]] = {}
+        self.freed_on: dict[str, dict[str, None]] = {}
+        self.barred: dict[str, str] = {}
+        self.dying: dict[str, Order] = {}
+        self._retiring: deque[tuple[int, str]] = deque()
+        self._cooling: deque[tuple[int, str]] = deque()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    def next_id(self) -> str:
+        """Return the id that the next order must carry."""
+        return f"o-{self.issued + 1:06d}"
+
+    def add(self, order: Order) -> None:
+        """Enter a new order; its id must be :meth:`next_id` and its container not under order."""
+        assert order.order == self.next_id() and order.container not in self.by_container
+        self.issued += 1
+        self.open[order.order] = order
+        self.by_container[order.container] = order.order
+        self.by_asker.setdefault(order.asker, {})[order.order] = None
+        self.by_victim.setdefault(order.victim, {})[order.order] = None
+        self.barred[order.attempt] = "already-ordered"
+
+    def apply(self, order_id: str, event: Event, at_ms: int) -> Moved | None:
+        """Move an open order; None if the order is not open or the event means nothing to it."""
+        before = self.open.get(order_id)
+        target = None if before is None else after(before.state, event)
+        if before is None or target is None:
+            return None
+        lives = event in ("accepted", "progress", "manifest")
+        changed = msgspec.structs.replace(
+            before,
+            state=target,
+            progress_at_ms=max(before.progress_at_ms, at_ms) if lives else before.progress_at_ms,
+            freed_at_ms=at_ms if target == "freed" else before.freed_at_ms,
+            settled_at_ms=None if target in OPEN else at_ms,
+        )
+        self.open[order_id] = changed
+        if before.state == "freed":
+            self._unindex(self.freed_on, before.node, order_id)
+        if target == "freed":
+            self.freed_on.setdefault(before.node, {})[order_id] = None
+        if target not in OPEN:
+            self._settle(changed)
+        return Moved(before=before, after=changed, event=event, at_ms=at_ms)
+
+    def _settle(self, order: Order) -> None:
+        del self.open[order.order]
+        del self.by_container[order.container]
+        self._unindex(self.by_asker, order.asker, order.order)
+        self._unindex(self.by_victim, order.victim, order.order)
+        self.settled[order.order] = order
+        if order.state == "killed":
+            self.dying[order.container] = order
+        assert order.settled_at_ms is not None
+        latest = self._retiring[-1][0] if self._retiring else order.settled_at_ms
+        self._retiring.append((max(latest, order.settled_at_ms), order.order))
+        if order.freed_at_ms is None and order.state != "completed":
+            self.barred[order.attempt] = "just-tried"
+            self._cooling.append((order.settled_at_ms, order.attempt))
+        else:
+            self.barred.pop(order.attempt, None)
+
+    @staticmethod
+    def _unindex(index: dict[str, dict[str, None]], name: str, order_id: str) -> None:
+        index[name].pop(order_id, None)
+        if not index[name]:
+            del index[name]
+
+    def retire(self, now_ms: int, expire_ms: int, cool_ms: int) -> list[Order]:
+        """Drop what settled ``expire_ms`` ago, and let attempts be tried again after ``cool_ms``."""
+        retired = []
+        while self._retiring and self._retiring[0][0] + expire_ms <= now_ms:
+            order = self.settled.pop(self._retiring.popleft()[1])
+            self.dying.pop(order.container, None)
+            retired.append(order)
+        while self._cooling and self._cooling[0][0] + cool_ms <= now_ms:
+            attempt = self._cooling.popleft()[1]
+            if self.barred.get(attempt) == "just-tried":
+                del self.barred[attempt]
+        return retired
+
+    # --- reading ------------------------------------------------------------------------------
+
+    def of_asker(self, application: str) -> Iterator[Order]:
+        """Yield the open orders on behalf of an application, oldest first."""
+        for order_id in self.by_asker.get(application, ()):
+            yield self.open[order_id]
+
+    def of_victim(self, application: str) -> Iterator[Order]:
+        """Yield the open orders against an application, oldest first."""
+        for order_id in self.by_victim.get(application, ()):
+            yield self.open[order_id]
+
+    def promised(self, application: str) -> int:
+        """Return how many asks of an application its open orders will meet."""
+        return sum(order.serves for order in self.of_asker(application))
+
+    def coming(self, as_of_ms: int) -> Iterator[Order]:
+        """Yield the orders whose room was still held in a snapshot of ``as_of_ms``.
+
+        Killed orders count until they retire or their container is seen to end (:attr:`dying`): the
+        room comes, though the entry is settled (the paper's "expired list", section 3.2).
+        """
+        for order in self.open.values():
+            if order.state in RUNNING or (order.freed_at_ms or 0) > as_of_ms:
+                yield order
+        yield from self.dying.values()
+
+    def best_freed(self, asker: str, node: str, size: Resources) -> Order | None:
+        """Return the freed order that a grant to ``asker`` answers: same node and size, else the oldest."""
+        fallback = None
+        for order in self.of_asker(asker):
+            if order.state == "freed" and order.serves and order.ask == size:
+                if order.node == node:
+                    return order
+                fallback = fallback or order
+        return fallback
+
+    def youngest_recallable(self, asker: str) -> Iterator[Order]:
+        """Yield the orders of an asker that can still be taken back, youngest first."""
+        for order_id in reversed(list(self.by_asker.get(asker, ()))):
+            order = self.open[order_id]
+            if order.state in ("asked", "suspending"):
+                yield order

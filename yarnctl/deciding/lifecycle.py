@@ -1,0 +1,117 @@
+"""The life of an order, as a table.
+
+::
+
+            accepted,                manifest                 ended-as-ordered          granted
+    asked ---------> suspending ----------> checkpointed ----------------------> freed -------> GRANTED
+      |   progress       |                       |                                 |
+      |                  |                       |                                 +--> TAKEN      somebody else has it
+      |                  |                       |                                 +--> LOST       nobody was seen to get it
+      |                  |                       |                                 +--> WITHDRAWN  the ask is gone
+      +-- refused ------ | --------------------- | --> WITHDRAWN
+      +-- not-needed ----+  (picks not needed) ------> WITHDRAWN
+      +-- asker-ended ---+-----------------------+---> WITHDRAWN
+      +-- give-up -------+-----------------------+---> GIVEN_UP    (time-out: left alone)
+      +-- kill ----------+-----------------------+---> KILLED      (time-out, if so configured)
+      +-- completed -----+-----------------------+---> COMPLETED   (it finished by itself first)
+      +-- ended-otherwise+-----------------------+---> LOST        (killed or lost by others)
+      +-- epoch-changed -+-----------------------+---> LOST        (also from freed)
+
+Law: states and events are words, the table is data, and it is total: what is not in it leaves the
+order where it is. A settled order (capitals) never moves again. Duplicate, late and foreign facts
+are therefore harmless by construction. A manifest or an end may overtake the answer to the request
+(``asked`` accepts them too): only facts prove effects.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+State = Literal[
+    "asked",
+    "suspending",
+    "checkpointed",
+    "freed",
+    "granted",
+    "given_up",
+    "killed",
+    "completed",
+    "lost",
+    "withdrawn",
+    "taken",
+]
+
+Event = Literal[
+    "accepted",
+    "refused",
+    "progress",
+    "manifest",
+    "ended-as-ordered",
+    "ended-otherwise",
+    "completed",
+    "granted",
+    "taken",
+    "unclaimed",
+    "not-needed",
+    "asker-ended",
+    "give-up",
+    "kill",
+    "epoch-changed",
+]
+
+OPEN: tuple[State, ...] = ("asked", "suspending", "checkpointed", "freed")
+"""States that still count; all others are settled."""
+
+RUNNING: tuple[State, ...] = ("asked", "suspending", "checkpointed")
+"""States in which the container has not been seen to end."""
+
+RECALLABLE: tuple[State, ...] = ("asked", "suspending")
+"""States in which the request can still be taken back without waste."""
+
+_BEFORE_FREED: dict[Event, State] = {
+    "ended-as-ordered": "freed",
+    "ended-otherwise": "lost",
+    "completed": "completed",
+    "asker-ended": "withdrawn",
+    "give-up": "given_up",
+    "kill": "killed",
+    "epoch-changed": "lost",
+}
+
+TABLE: dict[State, dict[Event, State]] = {
+    "asked": {
+        **_BEFORE_FREED,
+        "accepted": "suspending",
+        "progress": "suspending",
+        "refused": "withdrawn",
+        "not-needed": "withdrawn",
+        "manifest": "checkpointed",
+    },
+    "suspending": {
+        **_BEFORE_FREED,
+        "progress": "suspending",
+        "not-needed": "withdrawn",
+        "manifest": "checkpointed",
+    },
+    "checkpointed": {**_BEFORE_FREED},
+    "freed": {
+        "granted": "granted",
+        "taken": "taken",
+        "unclaimed": "lost",
+        "not-needed": "withdrawn",
+        "asker-ended": "withdrawn",
+        "epoch-changed": "lost",
+    },
+    "granted": {},
+    "given_up": {},
+    "killed": {},
+    "completed": {},
+    "lost": {},
+    "withdrawn": {},
+    "taken": {},
+}
+
+
+def after(state: State, event: Event) -> State | None:
+    """Return the state after ``event``, or None if the event means nothing in ``state``."""
+    return TABLE[state].get(event)

@@ -1,0 +1,273 @@
+"""The model: every record that crosses the border between observing and deciding.
+
+Law: records are values. They speak our words and carry units; no field is named after a JSON
+key. An *observation* goes into the controller, a *step* comes out; nothing here knows who made
+the one or performs the other. Ids are opaque strings; every order ends in one, so that no
+ranking ever depends on where a thing stood in memory.
+
+Small rows that exist in their tens of thousands (tasks, asks) are tuples; the rest are frozen
+msgspec structs, which encode to the same JSON bytes every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from yarnctl.units import Resources
+
+TaskKind = Literal["map", "reduce", "am"]
+Ending = Literal["suspended", "completed", "killed", "failed", "lost"]
+
+
+class ContainerAsk(NamedTuple):
+    """``count`` containers of one size wanted anywhere, at one YARN request priority.
+
+    Lower priorities are served first; MapReduce uses 0 for the AM, 3 for a resuming reduce
+    (Natjam), 5 for a failed map, 10 for reduces, 20 for maps.
+    """
+
+    priority: int
+    size: Resources
+    count: int
+
+
+class QueueView(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf queue of the capacity scheduler as it stands now.
+
+    ``guaranteed`` and ``maximum`` are absolute vectors. ``user_limit`` is what one user may hold
+    (None: no limit); ``am_limit`` what all its masters together may hold (None: no limit).
+    """
+
+    queue: str
+    guaranteed: Resources
+    maximum: Resources
+    used: Resources
+    priority: int = 0
+    user_limit: Resources | None = None
+    am_limit: Resources | None = None
+    am_used: Resources = Resources(0, 0)
+
+
+class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
+    """One unfinished application.
+
+    ``rank`` is its place in the queue's own serving order (0 first): the deciding half never
+    re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
+    ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
+    ``runner`` says that its reduces carry the task runner and can be suspended at all.
+    """
+
+    application: str
+    queue: str
+    user: str
+    submitted_at_ms: int
+    rank: int
+    containers: int
+    used: Resources
+    am_size: Resources
+    task_size: Resources
+    asks: tuple[ContainerAsk, ...] = ()
+    activated: bool = True
+    runner: bool = True
+    priority: int = 0
+    deadline_at_ms: int | None = None
+    progress_ratio: float = 0.0
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster at one instant.
+
+    ``free_by_node`` holds only nodes with free room. ``total`` is the sum over live nodes;
+    ``largest_node`` the largest single node.
+    """
+
+    total: Resources
+    largest_node: Resources
+    queues: tuple[QueueView, ...]
+    applications: tuple[ApplicationView, ...]
+    free_by_node: Mapping[str, Resources]
+
+
+class TaskView(NamedTuple):
+    """One running task attempt of a victim job, as its AM and its runner report it.
+
+    ``remaining_ms`` is the true remaining work (-1 unknown). ``return_cost_ms`` is the predicted
+    cost of suspending now and coming back (drain, upload, relaunch, re-shuffle, skip, replay).
+    ``checkpointable`` is False in shuffle, while skipping or replaying, and without a willing
+    runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
+    """
+
+    attempt: str
+    container: str
+    node: str
+    size: Resources
+    kind: TaskKind
+    remaining_ms: int
+    return_cost_ms: int
+    since_ms: int
+    generation: int
+    checkpointable: bool
+    resumed: bool
+
+
+# --- facts: what has happened, in order, told by the port -------------------------------------
+
+
+class ManifestSeen(msgspec.Struct, frozen=True, tag="manifest-seen"):
+    """A valid manifest names this order and attempt: the work up to ``keys_done`` is safe."""
+
+    order: str
+    attempt: str
+    generation: int
+    keys_done: int
+    at_ms: int
+
+
+class UploadProgressed(msgspec.Struct, frozen=True, tag="upload-progressed"):
+    """The attempt is alive and saving: time-outs count from here."""
+
+    order: str
+    at_ms: int
+
+
+class ContainerEnded(msgspec.Struct, frozen=True, tag="container-ended"):
+    """A container of an open order is gone and its room is free again."""
+
+    container: str
+    application: str
+    node: str
+    ending: Ending
+    at_ms: int
+
+
+class ContainerGranted(msgspec.Struct, frozen=True, tag="container-granted"):
+    """The scheduler gave ``container`` on ``node`` to ``application``."""
+
+    container: str
+    application: str
+    node: str
+    size: Resources
+    at_ms: int
+
+
+class ApplicationEnded(msgspec.Struct, frozen=True, tag="application-ended"):
+    """The application reached a terminal state."""
+
+    application: str
+    at_ms: int
+
+
+class EpochChanged(msgspec.Struct, frozen=True, tag="epoch-changed"):
+    """Another ResourceManager answers now; open orders cannot be trusted."""
+
+    epoch: str
+    at_ms: int
+
+
+Fact = ManifestSeen | UploadProgressed | ContainerEnded | ContainerGranted | ApplicationEnded | EpochChanged
+
+
+# --- what is asked of the port ----------------------------------------------------------------
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What the controller wants to see next.
+
+    ``cluster``: a snapshot, which the port may leave out (None) when its cheap gate shows that no
+    queue in ``gate_queues`` (none named: any queue) has pending demand. ``victims``: the tasks of
+    these applications. ``orders``: facts about these open orders' containers.
+    """
+
+    cluster: bool = True
+    gate_queues: tuple[str, ...] = ()
+    victims: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was seen. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
+
+    ``tasks`` has an entry for every victim asked for that answered; ``unreachable`` names those
+    whose AM did not.
+    """
+
+    now_ms: int
+    as_of_ms: int
+    snapshot: Snapshot | None = None
+    tasks: Mapping[str, tuple[TaskView, ...]] = {}
+    unreachable: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+
+# --- actions: what the port is to do ----------------------------------------------------------
+
+
+class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
+    """Ask this attempt to write generation ``generation`` of its checkpoint and stop."""
+
+    order: str
+    application: str
+    attempt: str
+    container: str
+    generation: int
+    deadline_at_ms: int
+
+
+class Withdraw(msgspec.Struct, frozen=True, tag="withdraw"):
+    """Take the request back: the attempt goes on where it is (not suspending is always allowed)."""
+
+    order: str
+    application: str
+    attempt: str
+    container: str
+
+
+class Release(msgspec.Struct, frozen=True, tag="release"):
+    """Hand the container back: its manifest is valid, nothing is lost."""
+
+    order: str
+    application: str
+    attempt: str
+    container: str
+    generation: int
+
+
+class Kill(msgspec.Struct, frozen=True, tag="kill"):
+    """End the attempt with its work lost."""
+
+    order: str
+    application: str
+    attempt: str
+    container: str
+
+
+class SetPriority(msgspec.Struct, frozen=True, tag="set-priority"):
+    """Give the application this YARN priority (higher is served first)."""
+
+    application: str
+    priority: int
+
+
+Action = Suspend | Withdraw | Release | Kill | SetPriority
+
+
+class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
+    """The request was taken; its effect will show as a fact."""
+
+
+class Refused(msgspec.Struct, frozen=True, tag="refused"):
+    """The request was turned down and has no effect."""
+
+    why: str
+
+
+class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
+    """Nobody can say whether the request arrived; only a later fact settles it."""
+
+    why: str = ""
+
+
+Outcome = Accepted | Refused | Unknown

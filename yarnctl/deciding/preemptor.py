@@ -1,0 +1,401 @@
+"""The Preemptor: who needs room, how much of it is on its way, and which jobs may have to give.
+
+Law: it asks for room only on behalf of a hurried application, only for asks that fit nowhere, never
+twice for the same ask, and only if the room would be given to the asker
+(:mod:`yarnctl.deciding.forecast`). Under the profile ``paper`` the last rule is Natjam's own: the
+cluster is full, and more containers are pending than stand on the application's reclaim list
+(section 3.2). The Preemptor never looks at tasks; which of them stop is the selector's matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from yarnctl.deciding.case import Candidate, Need
+from yarnctl.deciding.deadlines import less_urgent, urgency
+from yarnctl.deciding.forecast import (
+    QueueModel,
+    Room,
+    model_queues,
+    next_takers,
+    over_guarantee,
+    place_pending,
+    slots,
+    total_free,
+)
+from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.model import ApplicationView, Snapshot
+from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
+from yarnctl.deciding.records import Trigger
+from yarnctl.deciding.settings import Settings
+from yarnctl.units import NOTHING, Resources, dominant, minus, times
+
+PPM = 1_000_000
+
+
+class Wish(NamedTuple):
+    """Room that one application should get: never empty."""
+
+    application: ApplicationView
+    needs: tuple[Need, ...]
+    trigger: Trigger
+
+
+class Demand(NamedTuple):
+    """What one look at the cluster calls for.
+
+    ``refused`` are triggers that lead to nothing, and why; ``room`` is the free room nobody takes;
+    ``victim_queues`` those that may give (empty in deadline mode: everybody less urgent may).
+    """
+
+    wishes: tuple[Wish, ...]
+    refused: tuple[tuple[Trigger, str], ...]
+    room: Mapping[str, Resources]
+    victim_queues: tuple[str, ...]
+
+
+class Look(NamedTuple):
+    """One look at the cluster: the snapshot, its instant, and the instant of deciding."""
+
+    snapshot: Snapshot
+    as_of_ms: int
+    now_ms: int
+    urgent_first: Sequence[ApplicationView] = ()
+
+
+def pending_count(view: ApplicationView) -> int:
+    """Return how many containers an application waits for."""
+    return sum(ask.count for ask in view.asks)
+
+
+def demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
+    """Say who needs room now, in serving order."""
+    if not any(_is_hurried(view, settings) and view.asks for view in look.snapshot.applications):
+        return Demand((), (), {}, ())
+    if settings.model_scheduler:
+        return _modelled_demand(look, ledger, settings)
+    return _paper_demand(look, ledger, settings)
+
+
+def _is_hurried(view: ApplicationView, settings: Settings) -> bool:
+    return settings.mode == "deadlines" or view.queue in settings.hurried_queues
+
+
+# --- the modelled scheduler -------------------------------------------------------------------
+
+
+def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
+    snapshot = look.snapshot
+    coming = list(ledger.coming(look.as_of_ms))
+    queues = model_queues(snapshot, coming)
+    victims = _victim_queues(queues, settings)
+    room = Room(snapshot.free_by_node, coming)
+    placed = place_pending(queues, room)
+    stuck = _stuck(queues, settings)
+    allowance = {
+        name: pending_count(view) - ledger.promised(name) for name, (view, _) in stuck.items()
+    }
+    is_asker = _asker_test(look, stuck, allowance, settings)
+    if settings.mode == "queues" and not victims:
+        admitted, reasons = {}, {name: "no victim queue is over its guarantee" for name in stuck}
+    else:
+        admitted, reasons = next_takers(queues, victims, is_asker, allowance, snapshot.largest_node)
+    wishes = []
+    for name, admission in admitted.items():
+        view = admission.application
+        needs = tuple(Need(size, count) for size, count in admission.needs.items())
+        trigger = _trigger(view, placed.get(name, 0), ledger, needs, "asks that fit on no node")
+        wishes.append(Wish(view, needs, trigger))
+    refused = [
+        (_trigger(view, placed.get(view.application, 0), ledger, (), why), why)
+        for view, why in _explained(look, stuck, admitted, reasons, settings)
+    ]
+    return Demand(tuple(wishes), tuple(refused), room.free, victims)
+
+
+def _victim_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
+    tolerance_ppm = round(settings.utilisation_tolerance_ratio * PPM)
+    return tuple(
+        name
+        for name in settings.victim_queues
+        if name in queues and over_guarantee(queues[name].view, queues[name].used, tolerance_ppm)
+    )
+
+
+def _stuck(
+    queues: Mapping[str, QueueModel], settings: Settings
+) -> dict[str, tuple[ApplicationView, int]]:
+    """Return the hurried applications with asks that fit nowhere, and how many."""
+    stuck: dict[str, tuple[ApplicationView, int]] = {}
+    for queue in queues.values():
+        for wanted in queue.stuck:
+            view = wanted.application
+            if _is_hurried(view, settings):
+                before = stuck.get(view.application, (view, 0))[1]
+                stuck[view.application] = (view, before + wanted.count)
+    return stuck
+
+
+def _asker_test(
+    look: Look,
+    stuck: Mapping[str, tuple[ApplicationView, int]],
+    allowance: Mapping[str, int],
+    settings: Settings,
+) -> Callable[[ApplicationView], bool]:
+    """Return who may ask: everybody hurried, or (Natjam-R) only the most urgent that waits."""
+    if settings.mode == "queues":
+        return lambda view: view.queue in settings.hurried_queues
+    first = ""
+    for view in look.urgent_first:
+        if view.application in stuck and allowance[view.application] > 0:
+            first = view.application
+            break
+    return lambda view: view.application == first
+
+
+def _explained(
+    look: Look,
+    stuck: Mapping[str, tuple[ApplicationView, int]],
+    admitted: Mapping[str, object],
+    reasons: Mapping[str, str],
+    settings: Settings,
+) -> Iterable[tuple[ApplicationView, str]]:
+    """Yield the hurried applications that wait and for which nothing is done, with the reason."""
+    for view in look.snapshot.applications:
+        name = view.application
+        if not view.asks or name in admitted or not _is_hurried(view, settings):
+            continue
+        if not view.activated:
+            yield view, "the queue has not activated it"
+        elif name in stuck:
+            waits = "a more urgent application waits" if settings.mode == "deadlines" else "others come first"
+            yield view, reasons.get(name, waits)
+
+
+def _trigger(
+    view: ApplicationView, placed: int, ledger: Ledger, needs: tuple[Need, ...], why: str
+) -> Trigger:
+    return Trigger(
+        application=view.application,
+        queue=view.queue,
+        asks=view.asks,
+        pending=pending_count(view),
+        placed=placed,
+        promised=ledger.promised(view.application),
+        need=sum(need.count for need in needs),
+        why=why,
+    )
+
+
+# --- the paper's rule -------------------------------------------------------------------------
+
+
+def _paper_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
+    """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
+
+    "Full" is the total free room, wherever it is. Room freed for an entry that waits for its grant
+    belongs to that entry: it is neither free nor asked for again.
+    """
+    snapshot = look.snapshot
+    tolerance_ppm = round(settings.utilisation_tolerance_ratio * PPM)
+    over = tuple(
+        view.queue
+        for view in snapshot.queues
+        if view.queue in settings.victim_queues and over_guarantee(view, view.used, tolerance_ppm)
+    )
+    free = total_free(snapshot.free_by_node)
+    for order in ledger.open.values():
+        if order.state == "freed" and (order.freed_at_ms or 0) <= look.as_of_ms:
+            free = _at_least_nothing(minus(free, times(order.ask, order.serves)))
+    wishes: list[Wish] = []
+    refused: list[tuple[Trigger, str]] = []
+    for view in _paper_askers(look, settings):
+        needs, placed, free = _paper_needs(view, free, ledger)
+        trigger = _trigger(view, placed, ledger, needs, "the cluster is full")
+        if not needs:
+            continue
+        if settings.mode == "queues" and not over:
+            refused.append((trigger, "no victim queue is over its guarantee"))
+            continue
+        wishes.append(Wish(view, needs, trigger))
+        if settings.mode == "deadlines":
+            break
+    return Demand(tuple(wishes), tuple(refused), {}, over)
+
+
+def _paper_askers(look: Look, settings: Settings) -> list[ApplicationView]:
+    if settings.mode == "deadlines":
+        return [view for view in look.urgent_first if view.asks]
+    place = {queue: index for index, queue in enumerate(settings.hurried_queues)}
+    askers = [view for view in look.snapshot.applications if view.asks and view.queue in place]
+    return sorted(askers, key=lambda view: (place[view.queue], view.rank, view.application))
+
+
+def _paper_needs(
+    view: ApplicationView, free: Resources, ledger: Ledger
+) -> tuple[tuple[Need, ...], int, Resources]:
+    """Return the needs of one asker, how many of its asks fit, and the free room left."""
+    promised = ledger.promised(view.application)
+    promised += sum(order.serves for order in ledger.dying.values() if order.asker == view.application)
+    counts: dict[Resources, int] = {}
+    placed = 0
+    for ask in sorted(view.asks):
+        kept = min(promised, ask.count)
+        promised -= kept
+        fitting = min(ask.count - kept, slots(free, ask.size))
+        placed += fitting
+        free = minus(free, times(ask.size, fitting))
+        if ask.count > kept + fitting:
+            counts[ask.size] = counts.get(ask.size, 0) + ask.count - kept - fitting
+    return tuple(Need(size, count) for size, count in counts.items()), placed, free
+
+
+def _at_least_nothing(room: Resources) -> Resources:
+    return Resources(max(0, room[0]), max(0, room[1]))
+
+
+# --- who may give -----------------------------------------------------------------------------
+
+
+def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str, ...]) -> list[Candidate]:
+    """Return the jobs that may give, by id, without what they already give ("less these containers")."""
+    total = look.snapshot.total
+    leaving: dict[str, list[Order]] = {}
+    for order in ledger.coming(look.as_of_ms):
+        leaving.setdefault(order.victim, []).append(order)
+    jobs: list[Candidate] = []
+    ratio_ppm = round(settings.job_open_ratio_max * PPM)
+    anywhere = settings.mode == "deadlines"
+    for view in sorted(look.snapshot.applications, key=_by_id):
+        if view.containers <= 1 or not (anywhere or view.queue in queues):
+            continue
+        name, used, containers, gone = view.application, view.used, view.containers, 0
+        if name in leaving:
+            for order in leaving[name]:
+                used = minus(used, order.size)
+            gone = len(leaving[name])
+        deadline, submitted = view.deadline_at_ms, view.submitted_at_ms
+        laxity = (
+            FOREVER_MS
+            if deadline is None
+            else laxity_ms(deadline, submitted, view.progress_ratio, look.now_ms)
+        )
+        share = dominant(used, total)
+        usage = JobUsage(name, share, containers - gone, containers - gone - 1, submitted, deadline, laxity, 0)
+        budget = containers * ratio_ppm // PPM - len(ledger.by_victim.get(name, ()))
+        jobs.append(Candidate(usage, used, budget, view.task_size))
+    return jobs
+
+
+def _by_id(view: ApplicationView) -> str:
+    return view.application
+
+
+def closed_jobs(
+    look: Look, settings: Settings, asker: ApplicationView, silent: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the jobs that may not be touched for ``asker``, and why; ``silent`` are unobservable."""
+    closed = dict(silent)
+    if settings.eviction == "suspend" and not settings.kill_maps:
+        for view in look.snapshot.applications:
+            if not view.runner:
+                closed[view.application] = "no-runner"
+    return closed
+
+
+def may_give(
+    jobs: Sequence[Candidate], look: Look, settings: Settings, asker: ApplicationView
+) -> tuple[Candidate, ...]:
+    """Drop the asker itself and, in deadline mode, whoever is not strictly less urgent.
+
+    With the modelled scheduler, who is served before the asker keeps its room too: it would take
+    it back at once.
+    """
+    if settings.mode == "queues":
+        return tuple(job for job in jobs if job.usage.application != asker.application)
+    asking = urgency(asker, look.now_ms, settings)
+    givers = {
+        view.application: None
+        for view in look.snapshot.applications
+        if less_urgent(urgency(view, look.now_ms, settings), asking, settings)
+        and (view.rank > asker.rank or not settings.model_scheduler)
+    }
+    return tuple(job for job in jobs if job.usage.application in givers)
+
+
+def after_picks(
+    jobs: Sequence[Candidate], taken: Mapping[str, Sequence[Resources]], total: Resources
+) -> list[Candidate]:
+    """Return the jobs as they stand once the given containers are gone: new values, nothing undone."""
+    left: list[Candidate] = []
+    for job in jobs:
+        sizes = taken.get(job.usage.application)
+        if sizes is None:
+            left.append(job)
+            continue
+        used = job.used
+        for size in sizes:
+            used = minus(used, size)
+        gone = len(sizes)
+        usage = job.usage._replace(
+            share=dominant(used, total),
+            containers=job.usage.containers - gone,
+            releasable=job.usage.releasable - gone,
+        )
+        left.append(Candidate(usage, used, job.budget - gone, job.task_size))
+    return left
+
+
+# --- picks that are not needed any more --------------------------------------------------------
+
+
+def surplus(look: Look, ledger: Ledger, settings: Settings) -> list[Order]:
+    """Return the orders to take back, youngest first: the asker's asks have found room elsewhere.
+
+    Only orders whose task has not saved its state yet; with the modelled scheduler only (Natjam
+    never takes a request back).
+    """
+    if not settings.model_scheduler or not ledger.by_asker:
+        return []
+    queues = model_queues(look.snapshot, ())
+    placed = place_pending(queues, Room(look.snapshot.free_by_node))
+    pending = {view.application: pending_count(view) for view in look.snapshot.applications}
+    needless: list[Order] = []
+    for asker in list(ledger.by_asker):
+        missing = pending.get(asker, 0) - placed.get(asker, 0)
+        needless += beyond(asker, missing, look.as_of_ms, ledger)
+    return needless
+
+
+def beyond(asker: str, missing: int, as_of_ms: int, ledger: Ledger) -> list[Order]:
+    """Return the orders of ``asker`` beyond ``missing`` asks, youngest first, group by group."""
+    coming = sum(
+        order.serves
+        for order in ledger.of_asker(asker)
+        if order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
+    )
+    excess = coming - max(0, missing)
+    needless: list[Order] = []
+    groups: dict[str, None] = {}
+    for order in ledger.youngest_recallable(asker):
+        if order.group in groups or 0 < order.serves <= excess:
+            excess -= order.serves
+            groups[order.group] = None
+            needless.append(order)
+    return needless
+
+
+__all__ = [
+    "Demand",
+    "Look",
+    "Wish",
+    "after_picks",
+    "beyond",
+    "candidates",
+    "closed_jobs",
+    "demand",
+    "may_give",
+    "pending_count",
+    "surplus",
+]

@@ -1,0 +1,133 @@
+"""The journal's records: why, before what.
+
+Law: the reason is part of the result. A record holds what was decided and what it was decided
+from, pruned to what mattered; it holds no wall clock, no version of the program and no path, so
+the same run gives the same bytes on any machine. Records are written before the actions they
+explain are performed; what came of an action is a record of its own.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.ledger import Moved
+from yarnctl.deciding.lifecycle import Event, State
+from yarnctl.deciding.model import Action, ContainerAsk, Outcome
+from yarnctl.deciding.settings import Settings
+
+FORMAT = 1
+"""Version of the journal's format; a reader refuses any other."""
+
+
+class Header(msgspec.Struct, frozen=True, tag="header"):
+    """First line: how this controller decides."""
+
+    format: int
+    settings: Settings
+    capabilities: tuple[str, ...]
+
+
+class Trigger(msgspec.Struct, frozen=True):
+    """What called for a decision: counts are containers.
+
+    ``pending`` are asked for, of which ``placed`` fit into free room (or room of others that is on
+    its way), ``promised`` are met by open orders, and ``need`` must be made room for.
+    """
+
+    application: str
+    queue: str
+    asks: tuple[ContainerAsk, ...]
+    pending: int
+    placed: int
+    promised: int
+    need: int
+    why: str
+
+
+class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
+    """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``."""
+
+    number: int
+    at_ms: int
+    trigger: Trigger
+    case: Case
+    orders: tuple[str, ...]
+    groups: tuple[str, ...]
+    picks: tuple[Pick, ...]
+    handed_back: tuple[Pick, ...]
+    unmet: int
+    refused_jobs: tuple[RefusedJob, ...]
+    refused_tasks: tuple[RefusedTask, ...]
+
+
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """A trigger that led to nothing; written when the reason changes."""
+
+    at_ms: int
+    trigger: Trigger
+    why: str
+    refused_jobs: tuple[RefusedJob, ...] = ()
+    refused_tasks: tuple[RefusedTask, ...] = ()
+
+
+class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True):
+    """One order moved. ``container`` and ``application`` name who got the room, if anybody did."""
+
+    order: str
+    source: State
+    event: Event
+    target: State
+    at_ms: int
+    why: str = ""
+    container: str = ""
+    application: str = ""
+    keys_done: int = -1
+
+
+class Performed(msgspec.Struct, frozen=True, tag="performed"):
+    """What came of one action."""
+
+    at_ms: int
+    action: Action
+    outcome: Outcome
+
+
+class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
+    """Another ResourceManager answers."""
+
+    at_ms: int
+    epoch: str
+
+
+Record = Header | Decision | Refusal | Transition | Performed | Epoch
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """Return one line of JSON, newline included, the same bytes every time."""
+    return _ENCODER.encode(record) + b"\n"
+
+
+def decode(line: bytes) -> Record:
+    """Read one line; raises msgspec.DecodeError (or ValidationError) for a torn or foreign line."""
+    return _DECODER.decode(line)
+
+
+def transition(
+    moved: Moved, why: str = "", container: str = "", application: str = "", keys_done: int = -1
+) -> Transition:
+    """Return the record of a move."""
+    return Transition(
+        order=moved.after.order,
+        source=moved.before.state,
+        event=moved.event,
+        target=moved.after.state,
+        at_ms=moved.at_ms,
+        why=why,
+        container=container,
+        application=application,
+        keys_done=keys_done,
+    )

@@ -1,0 +1,80 @@
+"""The Releaser: which tasks may be stopped at all, and why the others may not.
+
+Law: *not suspending is always allowed*. A task is eligible only if nothing speaks against it; the
+reason why not is part of the result. The paper's Releaser (section 3.2) knows two of these rules
+(reduces only, running only); the rest are guards, off in the profile ``paper``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.settings import Settings
+
+Reason = Literal[
+    "",
+    "am",
+    "map",
+    "not-checkpointable",
+    "already-ordered",
+    "just-tried",
+    "remaining-unknown",
+    "cost",
+    "just-resumed",
+    "task-budget",
+    "next",
+    "no-runner",
+    "no-task-left",
+    "job-budget",
+    "unreachable",
+    "not-observed",
+]
+"""Why a task or job was left alone; the empty reason: eligible.
+
+====================  =========================================================================
+am                    the job's master is never stopped
+map                   maps lose their work; only with ``kill_maps``
+not-checkpointable    in shuffle, skipping or replaying, or its runner is not willing
+already-ordered       an open order names this attempt: never twice
+just-tried            it was asked and did not (gave up, refused) less than a time-out ago
+remaining-unknown     nobody knows its remaining time, so nobody knows whether it pays
+cost                  it is done before suspending and coming back would have paid
+just-resumed          it came back less than ``settle_ms`` ago
+task-budget           suspended ``task_suspensions_max`` times already
+next                  eligible; others came first
+no-runner             (job) its reduces cannot be suspended
+no-task-left          (job) nothing eligible is left
+job-budget            (job) ``job_open_ratio_max`` of its containers are under order
+unreachable           (job) its AM does not answer
+not-observed          (job) its tasks could not be seen in time
+====================  =========================================================================
+"""
+
+
+def objection(task: TaskView, now_ms: int, settings: Settings, barred: Mapping[str, str]) -> str:
+    """Return why ``task`` may not be stopped now, the first of the reasons in the table, or ""."""
+    if task.kind == "am":
+        return "am"
+    if task.attempt in barred:
+        return barred[task.attempt]
+    if task.kind == "map":
+        return "" if settings.kill_maps else "map"
+    if not task.checkpointable:
+        return "not-checkpointable"
+    if task.generation >= settings.task_suspensions_max:
+        return "task-budget"
+    if task.resumed and now_ms - task.since_ms < settings.settle_ms:
+        return "just-resumed"
+    if settings.cost_guard and settings.eviction == "suspend":
+        if task.remaining_ms < 0:
+            return "remaining-unknown"
+        if task.remaining_ms <= task.return_cost_ms:
+            return "cost"
+    return ""
+
+
+def is_killed(task: TaskView, settings: Settings) -> bool:
+    """Say whether taking ``task`` means losing its work: a map, or eviction by killing."""
+    return settings.eviction == "kill" or task.kind == "map"

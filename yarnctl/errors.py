@@ -1,0 +1,53 @@
+"""The error tree: what went wrong, where, and what to do next.
+
+::
+
+    YarnctlError            exit status 1
+    ├── BadInput            exit status 2: a file, field or option the user can mend
+    ├── Unreachable         exit status 3: nothing answers at an address
+    ├── Different           exit status 1: a replay that decides otherwise, a check that fails
+    └── InvariantBroken     exit status 1: our own fault; names the invariant
+
+Law: a message is one line that names the place (file, line and field, or URL), what was
+expected, and what to do. Both programs print ``error: <message>`` and leave with the status
+of the class; a traceback is a bug.
+"""
+
+from __future__ import annotations
+
+
+class YarnctlError(Exception):
+    """Root of all errors that both programs report in one line."""
+
+    exit_status = 1
+
+
+class BadInput(YarnctlError):
+    """Something the user gave cannot be used; ``where`` is file:line, option or field."""
+
+    exit_status = 2
+
+    def __init__(self, where: str, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{where}: {problem}" + (f"; {remedy}" if remedy else ""))
+        self.where = where
+        self.problem = problem
+        self.remedy = remedy
+
+
+class Unreachable(YarnctlError):
+    """Nothing (or nothing usable) answers at an address."""
+
+    exit_status = 3
+
+
+class Different(YarnctlError):
+    """A replay or a check gave a negative answer."""
+
+
+class InvariantBroken(YarnctlError):
+    """A named invariant does not hold; ``name`` is the invariant's."""
+
+    def __init__(self, name: str, story: str) -> None:
+        super().__init__(f"invariant {name} is broken: {story}")
+        self.name = name
+        self.story = story

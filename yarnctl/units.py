@@ -1,0 +1,52 @@
+"""Units: the resource vector and the words for time.
+
+Law: every quantity names its unit. Instants are ``*_at_ms``, spans ``*_ms`` (integer
+milliseconds), memory ``*_mib``, processors ``*_vcores``. A resource is a vector and is
+compared component by component: room *fits* an ask only if every component does.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Resources(NamedTuple):
+    """A vector of memory (MiB) and virtual cores, as YARN's ``Resource`` holds it."""
+
+    memory_mib: int
+    vcores: int
+
+
+NOTHING = Resources(0, 0)
+"""The empty vector."""
+
+
+def plus(left: Resources, right: Resources) -> Resources:
+    """Return the sum, component by component."""
+    return Resources(left[0] + right[0], left[1] + right[1])
+
+
+def minus(left: Resources, right: Resources) -> Resources:
+    """Return the difference, component by component (it may be negative)."""
+    return Resources(left[0] - right[0], left[1] - right[1])
+
+
+def times(size: Resources, count: int) -> Resources:
+    """Return ``count`` times ``size``."""
+    return Resources(size[0] * count, size[1] * count)
+
+
+def fits(size: Resources, room: Resources) -> bool:
+    """Say whether ``size`` fits into ``room`` in every component."""
+    return size[0] <= room[0] and size[1] <= room[1]
+
+
+def dominant(used: Resources, total: Resources) -> int:
+    """Return the dominant share of ``used`` in ``total`` as an exact integer key.
+
+    The shares are memory/total memory and vcores/total vcores; multiplied by both totals they
+    stay integers, so that equal shares compare equal on every machine (Hadoop's
+    DominantResourceCalculator does the same in floats). Only keys made with the same ``total``
+    may be compared.
+    """
+    return max(used[0] * total[1], used[1] * total[0])
