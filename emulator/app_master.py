@@ -139,6 +139,8 @@ class AppMaster:
             self._ask(MAP_PRIORITY, len(maps))
         elif self.maps_left == 0:
             self._maps_done()
+        if self.job.reduce_ms and self.reduces_left == 0:
+            self._commit_job(now_ms)
         self.beat(now_ms)
 
     def _ask(self, priority: int, count: int) -> None:
@@ -201,9 +203,11 @@ class AppMaster:
                 self.overhead_ms += self.timing.launch_ms
             container.work_at_ms = start_ms
             container.length_ms = length_ms
+            self.running[container.number] = container
+            if container.node.dead:
+                continue
             finish_ms = start_ms + length_ms
             container.finish_at_ms = finish_ms
-            self.running[container.number] = container
             at(finish_ms, done, container)
         if maps:
             self._consider_reduces()
@@ -255,6 +259,8 @@ class AppMaster:
         length_ms = container.length_ms
         container.from_key = from_key
         container.work_at_ms = work_at_ms
+        if container.node.dead:
+            return
         finish_ms = work_at_ms + length_ms - key_end_ms(from_key, keys, length_ms) + self.timing.task_commit_ms
         container.finish_at_ms = finish_ms
         self.kernel.at(finish_ms, self.on_reduce_done, container)
@@ -436,11 +442,12 @@ class AppMaster:
         self.unsent.clear()
         self.deferred.clear()
         for container in list(self.running.values()):
-            self._count_lost(container, now_ms)
+            self._count_lost(container, min(now_ms, container.released_at_ms))
             self._end(container, "killed")
             self.host.exit(container, now_ms + self.timing.exit_ms)
         for container in self.app.mail_granted:
-            self._surplus(container, now_ms)
+            if container.state == GRANTED:
+                self._surplus(container, now_ms)
         self.app.mail_granted.clear()
         self.app.mail_ended.clear()
         self.map_wait_since_ms = NEVER

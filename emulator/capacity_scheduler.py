@@ -260,7 +260,7 @@ class CapacityScheduler:
                 for ask in app.asks:
                     if ask.memory_mib > room_mib or ask.vcores > room_vcores:
                         break
-                    if queue.user_mib is not None and self._over_user_limit(app, ask):
+                    if queue.user_mib is not None and self._over_user_limit(app):
                         break
                     if self.locality_delay and ask.hosts and self._waits_for_host(app, ask, node):
                         continue
@@ -271,11 +271,10 @@ class CapacityScheduler:
                     break
         return None
 
-    def _over_user_limit(self, app: Application, ask: Ask) -> bool:
-        held_mib = app.queue.users.get(app.user, 0)
-        limit_mib = app.queue.user_mib
+    def _over_user_limit(self, app: Application) -> bool:
         # As in YARN, the container that crosses the limit is still given.
-        return limit_mib is not None and held_mib > 0 and held_mib + ask.memory_mib > limit_mib
+        limit_mib = app.queue.user_mib
+        return limit_mib is not None and app.queue.users.get(app.user, 0) > limit_mib
 
     def _waits_for_host(self, app: Application, ask: Ask, node: Node) -> bool:
         if ask.hosts is None or node.index in ask.hosts:
@@ -317,7 +316,7 @@ class CapacityScheduler:
         if (
             queue.used_mib + ask.memory_mib > queue.maximum_mib
             or queue.used_vcores + ask.vcores > queue.maximum_vcores
-            or self._over_user_limit(app, ask)
+            or self._over_user_limit(app)
         ):
             self.unreserve(node)
             return self._next(node)
@@ -344,6 +343,7 @@ class CapacityScheduler:
         app.containers += 1
         app.pending -= 1
         ask.count -= 1
+        self.version += 1
         if ask.hosts:
             self._took_host(app, ask, node)
         if ask.count == 0:

@@ -56,6 +56,7 @@ class Cluster:
         self.store_downs: list[tuple[int, int]] = []
         self._sweeping = False
         self._asleep_version = -1
+        self._seen_version = -1
         self._fruitless = 0
         self._default_queue = queues[0].name
         interval_ms = timing.nm_heartbeat_ms
@@ -126,7 +127,7 @@ class Cluster:
 
     def _master_up(self, container: Container) -> None:
         app = container.app
-        if container.state == RUNNING and container.attempt == app.attempt:
+        if container.state == RUNNING and container.attempt == app.attempt and not container.node.dead:
             app.master.register(self.kernel.now_ms)
 
     def wake(self, app: Application) -> None:
@@ -162,26 +163,27 @@ class Cluster:
             return
         container.exit_at_ms = at_ms
         node.exited.append(container)
-        if node.silent_until_ms == NEVER:
+        if node.dead:
             return
-        self.kernel.at(node.next_beat_ms(at_ms, self.timing.nm_heartbeat_ms), self._beat, node)
+        # What ends at the very instant of a beat that has been is told by the next one.
+        from_ms = max(at_ms, node.beat_at_ms + 1)
+        self.kernel.at(node.next_beat_ms(from_ms, self.timing.nm_heartbeat_ms), self._beat, node)
 
-    def _beat(self, node: Node) -> bool:
-        """Let a node have its heartbeat; say whether it was given something to do."""
+    def _beat(self, node: Node) -> None:
+        """Let a node have its heartbeat."""
         now_ms = self.kernel.now_ms
         if node.lost or node.beat_at_ms == now_ms:
-            return False
+            return
         if now_ms < node.silent_until_ms:
-            if node.exited and node.silent_until_ms != NEVER:
+            if node.exited and not node.dead:
                 at_ms = node.next_beat_ms(now_ms, self.timing.nm_heartbeat_ms)
                 self.kernel.at(at_ms, self._beat, node)
-            return False
+            return
         node.beat_at_ms = now_ms
         ended = node.take_exited(now_ms) if node.exited else []
-        granted = self.rm.node_heartbeat(node, ended, now_ms)
+        self.rm.node_heartbeat(node, ended, now_ms)
         if self.rm.open_nodes and not self._sweeping:
             self.stir()
-        return bool(granted)
 
     def stir(self) -> None:
         """Something changed: if somebody waits and a node has room, go round the nodes."""
@@ -208,8 +210,11 @@ class Cluster:
 
     def _visit(self, node: Node) -> None:
         rm, scheduler = self.rm, self.rm.scheduler
-        before = scheduler.version
-        if self._beat(node) or scheduler.version != before:
+        self._beat(node)
+        # A node may have had its beat at this very instant, for a process that is gone: what that
+        # beat changed counts, so versions are compared from visit to visit.
+        if scheduler.version != self._seen_version:
+            self._seen_version = scheduler.version
             self._fruitless = 0
         else:
             self._fruitless += 1
@@ -255,30 +260,30 @@ class Cluster:
         self.stir()
 
     def _node_dies(self, node: Node) -> None:
-        if node.lost or node.silent_until_ms == NEVER:
+        if node.dead:
             return
         node.silent_until_ms = NEVER
         for container in node.containers.values():
             container.finish_at_ms = NEVER
             container.hold_token += 1
-            if container.kind == AM:
+            if container.kind == AM and container.state == RUNNING:
                 container.app.master.alive = False
         self.kernel.at(self.kernel.now_ms + self.timing.node_expiry_ms, self._node_expires, node)
 
     def _node_expires(self, node: Node) -> None:
-        lost = self.rm.lose_node(node, self.kernel.now_ms)
+        masters = [each for each in node.containers.values() if each.kind == AM and each.state == RUNNING]
+        self.rm.lose_node(node, self.kernel.now_ms)
         for master in self.masters:
             if master.app.finished_at_ms is None:
                 master.node_lost(node.index)
-        for container in lost:
-            if container.kind == AM and container.app.finished_at_ms is None:
-                self._restart(container.app.master)
+        for container in masters:
+            self._restart(container.app.master)
         self.stir()
 
     def _task_dies(self, fault: TaskDead) -> None:
         if fault.job < len(self.masters):
             master = self.masters[fault.job]
-            running = [each for each in master.running.values() if each.node.silent_until_ms != NEVER]
+            running = [each for each in master.running.values() if not each.node.dead]
             if master.alive and running:
                 master.fail(running[fault.pick % len(running)])
 

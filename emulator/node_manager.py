@@ -7,7 +7,7 @@ asks ``next_beat_ms`` for those that matter.
 
 from __future__ import annotations
 
-from emulator.task import Container
+from emulator.task import NEVER, Container
 
 
 class Node:
@@ -47,6 +47,11 @@ class Node:
         self.reserved: object | None = None
         self.exited: list[Container] = []
         self.containers: dict[int, Container] = {}
+
+    @property
+    def dead(self) -> bool:
+        """Say whether the node has died; the ResourceManager learns it when the node expires."""
+        return self.silent_until_ms == NEVER
 
     def next_beat_ms(self, from_ms: int, interval_ms: int) -> int:
         """Return the first heartbeat at or after ``from_ms``; a silent node skips some."""

@@ -195,7 +195,8 @@ def _check_cluster(scenario: Scenario, where: Where) -> None:
     if scenario.slots is not None:
         _within(where, "slots", scenario.slots, 1, MAX_SLOTS)
     elif scenario.node_memory_mib is None or scenario.node_vcores is None:
-        raise BadInput(where("slots"), "the node size is missing", "slots, or node_memory_mib and node_vcores")
+        remedy = "give slots, or node_memory_mib and node_vcores"
+        raise BadInput(where("slots"), "the node size is missing", remedy)
     else:
         _within(where, "node_memory_mib", scenario.node_memory_mib, 1, 1 << 40)
         _within(where, "node_vcores", scenario.node_vcores, 1, 1 << 20)
@@ -244,7 +245,8 @@ def _check_faults(scenario: Scenario, where: Where) -> None:
         for field in fault.__struct_fields__:
             value = getattr(fault, field)
             if not 0 <= value < math.inf:
-                raise BadInput(where("faults"), f"fault {number}, field {field}: {value} is not a number from 0 up")
+                problem = f"fault {number}, field {field}: {value} is not a number from 0 up"
+                raise BadInput(where("faults"), problem)
         until_ms = getattr(fault, "until_ms", None)
         if until_ms is not None and until_ms <= fault.at_ms:
             raise BadInput(where("faults"), f"fault {number}, field until_ms: not after at_ms")
@@ -286,7 +288,7 @@ def _side(scenario: Scenario, job_class: JobClass) -> Loaded:
         scaled = scale_to_load(found, slots_of(scenario), peak)
         found = scaled.jobs
         notes.append(
-            f"task counts x {scaled.factor:.4g}: peak offered load {scaled.achieved_load:.2f} (wished {peak:g})"
+            f"task counts x {scaled.factor:.4g}: peak load {scaled.achieved_load:.2f} (wished {peak:g})"
         )
     if scenario.load != 1.0:
         found = with_load(found, scenario.load)

@@ -69,6 +69,8 @@ class Suspension:
         container.stage = ASKED
         container.hold_token += 1
         container.node.watched = True
+        if container.node.dead:
+            return Accepted()  # Nobody knows yet; it is never heard.
         at_ms = self._heard_at_ms(container, master, now_ms)
         self.kernel.at(at_ms, self._heard, Request(container, container.hold_token))
         return Accepted()
@@ -134,6 +136,8 @@ class Suspension:
             return Accepted()
         if container.order != order or container.stage != HOLDING:
             return Refused("no manifest of this order is valid")
+        if not container.app.master.alive:
+            return Refused("its master is down")
         container.app.master.suspended(container, self.kernel.now_ms + self.timing.exit_ms)
         return Accepted()
 

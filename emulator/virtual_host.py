@@ -120,8 +120,7 @@ class Run:
         )
         self.journal = journal
         self.port = VirtualPort(self.cluster, maps=settings.kill_maps)
-        self.controller = Controller(settings, self.port.identify())
-        journal.append([self.controller.header()])
+        self.controller = Controller(settings, self.port.identify().capabilities)
         self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
 
     def _tick(self, grid_ms: int) -> None:
@@ -134,7 +133,7 @@ class Run:
         else:
             wake_at_ms = kernel.now_ms + grid_ms - kernel.now_ms % grid_ms
         if self.cluster.unfinished:
-            kernel.at(wake_at_ms, self._tick, grid_ms)
+            kernel.at(max(wake_at_ms, kernel.now_ms), self._tick, grid_ms)
 
     def _sample(self, _: None) -> None:
         cluster = self.cluster
@@ -174,7 +173,7 @@ class Run:
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms
         killed = self.preemption.kills if self.preemption else 0
         if self.controller is not None:
-            killed += self.controller.kills
+            killed += self.port.kills
         return Result(
             scheme=self.scheme.name,
             jobs=tuple(self._job(master) for master in cluster.masters),

@@ -37,6 +37,7 @@ class VirtualPort:
     def __init__(self, cluster: Cluster, maps: bool = False) -> None:
         self.cluster = cluster
         self.maps = maps
+        self.kills = 0
         self._seen: dict[str, Container] = {}
         self._ordered: dict[str, Container] = {}
         self._applications: dict[str, Application] = {}
@@ -207,6 +208,7 @@ class VirtualPort:
     def _kill(self, container: Container, order: str) -> Outcome:
         if container.state != RUNNING:
             return Refused("the attempt has ended")
+        self.kills += 1
         container.order = order
         container.node.watched = True
         cluster = self.cluster

@@ -7,7 +7,7 @@
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
     results.json             the summary of all schemes
     run.json                 wall-clock, versions, command line: everything that may differ
-    report.html              the same, drawn
+    report.html, demo.svg    the same, drawn
 
 Law: a scheme's folder is made under another name and renamed when it is complete, a file is
 written beside and renamed; so whatever stands here under its own name is whole. A folder that
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from emulator.virtual_host import Result
 
 KIND = "yarn-emulator results"
-FILES = ("manifest.json", "results.json", "run.json", "report.html")
+FILES = ("manifest.json", "results.json", "run.json", "report.html", "demo.svg")
 RESULT, JOURNAL = "result.json", "journal.jsonl"
 PART = ".part-"
 ROOT = Path(__file__).parents[2]
@@ -187,7 +187,8 @@ class Folder:
 
     def keep(self, part: Path, name: str, result: Result) -> None:
         """Write the result into the temporary folder and give it its own name."""
-        kept = Kept(identity=self.identity, scheme=SCHEMES[name], result=msgspec.Raw(msgspec.json.encode(result)))
+        data = msgspec.Raw(msgspec.json.encode(result))
+        kept = Kept(identity=self.identity, scheme=SCHEMES[name], result=data)
         (part / RESULT).write_bytes(msgspec.json.encode(kept) + b"\n")
         shutil.rmtree(self.path / name, ignore_errors=True)
         os.replace(part, self.path / name)

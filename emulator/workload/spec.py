@@ -35,7 +35,10 @@ from yarnctl.errors import BadInput
 
 Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged"]
 
-PACKAGED: dict[str, str] = {"fb2009": "fb2009/FB-2009_samples_24_times_1hr_0.hours-18-and-21.tsv"}
+PACKAGED: dict[str, str] = {
+    "fb2009": "fb2009/FB-2009_samples_24_times_1hr_0.hours-18-and-21.tsv",
+    "fb2009-day": "fb2009/FB-2009_samples_24_times_1hr_0.tsv.gz",
+}
 """Slices that come with the program, below ``emulator/data``; hours are those of the original."""
 
 _HOURS = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)-(\d{1,6}(?:\.\d{1,6})?)", re.ASCII)

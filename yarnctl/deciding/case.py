@@ -18,10 +18,10 @@ from yarnctl.units import Resources
 
 
 class Need(NamedTuple):
-    """``count`` containers of one size that must be made room for, each on one node."""
+    """``containers`` of one size that must be made room for, each on one node."""
 
     size: Resources
-    count: int
+    containers: int
 
 
 class Candidate(NamedTuple):

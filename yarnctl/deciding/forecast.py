@@ -20,17 +20,20 @@ from typing import NamedTuple
 
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
-from yarnctl.units import NOTHING, Resources, fits, minus, plus
+from yarnctl.units import NOTHING, Resources, fits, minus, plus, times
 
 _SCALE = 1_000_000_000
 
+Key = tuple[int, int, int, str]
+"""(0, or 1 without a guarantee; used/guaranteed; -guaranteed memory; name)."""
+
 
 class Wanted(NamedTuple):
-    """Pending containers of one application and size; ``count`` of them."""
+    """Pending ``containers`` of one application and one size."""
 
     application: ApplicationView
     size: Resources
-    count: int
+    containers: int
 
 
 class Room:
@@ -65,111 +68,130 @@ class Room:
 
 
 class QueueModel:
-    """One queue while the scheduler is played through; ``line`` holds what still waits."""
+    """One queue while the scheduler is played through.
 
-    __slots__ = ("am_used", "head", "line", "stuck", "used", "user_used", "view")
+    ``pending`` are its activated applications with asks; they are put in serving order only when
+    somebody looks at :meth:`waiting`, for most queues never.
+    """
+
+    __slots__ = ("_waiting", "am_used", "head", "pending", "used", "user_used", "view")
 
     def __init__(self, view: QueueView) -> None:
         self.view = view
         self.used = view.used
         self.am_used = view.am_used
         self.user_used: dict[str, Resources] = {}
-        self.line: list[Wanted] = []
-        self.stuck: list[Wanted] = []
+        self.pending: list[ApplicationView] = []
         self.head = 0
+        self._waiting: list[Wanted] | None = None
 
-    def key(self) -> tuple[int, int, int, str]:
+    def waiting(self) -> list[Wanted]:
+        """Return what waits, in serving order: applications by rank, their asks by priority."""
+        if self._waiting is None:
+            self.pending.sort(key=_serving_order)
+            self._waiting = [
+                Wanted(view, ask.size, ask.count)
+                for view in self.pending
+                for ask in (sorted(view.asks) if len(view.asks) > 1 else view.asks)
+                if ask.count > 0
+            ]
+        return self._waiting
+
+    def leave(self, stuck: list[Wanted]) -> None:
+        """Replace what waits by what could not be placed."""
+        self._waiting, self.head = stuck, 0
+
+    def key(self, more: Resources = NOTHING) -> Key:
         """Serving order: queues without guarantee last, lowest used/guaranteed, largest, name."""
+        used = plus(self.used, more)
         guaranteed = self.view.guaranteed
         if guaranteed[0] <= 0 and guaranteed[1] <= 0:
-            return (1, self.used[0], 0, self.view.queue)
-        ratio = max(
-            used * _SCALE // part for used, part in zip(self.used, guaranteed, strict=True) if part > 0
-        )
-        return (0, ratio, -guaranteed[0], self.view.queue)
+            return (1, used[0], 0, self.view.queue)
+        by_memory = used[0] * _SCALE // guaranteed[0] if guaranteed[0] > 0 else 0
+        by_vcores = used[1] * _SCALE // guaranteed[1] if guaranteed[1] > 0 else 0
+        return (0, max(by_memory, by_vcores), -guaranteed[0], self.view.queue)
 
-    def forbids(self, wanted: Wanted) -> str:
-        """Return which limit keeps the queue from serving this ask now, or ""."""
-        view, size, application = self.view, wanted.size, wanted.application
+    def forbids(self, wanted: Wanted, more: Resources = NOTHING) -> str:
+        """Return which limit keeps the queue, ``more`` served, from serving this ask; or ""."""
+        view, application = self.view, wanted.application
+        size = plus(wanted.size, more)
         if not fits(plus(self.used, size), view.maximum):
             return "the queue is at its maximum"
         if view.user_limit is not None:
             held = self.user_used.get(application.user, NOTHING)
             if not fits(plus(held, size), view.user_limit):
                 return "the user is at the limit"
-        if application.containers == 0 and view.am_limit is not None:
-            if not fits(plus(self.am_used, size), view.am_limit):
-                return "the queue's masters are at their limit"
+        starts = application.containers == 0  # all it can ask for is its master
+        if starts and view.am_limit is not None and not fits(plus(self.am_used, size), view.am_limit):
+            return "the queue's masters are at their limit"
         return ""
 
-    def grant(self, wanted: Wanted) -> None:
-        """Book one container."""
-        self.used = plus(self.used, wanted.size)
+    def grant(self, wanted: Wanted, count: int = 1) -> None:
+        """Book ``count`` containers of what waits at the head."""
+        size = times(wanted.size, count)
+        self.used = plus(self.used, size)
         if self.view.user_limit is not None:
             user = wanted.application.user
-            self.user_used[user] = plus(self.user_used.get(user, NOTHING), wanted.size)
+            self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
         if wanted.application.containers == 0:
-            self.am_used = plus(self.am_used, wanted.size)
+            self.am_used = plus(self.am_used, size)
+        if wanted.containers > count:
+            self.waiting()[self.head] = wanted._replace(containers=wanted.containers - count)
+        else:
+            self.head += 1
 
     def take_back(self, user: str, size: Resources) -> None:
-        """Book the end of one container."""
+        """Book the end of containers."""
         self.used = minus(self.used, size)
         if self.view.user_limit is not None:
             self.user_used[user] = minus(self.user_used.get(user, NOTHING), size)
-
-
-def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
-    """Set up the queues as they will stand once the coming room is free, with their pending lines."""
-    queues = {view.queue: QueueModel(view) for view in snapshot.queues}
-    limited = any(view.user_limit is not None for view in snapshot.queues)
-    leaving = list(coming)
-    owners = {order.victim for order in leaving}
-    views: dict[str, ApplicationView] = {}
-    pending: list[ApplicationView] = []
-    for view in snapshot.applications:
-        if view.asks:
-            pending.append(view)
-        if view.application in owners:
-            views[view.application] = view
-        if limited and view.queue in queues:
-            held = queues[view.queue].user_used
-            held[view.user] = plus(held.get(view.user, NOTHING), view.used)
-    for order in leaving:
-        if order.victim in views and views[order.victim].queue in queues:
-            queues[views[order.victim].queue].take_back(views[order.victim].user, order.size)
-    pending.sort(key=_serving_order)
-    for view in pending:
-        queue = queues.get(view.queue)
-        if queue is not None and view.activated:
-            queue.line.extend(
-                Wanted(view, ask.size, ask.count) for ask in sorted(view.asks) if ask.count > 0
-            )
-    return queues
 
 
 def _serving_order(view: ApplicationView) -> tuple[int, str]:
     return (view.rank, view.application)
 
 
+def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
+    """Set up the queues as they will stand once the coming room is free, with what is pending."""
+    queues = {view.queue: QueueModel(view) for view in snapshot.queues}
+    limited = any(view.user_limit is not None for view in snapshot.queues)
+    leaving: dict[str, Resources] = {}
+    for order in coming:
+        leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
+    for view in snapshot.applications:
+        queue = queues.get(view.queue)
+        if queue is None:
+            continue
+        if view.asks and view.activated:
+            queue.pending.append(view)
+        if limited:
+            queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
+        if leaving and view.application in leaving:
+            queue.take_back(view.user, leaving[view.application])
+    return queues
+
+
 def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int]:
-    """Serve the queues from ``room``; leave what fits nowhere in ``stuck``; return placed per application."""
+    """Serve the queues from ``room``; what fits nowhere goes on waiting; return placed per application."""
     placed: dict[str, int] = {}
-    active = [queue for queue in queues.values() if queue.line]
+    if not room.free:
+        return placed
+    active = [queue for queue in queues.values() if queue.waiting()]
+    stuck: dict[str, list[Wanted]] = {queue.view.queue: [] for queue in active}
     while active:
         queue = active[0] if len(active) == 1 else min(active, key=QueueModel.key)
-        wanted = queue.line[queue.head]
+        wanted = queue.waiting()[queue.head]
         if not queue.forbids(wanted) and room.place(wanted.size):
             queue.grant(wanted)
             name = wanted.application.application
             placed[name] = placed.get(name, 0) + 1
-            if wanted.count > 1:
-                queue.line[queue.head] = wanted._replace(count=wanted.count - 1)
-                continue
         else:
-            queue.stuck.append(wanted)
-        queue.head += 1
-        if queue.head == len(queue.line):
+            stuck[queue.view.queue].append(wanted)
+            queue.head += 1
+        if queue.head == len(queue.waiting()):
             active.remove(queue)
+    for name, left in stuck.items():
+        queues[name].leave(left)
     return placed
 
 
@@ -180,100 +202,112 @@ class Admission(NamedTuple):
     needs: dict[Resources, int]
 
 
-def next_takers(
-    queues: Mapping[str, QueueModel],
-    victims: tuple[str, ...],
-    is_asker: Callable[[ApplicationView], bool],
-    allowance: Mapping[str, int],
-    largest_node: Resources,
-) -> tuple[dict[str, Admission], dict[str, str]]:
+class Takers:
     """Play on as if room appeared: who is admitted before anybody who must not be served?
 
     ``victims`` are the queues that give; their evicted tasks ask again at once, so a victim queue
     that comes first takes its room back and ends the sequence. ``allowance`` caps the containers
-    per application (pending - promised). Returns the admissions in serving order, and for
-    askers that got less than they want the reason why.
+    per application (pending - promised). ``admitted`` holds the admissions in serving order,
+    ``refused`` the reasons of askers that got less than they want.
     """
-    admitted: dict[str, Admission] = {}
-    refused: dict[str, str] = {}
-    left = dict(allowance)
-    heads = {name: 0 for name, queue in queues.items() if queue.stuck}
-    givers = [queues[name] for name in victims if name in queues]
-    while heads:
-        _skip_unservable(queues, heads, left, largest_node, refused)
-        waiting = [queues[name] for name in heads]
-        if not waiting:
-            break
-        queue = min(waiting, key=QueueModel.key)
-        wanted = queue.stuck[heads[queue.view.queue]]
+
+    def __init__(
+        self,
+        queues: Mapping[str, QueueModel],
+        victims: tuple[str, ...],
+        is_asker: Callable[[ApplicationView], bool],
+        allowance: Mapping[str, int],
+        largest_node: Resources,
+    ) -> None:
+        self.is_asker = is_asker
+        self.left = dict(allowance)
+        self.largest_node = largest_node
+        self.admitted: dict[str, Admission] = {}
+        self.refused: dict[str, str] = {}
+        self.active = [queue for queue in queues.values() if queue.pending]
+        self.givers = [queues[name] for name in victims if name in queues]
+        while self.active and self._serve_next():
+            pass
+
+    def _serve_next(self) -> bool:
+        """Admit the next taker; False if it is nobody who may ask."""
+        queue = min(self.active, key=QueueModel.key)
+        wanted = self._servable(queue)
+        if wanted is None:
+            self.active.remove(queue)
+            return True
         name = wanted.application.application
-        if not is_asker(wanted.application):
-            _stop(queues, heads, is_asker, f"room would be given to {name} in {queue.view.queue}", refused)
-            break
-        giver = max(givers, key=QueueModel.key, default=None)
+        if not self.is_asker(wanted.application):
+            return self._stop(f"room would be given to {name} in {queue.view.queue}")
+        giver = max(self.givers, key=QueueModel.key, default=None)
         if giver is not None and giver is not queue and giver.key() < queue.key():
-            _stop(queues, heads, is_asker, f"{giver.view.queue} would take its room back", refused)
-            break
-        admission = admitted.setdefault(name, Admission(wanted.application, {}))
-        admission.needs[wanted.size] = admission.needs.get(wanted.size, 0) + 1
-        queue.grant(wanted)
+            return self._stop(f"{giver.view.queue} would take its room back")
+        count = self._run(queue, wanted, giver, min(wanted.containers, self.left.get(name, 0)))
+        needs = self.admitted.setdefault(name, Admission(wanted.application, {})).needs
+        needs[wanted.size] = needs.get(wanted.size, 0) + count
+        queue.grant(wanted, count)
         if giver is not None:
-            giver.used = minus(giver.used, wanted.size)
-        left[name] = left.get(name, 0) - 1
-        if wanted.count > 1:
-            queue.stuck[heads[queue.view.queue]] = wanted._replace(count=wanted.count - 1)
-        else:
-            heads[queue.view.queue] += 1
-    return admitted, refused
+            giver.used = minus(giver.used, times(wanted.size, count))
+        self.left[name] = self.left.get(name, 0) - count
+        return True
 
-
-def _skip_unservable(
-    queues: Mapping[str, QueueModel],
-    heads: dict[str, int],
-    left: Mapping[str, int],
-    largest_node: Resources,
-    refused: dict[str, str],
-) -> None:
-    """Move every queue's head past asks that the scheduler would not serve; drop empty queues."""
-    for name in list(heads):
-        queue = queues[name]
-        place = heads[name]
-        while place < len(queue.stuck):
-            wanted = queue.stuck[place]
-            application = wanted.application.application
-            why = "" if fits(wanted.size, largest_node) else "no node is large enough"
+    def _servable(self, queue: QueueModel) -> Wanted | None:
+        """Move the queue's head past asks that the scheduler would not serve; None: no more."""
+        line = queue.waiting()
+        while queue.head < len(line):
+            wanted = line[queue.head]
+            name = wanted.application.application
+            why = "" if fits(wanted.size, self.largest_node) else "no node is large enough"
             why = why or queue.forbids(wanted)
-            if not why and left.get(application, 1) <= 0:
+            if not why and self.is_asker(wanted.application) and self.left.get(name, 0) <= 0:
                 why = "what is missing is on its way"
             if not why:
-                break
-            refused.setdefault(application, why)
-            place += 1
-        heads[name] = place
-        if place == len(queue.stuck):
-            del heads[name]
+                return wanted
+            self.refused.setdefault(name, why)
+            queue.head += 1
+        return None
 
+    def _run(self, queue: QueueModel, wanted: Wanted, giver: QueueModel | None, most: int) -> int:
+        """Return how many containers in a row the queue would be served, at most ``most``.
 
-def _stop(
-    queues: Mapping[str, QueueModel],
-    heads: Mapping[str, int],
-    is_asker: Callable[[ApplicationView], bool],
-    why: str,
-    refused: dict[str, str],
-) -> None:
-    """Give every asker that still waits the reason why the sequence ended."""
-    for name, place in heads.items():
-        for wanted in queues[name].stuck[place:]:
-            if is_asker(wanted.application):
-                refused.setdefault(wanted.application.application, why)
+        Every condition can only turn from true to false along the run (the queue's ratio grows,
+        its giver's falls), so the end is found by bisection. Several givers: one by one.
+        """
+        if len(self.givers) > 1:
+            return 1
+        others = [other for other in self.active if other is not queue]
+
+        def still(served: int) -> bool:
+            more, less = times(wanted.size, served), times(wanted.size, -served)
+            key = queue.key(more)
+            if queue.forbids(wanted, more):
+                return False
+            if giver is not None and giver is not queue and giver.key(less) < key:
+                return False
+            return all(key < other.key(less if other is giver else NOTHING) for other in others)
+
+        low, high = 1, most
+        while low < high:
+            middle = (low + high + 1) // 2 if high - low < most - 1 else high
+            if still(middle - 1):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _stop(self, why: str) -> bool:
+        """Give every asker that still waits the reason why the sequence ended."""
+        for queue in self.active:
+            for view in queue.pending:
+                if self.is_asker(view):
+                    self.refused.setdefault(view.application, why)
+        return False
 
 
 def over_guarantee(queue: QueueView, used: Resources, tolerance_ppm: int) -> bool:
     """Say whether a queue uses more than its guarantee x (1 + tolerance) in some component."""
     limit = 1_000_000 + tolerance_ppm
-    return any(
-        part * 1_000_000 > whole * limit for part, whole in zip(used, queue.guaranteed, strict=True)
-    )
+    return any(part * 1_000_000 > whole * limit for part, whole in zip(used, queue.guaranteed, strict=True))
 
 
 def total_free(free: Mapping[str, Resources]) -> Resources:
@@ -294,9 +328,9 @@ __all__ = [
     "Admission",
     "QueueModel",
     "Room",
+    "Takers",
     "Wanted",
     "model_queues",
-    "next_takers",
     "over_guarantee",
     "place_pending",
     "slots",

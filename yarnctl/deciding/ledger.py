@@ -87,7 +87,8 @@ class Ledger:
 
     def add(self, order: Order) -> None:
         """Enter a new order; its id must be :meth:`next_id` and its container not under order."""
-        assert order.order == self.next_id() and order.container not in self.by_container
+        assert order.order == self.next_id()
+        assert order.container not in self.by_container
         self.issued += 1
         self.open[order.order] = order
         self.by_container[order.container] = order.order

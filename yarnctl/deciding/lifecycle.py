@@ -2,20 +2,22 @@
 
 ::
 
-            accepted,                manifest                 ended-as-ordered          granted
-    asked ---------> suspending ----------> checkpointed ----------------------> freed -------> GRANTED
-      |   progress       |                       |                                 |
-      |                  |                       |                                 +--> TAKEN      somebody else has it
-      |                  |                       |                                 +--> LOST       nobody was seen to get it
-      |                  |                       |                                 +--> WITHDRAWN  the ask is gone
-      +-- refused ------ | --------------------- | --> WITHDRAWN
-      +-- not-needed ----+  (picks not needed) ------> WITHDRAWN
-      +-- asker-ended ---+-----------------------+---> WITHDRAWN
-      +-- give-up -------+-----------------------+---> GIVEN_UP    (time-out: left alone)
-      +-- kill ----------+-----------------------+---> KILLED      (time-out, if so configured)
-      +-- completed -----+-----------------------+---> COMPLETED   (it finished by itself first)
-      +-- ended-otherwise+-----------------------+---> LOST        (killed or lost by others)
-      +-- epoch-changed -+-----------------------+---> LOST        (also from freed)
+          accepted              manifest              ended-as-ordered        granted
+    asked --------> suspending ---------> checkpointed ---------------> freed --------> GRANTED
+      |               |                     |                            |
+      |               |                     |                            +-- taken -------> TAKEN
+      |               |                     |                            +-- unclaimed ---> LOST
+      |               |                     |                            +-- not-needed,
+      |               |                     |                            |   asker-ended -> WITHDRAWN
+      |               |                     |                            +-- epoch-changed> LOST
+      +- refused      |                     |  --> WITHDRAWN
+      +- not-needed --+                     |  --> WITHDRAWN  (picks not needed are handed back)
+      +- asker-ended -+---------------------+  --> WITHDRAWN
+      +- give-up -----+---------------------+  --> GIVEN_UP   (time-out: the task is left alone)
+      +- kill --------+---------------------+  --> KILLED     (time-out, if so configured)
+      +- completed ---+---------------------+  --> COMPLETED  (it finished by itself first)
+      +- ended-otherwise -------------------+  --> LOST       (others killed it, the node died)
+      +- epoch-changed ---------------------+  --> LOST
 
 Law: states and events are words, the table is data, and it is total: what is not in it leaves the
 order where it is. A settled order (capitals) never moves again. Duplicate, late and foreign facts

@@ -10,15 +10,17 @@ cluster is full, and more containers are pending than stand on the application's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from yarnctl.deciding.case import Candidate, Need
 from yarnctl.deciding.deadlines import less_urgent, urgency
 from yarnctl.deciding.forecast import (
+    Admission,
     QueueModel,
     Room,
+    Takers,
     model_queues,
-    next_takers,
     over_guarantee,
     place_pending,
     slots,
@@ -29,9 +31,11 @@ from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import NOTHING, Resources, dominant, minus, times
+from yarnctl.units import Resources, dominant, minus, times
 
 PPM = 1_000_000
+
+_BY_ID = attrgetter("application")
 
 
 class Wish(NamedTuple):
@@ -93,14 +97,14 @@ def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     room = Room(snapshot.free_by_node, coming)
     placed = place_pending(queues, room)
     stuck = _stuck(queues, settings)
-    allowance = {
-        name: pending_count(view) - ledger.promised(name) for name, (view, _) in stuck.items()
-    }
+    allowance = {name: pending_count(view) - ledger.promised(name) for name, (view, _) in stuck.items()}
     is_asker = _asker_test(look, stuck, allowance, settings)
+    admitted: dict[str, Admission] = {}
     if settings.mode == "queues" and not victims:
-        admitted, reasons = {}, {name: "no victim queue is over its guarantee" for name in stuck}
+        reasons = dict.fromkeys(stuck, "no victim queue is over its guarantee")
     else:
-        admitted, reasons = next_takers(queues, victims, is_asker, allowance, snapshot.largest_node)
+        takers = Takers(queues, victims, is_asker, allowance, snapshot.largest_node)
+        admitted, reasons = takers.admitted, takers.refused
     wishes = []
     for name, admission in admitted.items():
         view = admission.application
@@ -123,17 +127,16 @@ def _victim_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tupl
     )
 
 
-def _stuck(
-    queues: Mapping[str, QueueModel], settings: Settings
-) -> dict[str, tuple[ApplicationView, int]]:
+def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tuple[ApplicationView, int]]:
     """Return the hurried applications with asks that fit nowhere, and how many."""
     stuck: dict[str, tuple[ApplicationView, int]] = {}
     for queue in queues.values():
-        for wanted in queue.stuck:
+        if settings.mode == "queues" and queue.view.queue not in settings.hurried_queues:
+            continue
+        for wanted in queue.waiting():
             view = wanted.application
-            if _is_hurried(view, settings):
-                before = stuck.get(view.application, (view, 0))[1]
-                stuck[view.application] = (view, before + wanted.count)
+            before = stuck.get(view.application, (view, 0))[1]
+            stuck[view.application] = (view, before + wanted.containers)
     return stuck
 
 
@@ -183,7 +186,7 @@ def _trigger(
         pending=pending_count(view),
         placed=placed,
         promised=ledger.promised(view.application),
-        need=sum(need.count for need in needs),
+        need=sum(need.containers for need in needs),
         why=why,
     )
 
@@ -267,7 +270,7 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
     jobs: list[Candidate] = []
     ratio_ppm = round(settings.job_open_ratio_max * PPM)
     anywhere = settings.mode == "deadlines"
-    for view in sorted(look.snapshot.applications, key=_by_id):
+    for view in sorted(look.snapshot.applications, key=_BY_ID):
         if view.containers <= 1 or not (anywhere or view.queue in queues):
             continue
         name, used, containers, gone = view.application, view.used, view.containers, 0
@@ -282,14 +285,12 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
             else laxity_ms(deadline, submitted, view.progress_ratio, look.now_ms)
         )
         share = dominant(used, total)
-        usage = JobUsage(name, share, containers - gone, containers - gone - 1, submitted, deadline, laxity, 0)
+        usage = JobUsage(
+            name, share, containers - gone, containers - gone - 1, submitted, deadline, laxity, 0
+        )
         budget = containers * ratio_ppm // PPM - len(ledger.by_victim.get(name, ()))
         jobs.append(Candidate(usage, used, budget, view.task_size))
     return jobs
-
-
-def _by_id(view: ApplicationView) -> str:
-    return view.application
 
 
 def closed_jobs(

@@ -71,7 +71,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     refused_tasks: tuple[RefusedTask, ...] = ()
 
 
-class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True):
+class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):
     """One order moved. ``container`` and ``application`` name who got the room, if anybody did."""
 
     order: str
@@ -113,7 +113,8 @@ def encode(record: Record) -> bytes:
 
 def decode(line: bytes) -> Record:
     """Read one line; raises msgspec.DecodeError (or ValidationError) for a torn or foreign line."""
-    return _DECODER.decode(line)
+    record: Record = _DECODER.decode(line)
+    return record
 
 
 def transition(

@@ -7,7 +7,7 @@ reason why not is part of the result. The paper's Releaser (section 3.2) knows t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from yarnctl.deciding.model import TaskView
@@ -53,26 +53,34 @@ not-observed          (job) its tasks could not be seen in time
 """
 
 
-def objection(task: TaskView, now_ms: int, settings: Settings, barred: Mapping[str, str]) -> str:
-    """Return why ``task`` may not be stopped now, the first of the reasons in the table, or ""."""
-    if task.kind == "am":
-        return "am"
-    if task.attempt in barred:
-        return barred[task.attempt]
-    if task.kind == "map":
-        return "" if settings.kill_maps else "map"
-    if not task.checkpointable:
-        return "not-checkpointable"
-    if task.generation >= settings.task_suspensions_max:
-        return "task-budget"
-    if task.resumed and now_ms - task.since_ms < settings.settle_ms:
-        return "just-resumed"
-    if settings.cost_guard and settings.eviction == "suspend":
-        if task.remaining_ms < 0:
-            return "remaining-unknown"
-        if task.remaining_ms <= task.return_cost_ms:
-            return "cost"
-    return ""
+def objections(now_ms: int, settings: Settings, barred: Mapping[str, str]) -> Callable[[TaskView], str]:
+    """Return the function that says why a task may not be stopped now; "": it may.
+
+    The first reason that applies is given. Made once per choice: it runs for every task looked at.
+    """
+    kill_maps, settle_ms = settings.kill_maps, settings.settle_ms
+    suspensions_max = settings.task_suspensions_max
+    guarded = settings.cost_guard and settings.eviction == "suspend"
+
+    def objection(task: TaskView) -> str:
+        attempt, _, _, _, kind, remaining_ms, return_cost_ms, since_ms, generation, able, resumed = task
+        if kind == "am":
+            return "am"
+        if attempt in barred:
+            return barred[attempt]
+        if kind == "map":
+            return "" if kill_maps else "map"
+        if not able:
+            return "not-checkpointable"
+        if generation >= suspensions_max:
+            return "task-budget"
+        if resumed and now_ms - since_ms < settle_ms:
+            return "just-resumed"
+        if guarded and remaining_ms <= return_cost_ms:
+            return "remaining-unknown" if remaining_ms < 0 else "cost"
+        return ""
+
+    return objection
 
 
 def is_killed(task: TaskView, settings: Settings) -> bool:

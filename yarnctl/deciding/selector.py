@@ -13,19 +13,23 @@ remaining time are made in bulk (the policy says so, the tests hold it to its wo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heapreplace, nsmallest
 from operator import itemgetter
 
 from yarnctl.deciding.case import Case, Choice, Need, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES, JobPolicy, JobUsage, TaskPolicy
-from yarnctl.deciding.releaser import objection
+from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES, JobPolicy, JobUsage, TaskPolicy
+from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 _ATTEMPT = itemgetter(TaskView._fields.index("attempt"))
 _REMAINING = itemgetter(TaskView._fields.index("remaining_ms"))
+
+_LARGE = 1024
+"""From this many tasks on, a job's tasks are not all put in order at once."""
 
 RawPick = tuple[int, TaskView, tuple[int, ...], Resources, int]
 """Candidate's index, task, job key with the index at its end, ask, asks completed."""
@@ -34,12 +38,21 @@ RawPick = tuple[int, TaskView, tuple[int, ...], Resources, int]
 class Line:
     """The tasks of one job that was hit, in the order in which they would be taken."""
 
-    __slots__ = ("ordered", "passed", "place")
+    __slots__ = ("ordered", "passed", "place", "rest")
 
-    def __init__(self, ordered: list[TaskView]) -> None:
+    def __init__(self, ordered: list[TaskView], rest: Callable[[], list[TaskView]] | None = None) -> None:
         self.ordered = ordered
         self.place = 0
         self.passed: list[tuple[TaskView, str]] = []
+        self.rest = rest
+
+    def extend(self) -> bool:
+        """Append the tasks that were not put in order yet; say whether there were any."""
+        if self.rest is None:
+            return False
+        self.ordered += self.rest()
+        self.rest = None
+        return True
 
 
 class Selection:
@@ -55,26 +68,21 @@ class Selection:
         self.room: dict[str, Resources] = {}
         self.met_on: dict[str, Resources] = {}
         self.dropped: dict[int, RefusedJob] = {}
-        self.usages: dict[int, JobUsage] = {}
-        self.useds: dict[int, Resources] = {}
+        self.objection = objections(case.now_ms, settings, case.barred)
+        self.held: dict[int, tuple[int, int, int]] = {}
+        self.wanted = sum(need.containers for need in case.needs)
         self.heap = self._heap()
 
     def _heap(self) -> list[tuple[int, ...]]:
-        """Key every open job that has something to give; the index stands for the id."""
-        jobs, closed = self.case.jobs, self.case.closed
-        sign = self.job_policy.share_sign
-        if sign:
-            heap: list[tuple[int, ...]] = [
-                (sign * job[0][1], index)
-                for index, job in enumerate(jobs)
-                if job[0][3] > 0 and job[2] > 0 and (not closed or job[0][0] not in closed)
-            ]
+        """Key every job; its index stands for its id. Jobs that cannot give drop out at the head."""
+        jobs = self.case.jobs
+        heap: list[tuple[int, ...]]
+        if self.job_policy.share_sign > 0:
+            heap = list(zip([job[0][1] for job in jobs], range(len(jobs)), strict=True))
+        elif self.job_policy.share_sign < 0:
+            heap = list(zip([-job[0][1] for job in jobs], range(len(jobs)), strict=True))
         else:
-            heap = [
-                self.job_key(job.usage, 0) + (index,)
-                for index, job in enumerate(jobs)
-                if job.usage.releasable > 0 and job.budget > 0 and job.usage.application not in closed
-            ]
+            heap = [(*self.job_key(job.usage, 0), index) for index, job in enumerate(jobs)]
         heapify(heap)
         return heap
 
@@ -93,54 +101,61 @@ class Selection:
         return self.task_policy.key(task, self.case.now_ms, draw)
 
     def line(self, index: int) -> Line:
-        """Return the tasks of a job in taking order, made when the job is first hit."""
+        """Return the tasks of a job in taking order, made when the job is first at the head."""
         job = self.case.jobs[index]
-        tasks = self.case.tasks.get(job.usage.application)
-        if tasks is None:
-            line = Line([_unobserved(job.usage.application, job.task_size)] * job.usage.releasable)
+        usage = job.usage
+        tasks = self.case.tasks.get(usage.application)
+        if usage.application in self.case.closed or usage.releasable <= 0 or job.budget <= 0:
+            line = Line([])
+        elif tasks is None:
+            line = Line([_unobserved(usage.application, job.task_size)] * usage.releasable)
         else:
-            line = Line(self._ordered(tasks))
+            line = self._ordered(tasks)
         self.lines[index] = line
         return line
 
-    def _ordered(self, tasks: tuple[TaskView, ...]) -> list[TaskView]:
+    def _ordered(self, tasks: tuple[TaskView, ...]) -> Line:
+        """Put tasks in the order of (key, attempt), large jobs only as far as they will be needed."""
         sign = self.task_policy.remaining_sign
-        ordered = sorted(tasks, key=_ATTEMPT)  # the id ends every order; the next sort is stable
-        if sign and min(map(_REMAINING, ordered), default=0) >= 0:
-            if sign > 0:
-                ordered.sort(key=_REMAINING)
-            else:
-                ordered.sort(key=lambda task: -task[5])
-        else:
+        if not sign or min(map(_REMAINING, tasks), default=0) < 0:
+            ordered = sorted(tasks, key=_ATTEMPT)  # the next sort is stable
             ordered.sort(key=self.task_key)
-        return ordered
+            return Line(ordered)
+        if len(tasks) < _LARGE:
+            return Line(_by_remaining(tasks, sign))
+        values = list(map(_REMAINING, tasks))
+        sample = sorted(values[:: len(values) // 128], reverse=sign < 0)
+        cut = sample[min(len(sample) - 1, len(sample) * (self.wanted * 5 // 4) // len(values) + 2)]
+        if sign > 0:
+            return Line(
+                _by_remaining([task for task in tasks if task[5] <= cut], sign),
+                lambda: _by_remaining([task for task in tasks if task[5] > cut], sign),
+            )
+        return Line(
+            _by_remaining([task for task in tasks if task[5] >= cut], sign),
+            lambda: _by_remaining([task for task in tasks if task[5] < cut], sign),
+        )
 
     def meet(self, need: Need) -> int:
         """Take tasks until ``need`` is met or nobody is left; return how many asks are unmet."""
         size, wanted = need
         wanted = self._meet_from_room(size, wanted)
-        heap, jobs, case, settings = self.heap, self.case.jobs, self.case, self.settings
-        lines, picks, barred, now_ms = self.lines, self.picks, case.barred, case.now_ms
-        useds, usages, sign = self.useds, self.usages, self.job_policy.share_sign
-        total_mib, total_vcores = case.total
+        heap, jobs, lines, held, picks = self.heap, self.case.jobs, self.lines, self.held, self.picks
+        sign, (total_mib, total_vcores) = self.job_policy.share_sign, self.case.total
+        objection = self.objection
         while wanted and heap:
             entry = heap[0]
             index = entry[-1]
             line = lines.get(index) or self.line(index)
-            ordered, place, last = line.ordered, line.place, len(line.ordered)
-            task = None
-            while place < last:
+            place, ordered = line.place, line.ordered
+            if place < len(ordered) and not objection(ordered[place]):
                 task = ordered[place]
-                place += 1
-                why = objection(task, now_ms, settings, barred) if task[0] else ""
-                if not why:
-                    break
-                line.passed.append((task, why))
-                task = None
-            line.place = place
-            if task is None:
+                line.place = place + 1
+            elif (search := self._next(line)) is not None:
+                task = search
+            else:
                 heappop(heap)
-                self._drop(entry, "no-task-left")
+                self._drop(entry)
                 continue
             given = task[3]
             serves = 1 if given == size else self._collect(task, size, wanted)
@@ -148,30 +163,52 @@ class Selection:
             wanted -= serves
             # -- re-key the one job that has changed
             job = jobs[index]
-            usage = usages.get(index) or job[0]
-            used = useds.get(index) or job[1]
-            used_mib, used_vcores = used[0] - given[0], used[1] - given[1]
-            releasable = usage[3] - 1
-            share = max(used_mib * total_vcores, used_vcores * total_mib)
-            useds[index] = Resources(used_mib, used_vcores)
-            usage = JobUsage(
-                usage[0], share, usage[2] - 1, releasable, usage[4], usage[5], usage[6], entry[0]
-            )
-            usages[index] = usage
-            picked = job[0][3] - releasable
-            if releasable <= 0 or picked >= job[2]:
+            before = held.get(index) or (*job[1], 0)
+            used_mib, used_vcores, picked = before[0] - given[0], before[1] - given[1], before[2] + 1
+            held[index] = (used_mib, used_vcores, picked)
+            by_memory, by_vcores = used_mib * total_vcores, used_vcores * total_mib
+            share = by_memory if by_memory > by_vcores else by_vcores
+            if picked >= job[0][3] or picked >= job[2]:
                 heappop(heap)
-                self._drop(entry, "no-task-left" if releasable <= 0 else "job-budget")
+                self._drop(entry)
             elif sign:
                 heapreplace(heap, (sign * share, index))
             else:
-                heapreplace(heap, self.job_key(usage, picked) + (index,))
+                heapreplace(heap, (*self._new_key(job.usage, share, picked, entry[0]), index))
         return wanted
 
-    def _drop(self, entry: tuple[int, ...], why: str) -> None:
-        """Note that a job has nothing (more) to give."""
+    def _next(self, line: Line) -> TaskView | None:
+        """Return the job's next task that may be stopped, and note those that may not."""
+        ordered, place, objection = line.ordered, line.place, self.objection
+        while place < len(ordered) or line.extend():
+            task = ordered[place]
+            place += 1
+            why = objection(task)
+            if not why:
+                line.place = place
+                return task
+            line.passed.append((task, why))
+        line.place = place
+        return None
+
+    def _new_key(self, usage: JobUsage, share: int, picked: int, clock: int) -> tuple[int, ...]:
+        changed = usage._replace(
+            share=share,
+            containers=usage.containers - picked,
+            releasable=usage.releasable - picked,
+            clock=clock,
+        )
+        return self.job_key(changed, picked)
+
+    def _drop(self, entry: tuple[int, ...]) -> None:
+        """Note that a job has nothing (more) to give, and why."""
         index = entry[-1]
-        self.dropped[index] = RefusedJob(self.case.jobs[index].usage.application, entry[:-1], why)
+        job = self.case.jobs[index]
+        picked = self.held[index][2] if index in self.held else 0
+        why = self.case.closed.get(job.usage.application, "")
+        if not why:
+            why = "job-budget" if picked >= job.budget else "no-task-left"
+        self.dropped[index] = RefusedJob(job.usage.application, entry[:-1], why)
 
     def _meet_from_room(self, size: Resources, wanted: int) -> int:
         """Meet asks from room that earlier picks left over (a larger container than was asked)."""
@@ -214,9 +251,18 @@ class Selection:
         return needless
 
 
+def _by_remaining(tasks: Sequence[TaskView], sign: int) -> list[TaskView]:
+    """Sort by (sign x remaining time, attempt), the ids only if two remaining times are equal."""
+    ordered = sorted(tasks, key=_REMAINING, reverse=sign < 0)
+    if len(set(map(_REMAINING, ordered))) < len(ordered):
+        ordered = sorted(tasks, key=_ATTEMPT)
+        ordered.sort(key=_REMAINING, reverse=sign < 0)  # stable, also in reverse
+    return ordered
+
+
 def _unobserved(application: str, size: Resources) -> TaskView:
     """Stand in for a task of a job whose tasks have not been observed (attempt "")."""
-    return TaskView("", "", "?" + application, size, "reduce", 0, 0, 0, 0, True, False)
+    return TaskView("", "", "?" + application, size, "reduce", FOREVER_MS, 0, 0, 0, True, False)
 
 
 def choose(case: Case, settings: Settings) -> Choice:
@@ -231,9 +277,7 @@ def choose(case: Case, settings: Settings) -> Choice:
         hit[index] = None
         application = case.jobs[index][0][0]
         key = selection.task_key(task) if task[0] else ()
-        (back if place in needless else kept).append(
-            Pick(application, task, entry[:-1], key, ask, serves)
-        )
+        (back if place in needless else kept).append(Pick(application, task, entry[:-1], key, ask, serves))
     return Choice(
         picks=tuple(kept),
         handed_back=tuple(back),
@@ -241,27 +285,18 @@ def choose(case: Case, settings: Settings) -> Choice:
         refused_jobs=_refused_jobs(selection),
         refused_tasks=_refused_tasks(selection, hit),
         hit=tuple(case.jobs[index][0][0] for index in hit),
-        missing=tuple(
-            case.jobs[index][0][0] for index in hit if case.jobs[index][0][0] not in case.tasks
-        ),
+        missing=tuple(case.jobs[index][0][0] for index in hit if case.jobs[index][0][0] not in case.tasks),
         room=selection.room,
     )
 
 
 def _refused_jobs(selection: Selection) -> tuple[RefusedJob, ...]:
-    """Name the next few jobs by key, the first few without anything left, the first few closed."""
-    case, shown = selection.case, selection.settings.refused_shown
-    jobs = case.jobs
+    """Name the next few jobs by key, and the first few that had nothing (left) to give."""
+    jobs, shown = selection.case.jobs, selection.settings.refused_shown
     following = [
         RefusedJob(jobs[entry[-1]][0][0], entry[:-1], "next") for entry in nsmallest(shown, selection.heap)
     ]
-    closed = [
-        RefusedJob(job.usage.application, (), case.closed[job.usage.application])
-        for job in (jobs if case.closed else ())
-        if job.usage.application in case.closed
-    ]
-    dropped = list(selection.dropped.values())[:shown]
-    return tuple(following + dropped + closed[:shown])
+    return tuple(following + list(selection.dropped.values())[:shown])
 
 
 def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedTask, ...]:
@@ -271,10 +306,12 @@ def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedT
     for index in hit | dict.fromkeys(list(selection.dropped)[: settings.refused_shown]):
         application = case.jobs[index][0][0]
         line = selection.lines[index]
+        if line.place + settings.refused_shown > len(line.ordered):
+            line.extend()
         for task, why in line.passed[: settings.refused_shown]:
             refused.append(RefusedTask(application, task[0], selection.task_key(task), why))
         for task in line.ordered[line.place : line.place + settings.refused_shown]:
             if task[0]:
-                why = objection(task, case.now_ms, settings, case.barred) or "next"
+                why = selection.objection(task) or "next"
                 refused.append(RefusedTask(application, task[0], selection.task_key(task), why))
     return tuple(refused)

@@ -73,7 +73,7 @@ def test_the_packaged_hours_are_there(hour, jobs, with_reduces):
     assert (len(loaded.jobs), sum(bool(job.reduce_ms) for job in loaded.jobs)) == (jobs, with_reduces)
     assert all(0 <= job.submitted_at_ms < 3_600_000 for job in loaded.jobs)
     assert loaded.source == f"packaged:fb2009@{hour}"
-    assert set(PACKAGED) == {"fb2009"}
+    assert set(PACKAGED) == {"fb2009", "fb2009-day"}
 
 
 def test_a_source_names_no_folder(tmp_path):

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from yarnctl.deciding.draws import exponential
 
-FOREVER_MS = 1 << 62
-"""Stands for "no deadline": later than any deadline, looser than any laxity."""
+FOREVER_MS = (1 << 53) - 1
+"""Stands for "no deadline": later than any deadline, looser than any laxity; exact in JSON."""
 
 PPM = 1_000_000
 

@@ -1,0 +1,297 @@
+"""Runs: one scenario under several schemes, over all cores, each result kept as soon as it is whole.
+
+Law: what comes out depends on the scenario alone: not on the number of workers, not on which
+scheme finishes first, not on what was interrupted before. Only ``run.json`` holds wall-clock,
+versions and the command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
+
+import msgspec
+
+from emulator.experiments.folder import JOURNAL, Folder
+from emulator.experiments.summary import SchemeSummary, summary_of
+from emulator.scenario import Prepared, setup
+from emulator.schemes import SCHEMES
+from yarnctl.errors import YarnctlError
+
+if TYPE_CHECKING:
+    from emulator.virtual_host import Result
+    from yarnctl.deciding.records import Record
+
+
+class Progress(Protocol):
+    """Whoever wants to hear of schemes that are done."""
+
+    def finished(self, scheme: str, wall_s: float | None) -> None:
+        """A scheme is done; ``wall_s`` None: it had been done before."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """What came of an experiment: results by scheme in a fixed order, and the seconds each took.
+
+    ``wall_s`` has None where an earlier run, interrupted, did not say. ``ran`` are the schemes
+    run now; the others had been finished before.
+    """
+
+    prepared: Prepared
+    results: Mapping[str, Result]
+    wall_s: Mapping[str, float | None]
+    ran: tuple[str, ...]
+
+    def summaries(self) -> dict[str, SchemeSummary]:
+        """Return the summary of every scheme."""
+        return {name: summary_of(result) for name, result in self.results.items()}
+
+
+class SchemeFailed(YarnctlError):
+    """A scheme's run ended with an error of its own, told by its worker."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+class Order(NamedTuple):
+    """One run, as it is handed to a worker."""
+
+    prepared: Prepared
+    scheme: str
+    out: Path | None
+    journal: bool
+
+
+class Done(NamedTuple):
+    """One run's result, or the error it ended with."""
+
+    scheme: str
+    result: Result | None
+    wall_s: float
+    failure: tuple[str, int] | None = None
+
+
+class NoJournal:
+    """A journal that keeps nothing."""
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Forget the records."""
+
+
+class RunJournal:
+    """A journal on a file of its own, whole when its folder gets its name: nothing is synced before."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        from yarnctl.deciding.records import encode
+
+        self.file = file
+        self.encode = encode
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write records, a line each."""
+        self.file.write(b"".join(map(self.encode, records)))
+
+
+def run_experiment(
+    prepared: Prepared,
+    *,
+    out: Path | None = None,
+    journal: bool = True,
+    workers: int | None = None,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Run what is not finished yet; with ``out``, keep results, journals and ``run.json`` there.
+
+    ``replace``: results of another scenario in ``out`` make room instead of being an error.
+    """
+    wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
+    if out is None:
+        results, walls = _run_all(prepared, wanted, None, journal, workers, progress)
+        return Outcome(prepared, _in_order(wanted, results), walls, tuple(results))
+    folder = Folder(out, prepared.identity)
+    folder.open(replace)
+    try:
+        return _run_kept(prepared, wanted, folder, journal, workers, progress)
+    except BaseException:
+        folder.abandon()
+        raise
+
+
+def _run_kept(
+    prepared: Prepared,
+    wanted: list[str],
+    folder: Folder,
+    journal: bool,
+    workers: int | None,
+    progress: Progress | None,
+) -> Outcome:
+    kept = {name: found for name in wanted if (found := folder.finished(name, journal)) is not None}
+    known = folder.read("run.json").get("wall_s", {})
+    for name in kept:
+        if progress:
+            progress.finished(name, None)
+    left = [name for name in wanted if name not in kept]
+    results, walls = _run_all(prepared, left, folder, journal, workers, progress)
+    all_walls = {name: walls.get(name, known.get(name)) for name in wanted}
+    outcome = Outcome(prepared, _in_order(wanted, {**kept, **results}), all_walls, tuple(left))
+    folder.write("results.json", results_json(outcome))
+    folder.write("run.json", run_json(outcome, known))
+    return outcome
+
+
+def _in_order(wanted: Sequence[str], results: Mapping[str, Result]) -> dict[str, Result]:
+    return {name: results[name] for name in wanted}
+
+
+# --- JSON ------------------------------------------------------------------------------------
+
+
+def results_json(outcome: Outcome) -> dict[str, object]:
+    """Return what ``results.json`` holds."""
+    return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
+
+
+def compare_json(outcome: Outcome) -> dict[str, object]:
+    """Return what ``compare --json`` prints: the results, and the seconds each scheme took."""
+    schemes = {
+        name: {**msgspec.structs.asdict(summary), "wall_s": _rounded(outcome.wall_s.get(name))}
+        for name, summary in outcome.summaries().items()
+    }
+    return {"schemes": schemes, "identity": outcome.prepared.identity}
+
+
+def run_json(outcome: Outcome, known: Mapping[str, float]) -> dict[str, object]:
+    """Return what ``run.json`` holds: all that may differ between two runs of one scenario."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        program = version("yarnctl")
+    except PackageNotFoundError:
+        program = "unknown"
+    return {
+        "identity": outcome.prepared.identity,
+        "scenario": outcome.prepared.scenario,
+        "sources": outcome.prepared.sources,
+        "notes": outcome.prepared.notes,
+        "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
+        "ran": outcome.ran,
+        "argv": sys.argv,
+        "yarnctl": program,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+    }
+
+
+def _rounded(wall_s: float | None) -> float | None:
+    return None if wall_s is None else round(wall_s, 3)
+
+
+# --- workers ---------------------------------------------------------------------------------
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _run_all(
+    prepared: Prepared,
+    names: list[str],
+    folder: Folder | None,
+    journal: bool,
+    workers: int | None,
+    progress: Progress | None,
+) -> tuple[dict[str, Result], dict[str, float]]:
+    out = folder.path if folder else None
+    orders = [Order(prepared, name, out, journal) for name in names]
+    results: dict[str, Result] = {}
+    walls: dict[str, float] = {}
+    for done in _run_orders(orders, min(workers or cores(), len(orders))):
+        if done.failure is not None:
+            raise SchemeFailed(f"scheme {done.scheme}: {done.failure[0]}", done.failure[1])
+        assert done.result is not None
+        results[done.scheme], walls[done.scheme] = done.result, done.wall_s
+        if progress:
+            progress.finished(done.scheme, done.wall_s)
+    return results, walls
+
+
+def _run_orders(orders: list[Order], workers: int) -> Iterator[Done]:
+    """Yield results as they come; one worker means this process."""
+    if workers <= 1:
+        yield from map(run_order, orders)
+        return
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_be_a_worker)
+    try:
+        for future in as_completed([pool.submit(run_order, order) for order in orders]):
+            yield future.result()
+    except BrokenProcessPool:
+        raise SchemeFailed("a worker process was ended from outside (is there memory enough?)", 1) from None
+    except BaseException:
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _be_a_worker() -> None:
+    """Leave interrupts to the parent, which ends its workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def run_order(order: Order) -> Done:
+    """Run one scheme, keep it if there is a folder, and return it; errors come back as words."""
+    try:
+        result, wall_s = _run_here(order)
+    except YarnctlError as error:
+        return Done(order.scheme, None, 0.0, (str(error), error.exit_status))
+    return Done(order.scheme, result, wall_s)
+
+
+def _run_here(order: Order) -> tuple[Result, float]:
+    if order.out is None:
+        return _timed(order, None)
+    folder = Folder(order.out, order.prepared.identity)
+    part = folder.part(order.scheme)
+    part.mkdir()
+    decides = SCHEMES[order.scheme].eviction is not None and order.journal
+    result, wall_s = _timed(order, part / JOURNAL if decides else None)
+    folder.keep(part, order.scheme, result)
+    return result, wall_s
+
+
+def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:
+    from emulator.virtual_host import run_scheme
+
+    scenario, jobs = order.prepared.scenario, order.prepared.jobs
+    begun = time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        kept = RunJournal(stack.enter_context(journal.open("wb"))) if journal else NoJournal()
+        result = run_scheme(setup(scenario), jobs, SCHEMES[order.scheme], kept, sample_ms(order.prepared))
+    return result, time.perf_counter() - begun
+
+
+def sample_ms(prepared: Prepared) -> int:
+    """Return how often occupancy is sampled: some 400 times while jobs arrive, in whole seconds."""
+    from emulator.virtual_host import SAMPLES
+
+    last_ms = max(job.submitted_at_ms for job in prepared.jobs)
+    return 1000 * max(1, -(-last_ms // (SAMPLES * 1000)))

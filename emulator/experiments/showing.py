@@ -1,0 +1,84 @@
+"""Running an experiment for a command: progress, the folder, the page, the table or the JSON.
+
+Law: the three commands that run experiments differ in where the scenario comes from, and in
+nothing else.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from emulator.experiments.folder import Folder, write_whole
+from emulator.experiments.progress import shown_progress
+from emulator.experiments.reading import finding, over_ideal, reading
+from emulator.experiments.report import COLUMNS, report_html, summary_row
+from emulator.experiments.runs import Outcome, compare_json, run_experiment
+from emulator.scenario import Prepared
+from yarnctl.command_line import print_json, print_table
+
+
+def run_shown(
+    prepared: Prepared,
+    *,
+    out: Path | None,
+    journal: bool = True,
+    workers: int | None = None,
+    replace: bool = False,
+) -> Outcome:
+    """Run an experiment, showing progress on stderr; with ``out``, write the page too."""
+    if out is not None:
+        Folder(out, prepared.identity).require_ours()
+    with shown_progress(len(prepared.scenario.schemes)) as progress:
+        outcome = run_experiment(
+            prepared, out=out, journal=journal, workers=workers, replace=replace, progress=progress
+        )
+    if out is not None:
+        write_whole(out / "report.html", report_html(outcome, out=out).encode())
+    return outcome
+
+
+def print_outcome(outcome: Outcome, output: str, out: Path | None) -> None:
+    """Print an experiment's outcome on stdout; what else is to be said goes to stderr."""
+    for note in outcome.prepared.notes:
+        click.echo(f"note: {note}", err=True)
+    if output == "json":
+        print_json(compare_json(outcome))
+        return
+    print_table(COLUMNS, [summary_row(name, one) for name, one in outcome.summaries().items()])
+    if out is not None:
+        click.echo(f"report: {out / 'report.html'}")
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:+.0%}" if ratio < 1 else f"x {ratio + 1:.1f}"
+
+
+def print_reading(outcome: Outcome, out: Path) -> None:
+    """Print a narrow table and what it says, sentence by sentence."""
+    summaries = outcome.summaries()
+    columns = (
+        "scheme",
+        "production s",
+        "vs ideal",
+        "research s",
+        "vs ideal",
+        "lost h",
+        "suspended",
+        "killed",
+    )
+    rows = []
+    for name, one in summaries.items():
+        times: list[object] = []
+        for job_class in ("production", "research"):
+            ratio = over_ideal(summaries, one, job_class)
+            mean_s = getattr(one, job_class).mean_s
+            times += [None if mean_s is None else round(mean_s), _times(ratio)]
+        rows.append((name, *times, round(one.lost_work_s / 3600, 1), one.suspensions, one.kills))
+    print_table(columns, rows)
+    click.echo("Mean completion time of each class; container hours of work that was done and thrown away.\n")
+    for line in reading(summaries):
+        click.echo(f"  {line}")
+    click.echo(f"\nIn short: {finding(summaries)}.")
+    click.echo(f"The whole picture: {out / 'report.html'}")

@@ -1,0 +1,272 @@
+"""Random scenarios: small clusters, small workloads, every knob.
+
+Law: a scenario that comes out of here can be finished. Whatever is drawn, some node without a
+master (or room beside all masters) is left for the largest task, on the nodes that survive and
+inside every queue's maximum; so a job that does not finish is a bug, never bad luck.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+from hypothesis import strategies as st
+
+from emulator.capacity_scheduler import QueueConfig
+from emulator.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
+from emulator.schemes import SCHEMES, queues_of
+from emulator.timing import HADOOP3, PAPER, Timing
+from emulator.virtual_host import Setup
+from emulator.workload.job import Job
+from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.settings import PROFILES
+from yarnctl.units import Resources
+
+SIZES = (Resources(1024, 1), Resources(2048, 1), Resources(1024, 2), Resources(3072, 2))
+CLASSES = ("production", "research")
+
+
+class Scenario(NamedTuple):
+    """A run of one scheme."""
+
+    setup: Setup
+    jobs: tuple[Job, ...]
+    scheme: str
+
+
+class Bare(NamedTuple):
+    """A cluster without a controller, and what is done to its containers: (at_ms, what, pick)."""
+
+    nodes: int
+    node_size: Resources
+    queues: tuple[QueueConfig, ...]
+    jobs: tuple[Job, ...]
+    timing: Timing
+    seed: int
+    faults: tuple[Fault, ...]
+    locality_delay: int
+    meddling: tuple[tuple[int, str, int], ...]
+
+
+# --- workloads --------------------------------------------------------------------------------
+
+numbers = st.integers
+job_rows = st.tuples(
+    st.booleans(),  # production
+    numbers(0, 30),  # submitted, s
+    numbers(0, 4),  # maps
+    numbers(1, 60),  # map, 100 ms
+    numbers(0, 6),  # reduces
+    numbers(0, 150),  # reduce, 100 ms
+    numbers(1, 40),  # keys
+    numbers(0, len(SIZES) - 1),  # reduce size
+    numbers(0, 3),  # map size, user
+    numbers(0, 90),  # deadline, s after submission; 0: none
+)
+
+
+def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
+    """Make a job of a row of small numbers; its tasks differ a little from each other."""
+    production, at_s, maps, map_ds, reduces, reduce_ds, keys, size, other, due_s = row
+    return Job(
+        name=f"j{place:02d}",
+        job_class="production" if production else "research",
+        submitted_at_ms=at_s * 1000 + place * 37,
+        map_ms=tuple(map_ds * 100 + task * 331 for task in range(maps)),
+        reduce_ms=tuple(reduce_ds * 100 + task * 777 for task in range(reduces)),
+        reduce_keys=tuple(keys + task for task in range(reduces)),
+        shuffle_ms=(0, 700, 2000)[(keys + size) % 3],
+        replay_ms=(0, 500)[place % 2],
+        deadline_at_ms=(at_s + due_s) * 1000 if due_s else None,
+        user=("ann", "ben")[other % 2],
+        map_size=SIZES[0 if uniform_size else other],
+        reduce_size=SIZES[0 if uniform_size else size],
+    )
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[Job, ...]:
+    """Return 1 to 6 jobs in the order of submission."""
+    uniform_size = draw(st.booleans())
+    rows = draw(st.lists(job_rows, min_size=1, max_size=6))
+    rows.sort(key=lambda row: row[1])
+    return tuple(job_of(place, row, uniform_size) for place, row in enumerate(rows))
+
+
+# --- clusters ---------------------------------------------------------------------------------
+
+times = st.sampled_from
+
+
+@st.composite
+def timings(draw: st.DrawFn) -> Timing:
+    """Return one of the two documented timings, or a random one."""
+    known = draw(st.sampled_from((PAPER, HADOOP3, None)))
+    if known is not None:
+        return known
+    return Timing(
+        nm_heartbeat_ms=draw(times((1000, 300, 97))),
+        am_heartbeat_ms=draw(times((1000, 250, 97))),
+        am_start_ms=draw(times((0, 500, 4500))),
+        launch_ms=draw(times((0, 1200))),
+        task_commit_ms=draw(times((0, 1000))),
+        exit_ms=draw(times((0, 350))),
+        slow_start_ratio=draw(times((0.0, 0.05, 1.0))),
+        trigger=draw(times(("umbilical", "signal"))),
+        suspend_poll_ms=draw(times((1, 3000))),
+        drain_ms=draw(times((0, 700))),
+        upload_ms=draw(times((0, 450, 3000))),
+        hold_ms=draw(times((0, 300, 30_000))),
+        reshuffle=draw(st.booleans()),
+        resume_priority=draw(times((3, 10))),
+        releases_itself=draw(st.booleans()),
+        kill_at_rm=draw(st.booleans()),
+        node_expiry_ms=draw(times((500, 10_000))),
+        am_retry_ms=draw(times((0, 3000))),
+    )
+
+
+fault_rows = st.tuples(numbers(0, 5), numbers(0, 60), numbers(0, 12), numbers(0, 5))
+
+
+def fault_of(row: tuple[int, int, int, int], nodes: int) -> Fault:
+    """Make a fault of a row of small numbers; node 0 is never lost."""
+    kind, at_s, span_s, pick = row
+    at_ms = at_s * 1000 + pick * 113
+    until_ms = at_ms + span_s * 1000 + 500
+    if kind == 0 and nodes > 1:
+        return NodeLost(at_ms, 1 + pick % (nodes - 1))
+    if kind == 1:
+        return NodeSlow(at_ms, until_ms, pick, 1.5)
+    if kind == 2:
+        return HeartbeatLost(at_ms, until_ms, pick)
+    if kind == 3:
+        return TaskDead(at_ms, pick, span_s)
+    if kind == 4:
+        return MasterDead(at_ms, pick)
+    return StoreDown(at_ms, until_ms)
+
+
+def surviving(nodes: int, faults: tuple[Fault, ...]) -> int:
+    """Return how many nodes are never lost."""
+    return nodes - len({fault.node % nodes for fault in faults if isinstance(fault, NodeLost)})
+
+
+def large_enough(nodes: int, node_size: Resources, jobs: tuple[Job, ...]) -> Resources:
+    """Return ``node_size``, or what it takes for the largest task to fit whatever masters do."""
+    biggest_mib = max(max(job.map_size[0], job.reduce_size[0]) for job in jobs)
+    biggest_vcores = max(max(job.map_size[1], job.reduce_size[1]) for job in jobs)
+    masters = len(jobs) if len(jobs) >= nodes else 0
+    return Resources(
+        max(node_size[0], biggest_mib + 1024 * masters), max(node_size[1], biggest_vcores + masters)
+    )
+
+
+def roomy(queue: QueueConfig, total: Resources, jobs: list[Job]) -> bool:
+    """Say whether a queue may grow to hold all its masters and its largest task."""
+    if not jobs:
+        return True
+    masters = len(jobs)
+    mib = 1024 * masters + max(max(job.map_size[0], job.reduce_size[0]) for job in jobs)
+    vcores = masters + max(max(job.map_size[1], job.reduce_size[1]) for job in jobs)
+    return (
+        round(total[0] * queue.maximum_ratio) >= mib and round(total[1] * queue.maximum_ratio) >= vcores
+    )
+
+
+@st.composite
+def hardware(
+    draw: st.DrawFn, jobs: tuple[Job, ...], faulty: bool
+) -> tuple[int, Resources, tuple[Fault, ...], Resources]:
+    """Return nodes, node size, faults, and what is left of the cluster after all faults."""
+    nodes = draw(numbers(1, 5))
+    slots, extra = draw(numbers(1, 4)), draw(numbers(0, 2))
+    rows = draw(st.lists(fault_rows, max_size=4)) if faulty else []
+    faults = tuple(sorted((fault_of(row, nodes) for row in rows), key=lambda fault: fault.at_ms))
+    left = surviving(nodes, faults)
+    size = large_enough(left, Resources(1024 * slots, slots + extra), jobs)
+    return nodes, size, faults, Resources(size[0] * left, size[1] * left)
+
+
+@st.composite
+def settings(draw: st.DrawFn, mode: str, job_policies: tuple[str, ...]) -> object:
+    """Return settings of the controller."""
+    profile = PROFILES[draw(st.sampled_from(sorted(PROFILES)))]
+    return msgspec.structs.replace(
+        profile,
+        mode=mode,
+        job_policy=draw(st.sampled_from(job_policies)),
+        task_policy=draw(st.sampled_from(sorted(TASK_POLICIES))),
+        on_timeout=draw(st.sampled_from(("give-up", "kill"))),
+        kill_timeout_ms=draw(st.sampled_from((12_000, 3000))),
+        kill_maps=draw(st.booleans()),
+        settle_ms=draw(st.sampled_from((0, 5000))),
+        cost_guard=draw(st.booleans()),
+    )
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn, schemes: tuple[str, ...], mode: str = "queues", faulty: bool = False
+) -> Scenario:
+    """Return a scenario of one of ``schemes``; a partition that is too small is made elastic."""
+    jobs = draw(workloads())
+    nodes, node_size, faults, left = draw(hardware(jobs, faulty))
+    scheme = draw(st.sampled_from(schemes))
+    shares = draw(st.sampled_from(((0.95, 0.05), (0.5, 0.5), (0.8, 0.2))))
+    am_ratio = draw(st.sampled_from((1.0, 0.5, 0.1)))
+    for queue in queues_of(SCHEMES[scheme], shares, (0.6, 0.4), am_ratio):
+        own = [job for job in jobs if job.job_class == queue.name]
+        if not roomy(queue, left, own):
+            scheme = "soft-cap"
+    setup = Setup(
+        nodes=nodes,
+        node_size=node_size,
+        timing=draw(timings()),
+        settings=draw(settings(mode, tuple(sorted(JOB_POLICIES)))),
+        shares=shares,
+        caps=(0.6, 0.4),
+        am_ratio=am_ratio,
+        seed=draw(numbers(0, 999)),
+        faults=faults,
+    )
+    return Scenario(setup, jobs, scheme)
+
+
+MEDDLING = ("suspend", "suspend", "suspend", "withdraw", "release", "kill", "preempt", "prioritise")
+
+
+@st.composite
+def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
+    """Return a cluster with three queues and odd limits, and what to do to its containers."""
+    jobs = draw(workloads())
+    nodes, node_size, faults, left = draw(hardware(jobs, faulty))
+    factor = draw(st.sampled_from((None, 1.0, 2.0)))
+    am_ratio = draw(st.sampled_from((1.0, 0.5, 0.1)))
+    maximum = draw(st.sampled_from((1.0, 0.8, 0.5)))
+    queues = []
+    for name, ratio in (("production", 0.5), ("research", 0.3), ("third", 0.2)):
+        own = [job for job in jobs if job.job_class == name]
+        limited = factor is not None and int(left[0] * ratio) * factor >= 1024 * len(own)
+        queue = QueueConfig(
+            name=name,
+            capacity_ratio=ratio,
+            maximum_ratio=maximum,
+            am_ratio=am_ratio,
+            user_limit_factor=factor if limited else None,
+            hurried=name == "production",
+        )
+        queues.append(queue if roomy(queue, left, own) else msgspec.structs.replace(queue, maximum_ratio=1.0))
+    deeds = st.tuples(numbers(0, 500), st.sampled_from(MEDDLING), numbers(0, 9))
+    meddling = draw(st.lists(deeds, max_size=12))
+    return Bare(
+        nodes,
+        node_size,
+        tuple(queues),
+        jobs,
+        draw(timings()),
+        draw(numbers(0, 999)),
+        faults,
+        draw(st.sampled_from((0, 3))),
+        tuple(sorted((deci_s * 100, what, pick) for deci_s, what, pick in meddling)),
+    )

@@ -1,0 +1,291 @@
+"""Invariants of the ledger and of the controller's steps, by name.
+
+Law: each is a function that raises :class:`InvariantBroken` with its own name and a story. They run
+after every step in tests and under ``--validate``; nothing catches them. :data:`LEDGER` holds over
+what stands in the ledger, :data:`STEPS` over what one step says; :class:`History` also compares each
+step with the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.lifecycle import OPEN, TABLE
+from yarnctl.deciding.model import Kill, Release, Suspend, Withdraw
+from yarnctl.deciding.records import Decision, Transition
+from yarnctl.deciding.settings import Settings
+from yarnctl.errors import InvariantBroken
+
+if TYPE_CHECKING:
+    from yarnctl.deciding.controller import Controller, Step
+
+
+def _all(ledger: Ledger) -> list[Order]:
+    return [*ledger.open.values(), *ledger.settled.values()]
+
+
+def order_in_one_list(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """An order is open or settled, never both, and its state says which."""
+    for name in ledger.open:
+        if name in ledger.settled:
+            return f"{name} is both open and settled"
+    for order in ledger.open.values():
+        if order.state not in OPEN:
+            return f"{order.order} is {order.state} but stands among the open"
+    for order in ledger.settled.values():
+        if order.state in OPEN:
+            return f"{order.order} is {order.state} but stands among the settled"
+    return ""
+
+
+def one_open_order_per_container(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """No container and no attempt is under two open orders (never twice for the same task)."""
+    containers: dict[str, str] = {}
+    attempts: dict[str, str] = {}
+    for order in ledger.open.values():
+        if order.container in containers:
+            return f"{order.order} and {containers[order.container]} both name {order.container}"
+        if order.attempt in attempts:
+            return f"{order.order} and {attempts[order.attempt]} both name {order.attempt}"
+        containers[order.container] = attempts[order.attempt] = order.order
+    if containers != ledger.by_container:
+        return f"the index of containers {ledger.by_container} differs from the open orders {containers}"
+    return ""
+
+
+def ids_sequential(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """Order ids are o-000001, o-000002, ...: none is skipped, none comes twice, none is from the future."""
+    for order in _all(ledger):
+        if not 1 <= int(order.order.removeprefix("o-")) <= ledger.issued:
+            return f"{order.order} was never issued; the last was number {ledger.issued}"
+    names = list(ledger.open)
+    if names != sorted(names):
+        return f"open orders stand out of order: {names}"
+    return ""
+
+
+def open_counts_match(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """The indices by asker, by victim and by node hold exactly the open (freed) orders."""
+    for index, field in ((ledger.by_asker, "asker"), (ledger.by_victim, "victim")):
+        expected: dict[str, list[str]] = {}
+        for order in ledger.open.values():
+            expected.setdefault(getattr(order, field), []).append(order.order)
+        found = {name: list(orders) for name, orders in index.items()}
+        if found != expected:
+            return f"by {field}: the index says {found}, the orders say {expected}"
+    freed: dict[str, list[str]] = {}
+    for order in ledger.open.values():
+        if order.state == "freed":
+            freed.setdefault(order.node, []).append(order.order)
+    if {name: sorted(orders) for name, orders in ledger.freed_on.items()} != freed:
+        return f"freed: the index says {ledger.freed_on}, the orders say {freed}"
+    return ""
+
+
+def entries_retire(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """No settled order stays longer than ``expire_ms`` after the last one settled before it."""
+    latest = 0
+    for order in ledger.settled.values():
+        latest = max(latest, order.settled_at_ms or 0)
+        if latest + settings.expire_ms <= now_ms:
+            return f"{order.order} settled at {order.settled_at_ms} and still stands at {now_ms}"
+    return ""
+
+
+def unanswered_orders_end(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """No order stays open ``kill_timeout_ms`` after its last sign of life."""
+    for order in ledger.open.values():
+        since = order.freed_at_ms if order.state == "freed" else order.progress_at_ms
+        if since is None or now_ms - since >= settings.kill_timeout_ms:
+            return f"{order.order} is {order.state} since {since} and still counts at {now_ms}"
+    return ""
+
+
+def instants_in_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """An order is freed exactly if it passed through ``freed``, and settled exactly if it is not open."""
+    for order in _all(ledger):
+        if (order.settled_at_ms is None) != (order.state in OPEN):
+            return f"{order.order} is {order.state} with settled_at_ms {order.settled_at_ms}"
+        if order.state in ("freed", "granted", "taken") and order.freed_at_ms is None:
+            return f"{order.order} is {order.state} and was never freed"
+        if order.state in ("asked", "suspending", "checkpointed") and order.freed_at_ms is not None:
+            return f"{order.order} is {order.state} and freed at {order.freed_at_ms}"
+    return ""
+
+
+def under_order_is_barred(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """Every attempt under an open order is barred from being picked again."""
+    for order in ledger.open.values():
+        if ledger.barred.get(order.attempt) != "already-ordered":
+            return f"{order.attempt} is under {order.order} but may be picked"
+    return ""
+
+
+def groups_serve(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """An order that stands alone serves at least one ask; none serves a negative number."""
+    for order in ledger.open.values():
+        if order.serves < 0 or (order.serves == 0 and order.size == order.ask):
+            return f"{order.order} of the size asked for serves {order.serves} asks"
+    return ""
+
+
+def no_am_ordered(controller: Controller, step: Step) -> str:
+    """No pick is an application's master."""
+    for record in step.records:
+        if isinstance(record, Decision):
+            for pick in record.picks:
+                if pick.task.kind == "am":
+                    return f"{pick.task.container} is the master of {pick.application}"
+    return ""
+
+
+def victims_are_others(controller: Controller, step: Step) -> str:
+    """Nobody gives to itself; in queue mode only jobs that are not hurried give."""
+    for record in step.records:
+        if isinstance(record, Decision):
+            for pick in record.picks:
+                if pick.application == record.trigger.application:
+                    return f"{pick.application} would give {pick.task.container} to itself"
+    return ""
+
+
+def never_more_than_needed(controller: Controller, step: Step) -> str:
+    """A decision serves at most its need, and need is at most what is pending and not promised."""
+    for record in step.records:
+        if not isinstance(record, Decision):
+            continue
+        trigger, serves = record.trigger, sum(pick.serves for pick in record.picks)
+        if serves > trigger.need:
+            return f"decision {record.number} serves {serves} asks of {trigger.need}"
+        if trigger.need > trigger.pending - trigger.promised:
+            return (
+                f"decision {record.number} needs {trigger.need} with {trigger.pending} pending"
+                f" and {trigger.promised} promised"
+            )
+    return ""
+
+
+def every_pick_completes_room(controller: Controller, step: Step) -> str:
+    """Every pick performed belongs to a group that serves at least one ask."""
+    for record in step.records:
+        if not isinstance(record, Decision):
+            continue
+        served: dict[str, int] = {}
+        for pick, group in zip(record.picks, record.groups, strict=True):
+            served[group] = served.get(group, 0) + pick.serves
+        for group, count in served.items():
+            if count == 0:
+                return f"decision {record.number}: group {group} completes no room"
+    return ""
+
+
+def lifecycle_legal(controller: Controller, step: Step) -> str:
+    """Every transition is a cell of the table."""
+    for record in step.records:
+        if isinstance(record, Transition) and TABLE[record.source].get(record.event) != record.target:
+            return f"{record.order}: {record.source} x {record.event} does not lead to {record.target}"
+    return ""
+
+
+def actions_are_explained(controller: Controller, step: Step) -> str:
+    """Every action on a container is explained by a record of the same step."""
+    explained: dict[str, None] = {}
+    for record in step.records:
+        if isinstance(record, Decision):
+            explained.update(dict.fromkeys(record.orders))
+        elif isinstance(record, Transition):
+            explained[record.order] = None
+    for action in step.actions:
+        if isinstance(action, Suspend | Kill | Release | Withdraw) and action.order not in explained:
+            return f"{action} has no record"
+    return ""
+
+
+def wakes_in_time(controller: Controller, step: Step) -> str:
+    """The next step is never in the past, never later than a tick, and soon while orders are open."""
+    settings, now_ms = controller.settings, controller.now_ms
+    latest = now_ms + (settings.open_tick_ms if controller.ledger.open else settings.tick_ms)
+    if not now_ms <= step.wake_at_ms <= max(latest, now_ms + 1):
+        return f"wakes at {step.wake_at_ms}, now is {now_ms}"
+    if step.wake_at_ms == now_ms and not step.scope.victims:
+        return "wakes at once and wants to see nothing"
+    return ""
+
+
+def _named(check: Callable[..., str]) -> str:
+    return check.__name__.replace("_", "-")
+
+
+LEDGER: dict[str, Callable[[Ledger, Settings, int], str]] = {
+    _named(function): function
+    for function in (
+        order_in_one_list,
+        one_open_order_per_container,
+        ids_sequential,
+        open_counts_match,
+        entries_retire,
+        unanswered_orders_end,
+        instants_in_order,
+        under_order_is_barred,
+        groups_serve,
+    )
+}
+
+STEPS: dict[str, Callable[[Controller, Step], str]] = {
+    _named(function): function
+    for function in (
+        no_am_ordered,
+        victims_are_others,
+        never_more_than_needed,
+        every_pick_completes_room,
+        lifecycle_legal,
+        actions_are_explained,
+        wakes_in_time,
+    )
+}
+
+SETTLED_IS_FINAL = "settled-is-final"
+
+
+class History:
+    """What the last check saw of settled orders: they must never change."""
+
+    def __init__(self) -> None:
+        self.settled: dict[str, Order] = {}
+
+    def check(self, ledger: Ledger) -> None:
+        """Compare with the last check; raises InvariantBroken."""
+        for name, order in self.settled.items():
+            now = ledger.settled.get(name)
+            if name in ledger.open or (now is not None and now != order):
+                raise InvariantBroken(
+                    SETTLED_IS_FINAL, f"{name} was {order.state}, is {now or ledger.open[name]}"
+                )
+        self.settled = dict(ledger.settled)
+
+
+def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
+    """Check what stands in the ledger; raises InvariantBroken."""
+    for name, holds in LEDGER.items():
+        story = holds(ledger, settings, now_ms)
+        if story:
+            raise InvariantBroken(name, story)
+
+
+def check_step(controller: Controller, step: Step) -> None:
+    """Check what one step says; raises InvariantBroken."""
+    for name, holds in STEPS.items():
+        story = holds(controller, step)
+        if story:
+            raise InvariantBroken(name, story)
+
+
+def check(controller: Controller, step: Step | None = None, history: History | None = None) -> None:
+    """Check everything that can be checked; raises InvariantBroken with name and story."""
+    check_ledger(controller.ledger, controller.settings, controller.now_ms)
+    if step is not None:
+        check_step(controller, step)
+    if history is not None:
+        history.check(controller.ledger)
