@@ -37,6 +37,9 @@ SCHEME_COLOURS = {
 CLASS_COLOURS = {"production": "#3b7bd9", "research": "#e0ab4b"}
 MARK = "#c2255c"
 
+STRETCH = 1.5
+"""A scheme that lasts this many times longer than all others does not squeeze them."""
+
 MOST_MARKS = 2000
 MOST_POINTS = 500
 
@@ -205,10 +208,22 @@ def occupancy(
         _marks(axes, name, marks_at_ms.get(name, ()))
         axes.set_xlabel("time (min)")
         axes.label_outer()
-    last_ms = max(result.samples[-1].at_ms for result in results.values())
-    panels[0].set_xlim(0, last_ms / 60_000)
+    ends = [result.samples[-1].at_ms / 60_000 for result in results.values()]
+    shown_min = _shown_min(ends)
+    for axes, end in zip(panels, ends, strict=True):
+        if end > shown_min:
+            axes.annotate(
+                f"until {end:.0f} min", (1, 0.3), xycoords="axes fraction", ha="right", fontsize="small"
+            )
+    panels[0].set_xlim(0, shown_min)
     panels[0].set_ylim(0, 118)
     panels[0].set_yticks([0, 50, 100], ["0 %", "50 %", "100 %"])
+
+
+def _shown_min(ends: Sequence[float]) -> float:
+    """Return how far the time axis goes: one scheme that takes far longer is cut off."""
+    longest, *others = sorted(ends, reverse=True)
+    return others[0] * 1.05 if others and longest > others[0] * STRETCH else longest
 
 
 def _areas(axes: Axes, samples: Sequence[Sample], total_mib: int) -> None:

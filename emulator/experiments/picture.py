@@ -5,6 +5,7 @@ Law: it shows what the report shows, by the same strokes, and stands alone: on w
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from emulator.experiments import drawing
@@ -27,7 +28,8 @@ def picture_svg(outcome: Outcome, out: Path | None) -> str:
         figure = drawing.new_figure(9.6, 1.0 + 0.3 * len(summaries) + (1.9 if shown else 0))
         heights = [0.3 * len(summaries) + 0.3, 1.9] if shown else [1]
         rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
-        figure.suptitle(finding(summaries), fontsize=10.5, fontweight="bold", x=0.01, ha="left")
+        title = textwrap.fill(finding(summaries), 110)
+        figure.suptitle(title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
         drawing.glance(rows[0].subplots(1, 3, sharey=True), summaries)
         if shown:
             marks = {name: evicted_at_ms(out, name) for name in shown}

@@ -19,13 +19,10 @@ def finding(summaries: Summaries) -> str:
     if "natjam" not in summaries:
         return "Schemes side by side: " + ", ".join(summaries)
     natjam = summaries["natjam"]
-    parts = [f"natjam: {_delay(summaries, 'natjam')}, {_loss(natjam)}"]
-    parts += [
-        f"{name} loses {_hours(summaries[name].lost_work_s)}"
-        for name in ("kill", "yarn", "yarn-tuned")
-        if name in summaries and summaries[name].lost_work_s > 0
-    ]
-    return "; ".join(parts)
+    losing = [name for name in ("kill", "yarn", "yarn-tuned") if name in summaries]
+    lost = [f"{name} {_hours(summaries[name].lost_work_s)}" for name in losing if summaries[name].lost_work_s]
+    said = f"natjam: {_delay(summaries, 'natjam')}, {_loss(natjam)}"
+    return f"{said}; lost under {', '.join(lost)}" if lost else said
 
 
 def reading(summaries: Summaries) -> list[str]:
@@ -89,4 +86,4 @@ def _mean(summary: ClassSummary) -> str:
 
 
 def _hours(span_s: float) -> str:
-    return f"{span_s / 3600:.1f} container hours" if span_s >= 360 else f"{span_s:.0f} container seconds"
+    return f"{span_s / 3600:.1f} container hours" if span_s >= 360 else f"{span_s:.1f} container seconds"

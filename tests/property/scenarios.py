@@ -53,11 +53,11 @@ class Bare(NamedTuple):
 numbers = st.integers
 job_rows = st.tuples(
     st.booleans(),  # production
-    numbers(0, 30),  # submitted, s
+    numbers(0, 20),  # submitted, s
     numbers(0, 4),  # maps
-    numbers(1, 60),  # map, 100 ms
-    numbers(0, 6),  # reduces
-    numbers(0, 150),  # reduce, 100 ms
+    numbers(1, 40),  # map, 100 ms
+    numbers(0, 8),  # reduces
+    numbers(0, 200),  # reduce, 100 ms
     numbers(1, 40),  # keys
     numbers(0, len(SIZES) - 1),  # reduce size
     numbers(0, 3),  # map size, user
@@ -67,7 +67,8 @@ job_rows = st.tuples(
 
 def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
     """Make a job of a row of small numbers; its tasks differ a little from each other."""
-    production, at_s, maps, map_ds, reduces, reduce_ds, keys, size, other, due_s = row
+    production, begin_s, maps, map_ds, reduces, reduce_ds, keys, size, other, due_s = row
+    at_s = begin_s + 8 if production else begin_s // 2  # the hurried ones find the cluster taken
     return Job(
         name=f"j{place:02d}",
         job_class="production" if production else "research",
@@ -88,9 +89,9 @@ def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
 def workloads(draw: st.DrawFn) -> tuple[Job, ...]:
     """Return 1 to 6 jobs in the order of submission."""
     uniform_size = draw(st.booleans())
-    rows = draw(st.lists(job_rows, min_size=1, max_size=6))
-    rows.sort(key=lambda row: row[1])
-    return tuple(job_of(place, row, uniform_size) for place, row in enumerate(rows))
+    rows = draw(st.lists(job_rows, min_size=1, max_size=5))
+    jobs = [job_of(place, row, uniform_size) for place, row in enumerate(rows)]
+    return tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.name)))
 
 
 # --- clusters ---------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import msgspec
 from yarnctl.deciding.case import prune
 from yarnctl.deciding.deadlines import in_order, priorities
 from yarnctl.deciding.invariants import History, check
-from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.ledger import Ledger, Order, name_orders
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -252,18 +252,11 @@ class Controller:
         """Enter one decision's picks into the ledger and ask for them; return its record."""
         wish, case, choice = planned
         self.decisions += 1
-        names: list[str] = []
-        groups: list[str] = []
-        unfinished: dict[str, str] = {}
-        for pick in choice.picks:
-            task, order_id = pick.task, self.ledger.next_id()
-            group = order_id
-            if task.size != pick.ask:
-                group = unfinished.setdefault(task.node, order_id)
-                if pick.serves:
-                    del unfinished[task.node]
+        names, groups = name_orders(choice.picks, self.ledger.issued)
+        for pick, name, group in zip(choice.picks, names, groups, strict=True):
+            task = pick.task
             order = Order(
-                order=order_id,
+                order=name,
                 asker=wish.application.application,
                 victim=pick.application,
                 attempt=task.attempt,
@@ -281,15 +274,13 @@ class Controller:
             )
             self.ledger.add(order)
             self._settlement.actions.append(self._request(order))
-            names.append(order_id)
-            groups.append(group)
         return Decision(
             number=self.decisions,
             at_ms=now_ms,
             trigger=wish.trigger,
             case=prune(case, choice),
-            orders=tuple(names),
-            groups=tuple(groups),
+            orders=names,
+            groups=groups,
             picks=choice.picks,
             handed_back=choice.handed_back,
             unmet=choice.unmet,

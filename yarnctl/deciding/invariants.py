@@ -142,7 +142,7 @@ def no_am_ordered(controller: Controller, step: Step) -> str:
 
 
 def victims_are_others(controller: Controller, step: Step) -> str:
-    """Nobody gives to itself; in queue mode only jobs that are not hurried give."""
+    """Nobody gives to itself."""
     for record in step.records:
         if isinstance(record, Decision):
             for pick in record.picks:

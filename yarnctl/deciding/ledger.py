@@ -13,11 +13,12 @@ that completes the room carries the asks it ``serves``; the others of the group 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
+from yarnctl.deciding.case import Pick
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, State, after
 from yarnctl.units import Resources
 
@@ -63,6 +64,32 @@ class Moved(msgspec.Struct, frozen=True):
     at_ms: int
 
 
+def order_id(number: int) -> str:
+    """Return the id of the order of that number (the first is 1)."""
+    return f"o-{number:06d}"
+
+
+def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return an order id and a group for each pick, after ``issued`` orders.
+
+    A pick of the size that was asked for is its own group; picks that add up on one node form a
+    group, named after the first, that ends with the pick which completes the room.
+    """
+    orders: list[str] = []
+    groups: list[str] = []
+    unfinished: dict[str, str] = {}
+    for place, pick in enumerate(picks):
+        name = order_id(issued + place + 1)
+        group = name
+        if pick.task.size != pick.ask:
+            group = unfinished.setdefault(pick.task.node, name)
+            if pick.serves:
+                del unfinished[pick.task.node]
+        orders.append(name)
+        groups.append(group)
+    return tuple(orders), tuple(groups)
+
+
 class Ledger:
     """All orders that are open or not yet retired, with indices for every look-up."""
 
@@ -83,7 +110,7 @@ class Ledger:
 
     def next_id(self) -> str:
         """Return the id that the next order must carry."""
-        return f"o-{self.issued + 1:06d}"
+        return order_id(self.issued + 1)
 
     def add(self, order: Order) -> None:
         """Enter a new order; its id must be :meth:`next_id` and its container not under order."""

@@ -50,9 +50,10 @@ class Line:
         """Append the tasks that were not put in order yet; say whether there were any."""
         if self.rest is None:
             return False
+        before = len(self.ordered)
         self.ordered += self.rest()
         self.rest = None
-        return True
+        return len(self.ordered) > before
 
 
 class Selection:
