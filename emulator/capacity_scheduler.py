@@ -157,6 +157,7 @@ class CapacityScheduler:
                 return
             queue.waiting.pop(0)
             app.activated = True
+            app.version += 1
             queue.am_used_mib += app.am_mib
             self.version += 1
             if app.asks:
@@ -165,6 +166,7 @@ class CapacityScheduler:
     def remove_application(self, app: Application) -> None:
         """Forget all asks of an ended application and give back its share of the AM limit."""
         self.clear_asks(app)
+        app.version += 1
         if app.activated:
             app.activated = False
             app.queue.am_used_mib -= app.am_mib
@@ -179,6 +181,7 @@ class CapacityScheduler:
             self._delist(app)
         app.asks.clear()
         app.pending = 0
+        app.version += 1
         self.version += 1
 
     def ask(self, app: Application, wanted: Ask, count: int) -> None:
@@ -198,6 +201,7 @@ class CapacityScheduler:
         count = max(count, -ask.count)
         ask.count += count
         app.pending += count
+        app.version += 1
         if ask.count == 0:
             app.asks.remove(ask)
         if app.activated and bool(app.asks) != had:
@@ -216,6 +220,7 @@ class CapacityScheduler:
         if waits:
             app.queue.waiting.remove(app)
         app.set_priority(priority)
+        app.version += 1
         if waits:
             insort(app.queue.waiting, app, key=_order)
         if listed:
@@ -341,6 +346,7 @@ class CapacityScheduler:
         app.used_mib += memory_mib
         app.used_vcores += vcores
         app.containers += 1
+        app.version += 1
         app.pending -= 1
         ask.count -= 1
         self.version += 1
@@ -375,4 +381,5 @@ class CapacityScheduler:
         app.used_mib -= memory_mib
         app.used_vcores -= vcores
         app.containers -= 1
+        app.version += 1
         self.version += 1

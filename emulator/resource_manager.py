@@ -56,6 +56,7 @@ class Application:
         "used_mib",
         "used_vcores",
         "user",
+        "version",
     )
 
     def __init__(self, number: int, queue: LeafQueue, user: str, submitted_at_ms: int, am_mib: int) -> None:
@@ -71,6 +72,7 @@ class Application:
         self.used_mib = self.used_vcores = self.containers = 0
         self.activated = False
         self.attempt = 0
+        self.version = 0
         self.reserved: dict[int, int] = {}
         self.mail_granted: list[Container] = []
         self.mail_ended: list[Container] = []

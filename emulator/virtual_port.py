@@ -6,6 +6,8 @@ to the actors. A snapshot is a copy: the controller may keep it.
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from emulator.cluster import Cluster
 from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
 from emulator.task import MAP, REDUCE, RUNNING, Container
@@ -30,6 +32,10 @@ from yarnctl.deciding.model import (
 from yarnctl.port import ClusterIdentity
 from yarnctl.units import Resources
 
+_ORDER = attrgetter("order")
+RANKS_PER_PRIORITY = 1 << 32
+"""Ranks need only be in serving order: by priority, then by submission."""
+
 
 class VirtualPort:
     """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too."""
@@ -41,6 +47,7 @@ class VirtualPort:
         self._seen: dict[str, Container] = {}
         self._ordered: dict[str, Container] = {}
         self._applications: dict[str, Application] = {}
+        self._shown: dict[int, tuple[int, ApplicationView]] = {}
 
     def identify(self) -> ClusterIdentity:
         """Name the emulated ResourceManager; there is only ever one."""
@@ -72,7 +79,7 @@ class VirtualPort:
         unreachable = []
         for victim in scope.victims:
             app = self._applications.get(victim)
-            if app is None or not app.master.alive:
+            if app is None or app.finished_at_ms is not None or not app.master.alive:
                 unreachable.append(victim)
             else:
                 tasks[victim] = self._tasks(app, now_ms)
@@ -119,33 +126,41 @@ class VirtualPort:
         return tuple(views)
 
     def _views(self, now_ms: int) -> tuple[ApplicationView, ...]:
-        applications = sorted(self.cluster.rm.applications.values(), key=lambda app: app.order)
-        self._applications = {application_id(app): app for app in applications}
+        """Show every application in serving order; one that has not changed keeps its record."""
+        alive = self.cluster.rm.applications
         views = []
-        for rank, (name, app) in enumerate(self._applications.items()):
-            job = app.master.job
-            views.append(
-                ApplicationView(
-                    application=name,
-                    queue=app.queue.name,
-                    user=app.user,
-                    submitted_at_ms=app.submitted_at_ms,
-                    rank=rank,
-                    containers=app.containers,
-                    used=Resources(app.used_mib, app.used_vcores),
-                    am_size=job.am_size,
-                    task_size=job.reduce_size,
-                    asks=tuple(
-                        ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
-                        for ask in app.asks
-                    ),
-                    activated=app.activated,
-                    priority=app.priority,
-                    deadline_at_ms=app.deadline_at_ms,
-                    progress_ratio=app.master.progress_ratio(now_ms) if app.deadline_at_ms is not None else 0.0,
-                )
-            )
+        shown: dict[int, tuple[int, ApplicationView]] = {}
+        for app in sorted(alive.values(), key=_ORDER):
+            last = self._shown.get(app.number)
+            if last is None or last[0] != app.version or app.deadline_at_ms is not None:
+                last = (app.version, self._view(app, now_ms))
+                self._applications[last[1].application] = app
+            shown[app.number] = last
+            views.append(last[1])
+        self._shown = shown
         return tuple(views)
+
+    @staticmethod
+    def _view(app: Application, now_ms: int) -> ApplicationView:
+        job = app.master.job
+        return ApplicationView(
+            application=application_id(app),
+            queue=app.queue.name,
+            user=app.user,
+            submitted_at_ms=app.submitted_at_ms,
+            rank=app.number - app.priority * RANKS_PER_PRIORITY,
+            containers=app.containers,
+            used=Resources(app.used_mib, app.used_vcores),
+            am_size=job.am_size,
+            task_size=job.reduce_size,
+            asks=tuple(
+                ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count) for ask in app.asks
+            ),
+            activated=app.activated,
+            priority=app.priority,
+            deadline_at_ms=app.deadline_at_ms,
+            progress_ratio=app.master.progress_ratio(now_ms) if app.deadline_at_ms is not None else 0.0,
+        )
 
     def _tasks(self, app: Application, now_ms: int) -> tuple[TaskView, ...]:
         master = app.master

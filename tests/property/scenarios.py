@@ -56,8 +56,8 @@ job_rows = st.tuples(
     numbers(0, 20),  # submitted, s
     numbers(0, 4),  # maps
     numbers(1, 40),  # map, 100 ms
-    numbers(0, 8),  # reduces
-    numbers(0, 200),  # reduce, 100 ms
+    numbers(0, 9),  # reduces
+    numbers(5, 200),  # reduce, 100 ms
     numbers(1, 40),  # keys
     numbers(0, len(SIZES) - 1),  # reduce size
     numbers(0, 3),  # map size, user

@@ -147,7 +147,10 @@ def test_sample_scenarios_can_be_read(path: Path) -> None:
         (WHOLE + 'mode = "queue"\n', r":4, field mode: Invalid enum value"),
         (WHOLE + "shares = [0.9, 0.2]\n", r":4, field shares: "),
         (WHOLE + "am_ratio = 0\n", r":4, field am_ratio: "),
-        (WHOLE + '[[faults]]\ntype = "node-lost"\nat_ms = -5\nnode = 1\n', r"field faults: fault 1, field at_ms"),
+        (
+            WHOLE + '[[faults]]\ntype = "node-lost"\nat_ms = -5\nnode = 1\n',
+            r"field faults: fault 1, field at_ms",
+        ),
         (WHOLE + '[[faults]]\ntype = "node-gone"\n', r":4, field faults: .*node-gone"),
         (WHOLE + '[[faults]]\ntype = "store-down"\nat_ms = 5\nuntil_ms = 5\n', r"field until_ms: not after"),
         (WHOLE + "[tuning]\ntick_ms = 0\n", r":5, field tick_ms: 0 is not"),
@@ -178,7 +181,10 @@ def test_the_percentile_is_the_nearest_rank() -> None:
 def test_a_class_without_jobs_has_no_times() -> None:
     result = Result(
         scheme="natjam",
-        jobs=(JobResult("p-a", "production", 0, 1500, None, 0), JobResult("p-b", "production", 9, 2500, None, 0)),
+        jobs=(
+            JobResult("p-a", "production", 0, 1500, None, 0),
+            JobResult("p-b", "production", 9, 2500, None, 0),
+        ),
         lost_work_ms=0,
         overhead_ms=1234,
         suspensions=1,
@@ -188,8 +194,18 @@ def test_a_class_without_jobs_has_no_times() -> None:
         events=7,
     )
     summary = summary_of(result)
-    assert msgspec.to_builtins(summary.production) == {"jobs": 2, "mean_s": 2.0, "median_s": 2.0, "p95_s": 2.5}
-    assert msgspec.to_builtins(summary.research) == {"jobs": 0, "mean_s": None, "median_s": None, "p95_s": None}
+    assert msgspec.to_builtins(summary.production) == {
+        "jobs": 2,
+        "mean_s": 2.0,
+        "median_s": 2.0,
+        "p95_s": 2.5,
+    }
+    assert msgspec.to_builtins(summary.research) == {
+        "jobs": 0,
+        "mean_s": None,
+        "median_s": None,
+        "p95_s": None,
+    }
     assert (summary.overhead_s, summary.utilisation_ratio) == (1.234, 0.333333)
 
 

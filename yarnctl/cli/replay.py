@@ -21,6 +21,6 @@ def command(journal: Path, output: str) -> None:
         print_json(done)
     else:
         click.echo(
-            f"{journal}: the same; {done.records} records, {done.decisions} decisions with {done.picks} picks,"
-            f" {done.transitions} transitions, {done.refusals} refusals"
+            f"{journal}: the same; {done.records} records, {done.decisions} decisions"
+            f" with {done.picks} picks, {done.transitions} transitions, {done.refusals} refusals"
         )

@@ -54,8 +54,8 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
 class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application.
 
-    ``rank`` is its place in the queue's own serving order (0 first): the deciding half never
-    re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
+    ``rank`` gives its place in the queue's own serving order (the lowest is served first): the
+    deciding half never re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
     ``runner`` says that its reduces carry the task runner and can be suspended at all.
     """

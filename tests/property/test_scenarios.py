@@ -1,0 +1,68 @@
+"""More than two thousand random scenarios, every event of each under all invariants.
+
+Law: the scenarios are the same on every machine (fixed seeds, no database), each is played to its
+end, and the count is asserted, not hoped for. Families are split into parts so that workers share
+them evenly.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from tests.property.playing import Tally, explore, play, play_bare
+from tests.property.scenarios import bare_clusters, scenarios
+
+PART = 80
+
+
+class Family(NamedTuple):
+    """Scenarios of one kind; ``suspensions`` and ``kills`` are what they must have had at the least."""
+
+    schemes: tuple[str, ...]
+    parts: int
+    mode: str = "queues"
+    faulty: bool = False
+    suspensions: int = 0
+    kills: int = 0
+
+
+FAMILIES = {
+    "bare": Family((), 4, suspensions=20),
+    "bare-faults": Family((), 5, faulty=True, suspensions=20),
+    "natjam": Family(("natjam",), 4, suspensions=20),
+    "natjam-faults": Family(("natjam",), 4, faulty=True, suspensions=20),
+    "kill": Family(("kill",), 2, kills=20),
+    "kill-faults": Family(("kill",), 1, faulty=True, kills=20),
+    "deadlines": Family(("natjam", "kill"), 2, mode="deadlines", suspensions=20),
+    "deadlines-faults": Family(("natjam",), 1, mode="deadlines", faulty=True, suspensions=20),
+    "caps": Family(("hard-cap", "soft-cap", "ideal"), 1),
+    "yarn": Family(("yarn", "yarn-tuned"), 1, kills=10),
+    "yarn-faults": Family(("yarn-tuned", "yarn", "hard-cap"), 1, faulty=True, kills=10),
+}
+
+PARTS = [(name, part) for name, family in FAMILIES.items() for part in range(family.parts)]
+
+
+def test_at_least_two_thousand_scenarios_are_played():
+    assert len(PARTS) * PART >= 2000
+
+
+@pytest.mark.parametrize(("name", "part"), PARTS)
+def test_every_invariant_holds_after_every_event(name, part, record_property):
+    family = FAMILIES[name]
+    number = 100 * list(FAMILIES).index(name) + part
+    if family.schemes:
+        tally = explore(scenarios(family.schemes, family.mode, family.faulty), PART, number, play)
+    else:
+        tally = explore(bare_clusters(family.faulty), PART, number, play_bare)
+    record_property("scenarios", tally.played)
+    claims(tally, family)
+
+
+def claims(tally: Tally, family: Family) -> None:
+    assert tally.played >= PART
+    assert tally.checks == tally.events
+    assert tally.suspensions >= family.suspensions
+    assert tally.kills >= family.kills

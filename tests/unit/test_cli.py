@@ -1,0 +1,306 @@
+"""The commands of ``yarn-emulator``: options, JSON shapes, exit statuses, bad input in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from emulator.cli import PROGRAM
+from emulator.schemes import SCHEMES
+from emulator.workload.parquet import read_parquet, write_parquet
+from emulator.workload.spec import load
+from yarnctl.command_line import exit_status_of
+from yarnctl.units import Resources
+
+ROOT = Path(__file__).parents[2]
+
+SMALL = ["--production", "synthetic:production-s", "--research", "synthetic:research-s"]
+CLUSTER = ["--nodes", "3", "--slots", "5", "--workers", "1"]
+PACKAGED = "packaged:fb2009@21-22"
+
+CLASS_KEYS = ["jobs", "mean_s", "median_s", "p95_s"]
+SCHEME_KEYS = [
+    "production",
+    "research",
+    "lost_work_s",
+    "overhead_s",
+    "suspensions",
+    "kills",
+    "utilisation_ratio",
+    "makespan_s",
+    "events",
+    "wall_s",
+]
+
+
+def said(capfd: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+    """Run the program; return what it says on stdout."""
+    answered = exit_status_of(PROGRAM, list(words))
+    out, err = capfd.readouterr()
+    assert answered == status, err
+    return out
+
+
+def refused(capfd: pytest.CaptureFixture[str], *words: str) -> str:
+    """Run the program on bad input; return its one line."""
+    answered = exit_status_of(PROGRAM, list(words))
+    out, err = capfd.readouterr()
+    assert answered == 2
+    assert out == ""
+    assert len(err.splitlines()) == 1, err
+    assert err.startswith("error: ")
+    return err.removeprefix("error: ").strip()
+
+
+# --- compare ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [["--json"], ["-o", "json"]])
+def test_compare_has_the_exact_shape(capfd: pytest.CaptureFixture[str], form: list[str]) -> None:
+    answer = json.loads(said(capfd, "compare", *SMALL, *CLUSTER, "--schemes", "natjam,ideal", *form))
+    assert list(answer) == ["schemes", "identity"]
+    assert list(answer["schemes"]) == ["ideal", "natjam"]
+    for scheme in answer["schemes"].values():
+        assert list(scheme) == SCHEME_KEYS
+        assert list(scheme["production"]) == list(scheme["research"]) == CLASS_KEYS
+        assert scheme["production"]["jobs"] == 1
+        assert isinstance(scheme["wall_s"], float)
+    assert answer["schemes"]["natjam"]["lost_work_s"] == 0
+    assert answer["schemes"]["natjam"]["suspensions"] > 0
+
+
+def test_compare_runs_all_schemes_by_default(capfd: pytest.CaptureFixture[str]) -> None:
+    answer = json.loads(said(capfd, "compare", *SMALL, *CLUSTER, "--json"))
+    assert list(answer["schemes"]) == list(SCHEMES)
+
+
+def test_compare_takes_every_option(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    options = (
+        "--policy PR --task-policy random --seed 3 --load 2.5 --profile paper --timing paper --am-ratio 0.4"
+    )
+    words = [*SMALL, *CLUSTER, *options.split(), "--schemes", "natjam", "--out", str(tmp_path / "out")]
+    table = said(capfd, "compare", *words)
+    assert "natjam" in table
+    assert f"report: {tmp_path / 'out' / 'report.html'}" in table
+    assert (tmp_path / "out/natjam/journal.jsonl").stat().st_size
+    assert json.loads((tmp_path / "out/run.json").read_bytes())["scenario"]["load"] == 2.5
+
+
+def test_compare_can_keep_no_journals(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = [*SMALL, *CLUSTER, "--schemes", "natjam", "--out", str(tmp_path / "out"), "--no-journal"]
+    answer = json.loads(said(capfd, "compare", *words, "--json"))
+    assert answer["schemes"]["natjam"]["suspensions"] > 0
+    assert not list(tmp_path.rglob("journal.jsonl"))
+
+
+def test_load_and_seed_change_the_identity(capfd: pytest.CaptureFixture[str]) -> None:
+    def identity(*words: str) -> object:
+        text = said(capfd, "compare", *SMALL, *CLUSTER, "--schemes", "soft-cap", "--json", *words)
+        return json.loads(text)["identity"]
+
+    assert identity() == identity("--load", "1")
+    assert len({identity(), identity("--load", "2"), identity("--seed", "1")}) == 3
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """Return a folder with traces that cannot be used."""
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    (folder / "torn.tsv").write_text("job1\t0\t0\t10\t10\t10\njob2\t5\t5\t10\n")
+    (folder / "negative.tsv").write_text("job1\t0\t0\t10\t-7\t10\n")
+    (folder / "torn.json").write_text('{"jobID": "job_1", "submitTime": 5,\n "mapTasks": [')
+    (folder / "empty.tsv").write_text("")
+    large = load(PACKAGED, "research").jobs[0]
+    values = {name: getattr(large, name) for name in large.__struct_fields__}
+    write_parquet([type(large)(**{**values, "map_size": Resources(65536, 1)})], folder / "large.parquet")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["--research", "swim:{}/none.tsv"], r"{}/none\.tsv: cannot be read: No such file"),
+        (
+            ["--research", "swim:{}/torn.tsv"],
+            r"{}/torn\.tsv:2: field reduce|{}/torn\.tsv:2: field \w+: the row is torn",
+        ),
+        (["--research", "swim:{}/negative.tsv"], r"{}/negative\.tsv:1: field shuffle_bytes: -7 is negative"),
+        (["--research", "rumen:{}/torn.json"], r"{}/torn\.json:\d: field job: torn JSON"),
+        (["--research", "swim:{}/empty.tsv"], r"{}/empty\.tsv: the trace has no rows"),
+        (["--research", "swim:{}"], r"{}: cannot be read: Is a directory"),
+        (
+            ["--research", "parquet:{}/large.parquet"],
+            r"job r-job\d+, field map_size: 65536 MiB .* fit on no node",
+        ),
+        (["--research", "swam:x"], r"SPEC 'swam:x': not a workload"),
+        (["--research", "synthetic:x"], r"synthetic:x: unknown workload"),
+        (["--research", "packaged:fb2009@8-7"], r"SPEC .*: the hours 8-7 are empty"),
+        (["--policy", "XX"], r"Invalid value for '--policy': 'XX' is not one of 'MR'"),
+        (["--task-policy", "srt"], r"Invalid value for '--task-policy': 'srt' is not one of"),
+        (["--schemes", "natjam,natjim"], r"--schemes: unknown: 'natjim'; some of ideal"),
+        (["--schemes", ","], r"--schemes: no scheme"),
+        (["--nodes", "0"], r"--nodes: 0 is not within 1 to"),
+        (["--nodes", "-3"], r"--nodes: -3 is not within 1 to"),
+        (["--nodes", "two"], r"Invalid value for '--nodes': 'two' is not a valid integer"),
+        (["--slots", "0"], r"--slots: 0 is not within 1 to"),
+        (["--load", "nan"], r"--load: nan is not a positive number"),
+        (["--load", "0"], r"--load: 0\.0 is not a positive number"),
+        (["--load", "-inf"], r"--load: -inf is not a positive number"),
+        (["--research-peak", "nan"], r"--research-peak: nan is not a positive number"),
+        (["--am-ratio", "nan"], r"--am-ratio: nan"),
+        (["--seed", "-1"], r"--seed: -1 is not within 0 to"),
+        (["--workers", "0"], r"Invalid value for '--workers'"),
+        (["--profile", "x"], r"Invalid value for '--profile'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, traces: Path, words: list[str], line: str
+) -> None:
+    given = [word.format(traces) for word in words]
+    out = tmp_path / "out"
+    error = refused(capfd, "compare", *SMALL, *CLUSTER, "--out", str(out), *given)
+    assert re.match(line.replace("{}", re.escape(str(traces))), error), error
+    assert not out.exists()
+
+
+def test_out_must_be_ours(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("dear")
+    words = [*SMALL, *CLUSTER, "--schemes", "soft-cap"]
+    error = refused(capfd, "compare", *words, "--out", str(tmp_path))
+    assert error.startswith(
+        f"--out {tmp_path}: holds something that is not results of this program: letters.txt"
+    )
+    error = refused(capfd, "compare", *words, "--out", str(tmp_path / "letters.txt"))
+    assert "is a file" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["letters.txt"]
+
+
+def test_out_of_another_scenario_is_kept(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = [*SMALL, *CLUSTER, "--schemes", "soft-cap", "--out", str(tmp_path / "out")]
+    said(capfd, "compare", *words)
+    error = refused(capfd, "compare", *words, "--seed", "9")
+    assert "holds the results of another scenario" in error
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_out_that_cannot_be_made(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    words = [*SMALL, *CLUSTER, "--schemes", "soft-cap", "--out", str(tmp_path / "out")]
+    assert "cannot be made" in refused(capfd, "compare", *words)
+
+
+def test_both_workloads_are_required(capfd: pytest.CaptureFixture[str]) -> None:
+    assert "'--research'" in refused(capfd, "compare", *SMALL[:2], *CLUSTER)
+
+
+# --- run -------------------------------------------------------------------------------------
+
+SCENARIO = """
+production = "synthetic:production-s"
+research = "synthetic:research-s"
+nodes = 3
+slots = 5
+schemes = ["kill", "natjam"]
+"""
+
+
+def test_run_keeps_everything(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(SCENARIO)
+    words = ["run", str(tmp_path / "a.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]
+    table = said(capfd, *words)
+    assert "natjam" in table
+    held = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
+    assert held >= {"results.json", "run.json", "report.html", "natjam/journal.jsonl", "kill/journal.jsonl"}
+    answer = json.loads(said(capfd, *words, "--json"))
+    results = json.loads((tmp_path / "out/results.json").read_bytes())
+    for name, scheme in answer["schemes"].items():
+        assert list(scheme) == SCHEME_KEYS
+        assert scheme.pop("wall_s") >= 0
+        assert results["schemes"][name] == scheme
+    assert answer["identity"] == results["identity"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (SCENARIO + "colour = 3\n", r"{}:7, field colour: .*unknown field"),
+        (SCENARIO.replace("nodes = 3", "nodes = -3"), r"{}:4, field nodes: -3 is not within"),
+        (SCENARIO.replace("natjam", "natjim"), r"{}:6, field schemes: unknown: 'natjim'"),
+        (
+            SCENARIO.replace("slots = 5", "node_memory_mib = 512\nnode_vcores = 1"),
+            r"job p-production-s, field am_size",
+        ),
+        (SCENARIO + "[[[", r"{}:7: not TOML"),
+    ],
+)
+def test_run_refuses_a_scenario(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, text: str, line: str
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    error = refused(capfd, "run", str(path), "--out", str(tmp_path / "out"))
+    assert re.match(line.replace("{}", re.escape(str(path))), error), error
+    assert not (tmp_path / "out").exists()
+
+
+def test_run_refuses_a_missing_scenario(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    error = refused(capfd, "run", str(tmp_path / "none.toml"), "--out", str(tmp_path / "out"))
+    assert error.startswith(f"{tmp_path / 'none.toml'}: cannot be read: No such file or directory")
+
+
+# --- demo, convert, workload -----------------------------------------------------------------
+
+
+def test_demo_shows_it_all(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "demo-out"
+    text = said(capfd, "demo", "--out", str(out))
+    assert all(name in text for name in SCHEMES)
+    assert "In short: natjam: production" in text
+    assert "research loses nothing" in text
+    results = json.loads((out / "results.json").read_bytes())["schemes"]
+    assert results["natjam"]["suspensions"] >= 30
+    assert results["natjam"]["lost_work_s"] == 0
+    assert results["natjam"]["kills"] == 0
+    assert results["kill"]["lost_work_s"] > 0
+    assert (out / "report.html").read_text().count("<svg") == 3
+    assert (out / "demo.svg").read_text().startswith("<svg")
+
+
+def test_convert_and_read_back(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "hour.parquet"
+    assert (
+        said(capfd, "convert", PACKAGED, "--class", "research", "--out", str(path)) == f"{path}: 291 jobs\n"
+    )
+    assert read_parquet(path) == load(PACKAGED, "research").jobs
+
+
+@pytest.mark.parametrize(
+    ("spec", "out", "line"),
+    [
+        ("swim:none.tsv", "a.parquet", "none.tsv: cannot be read"),
+        (PACKAGED, "none/a.parquet", "--out"),
+        (PACKAGED, ".", "--out"),
+    ],
+)
+def test_convert_refuses(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, spec: str, out: str, line: str
+) -> None:
+    assert refused(capfd, "convert", spec, "--out", str(tmp_path / out)).startswith(line)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workload_shows_what_a_trace_holds(capfd: pytest.CaptureFixture[str]) -> None:
+    answer = json.loads(said(capfd, "workload", PACKAGED, "--json"))
+    assert (answer["jobs"], answer["maps"], answer["reduces"]) == (291, 9006, 1428)
+    assert answer["source"] == PACKAGED
+    assert answer["map_hours"] > 0
+    assert "reduce_hours" in said(capfd, "workload", PACKAGED)
+
+
+def test_workload_refuses(capfd: pytest.CaptureFixture[str]) -> None:
+    assert refused(capfd, "workload", "swim:none.tsv").startswith("none.tsv: cannot be read")
