@@ -143,7 +143,9 @@ class CapacityPreemption:
             container
             for node in self.cluster.rm.nodes
             for container in node.containers.values()
-            if container.app.queue is queue and container.kind != AM and container.state not in (ENDED, RELEASED)
+            if container.app.queue is queue
+            and container.kind != AM
+            and container.state not in (ENDED, RELEASED)
         ]
         containers.sort(key=lambda each: each.number, reverse=True)
         containers.sort(key=lambda each: each.priority, reverse=True)

@@ -5,9 +5,9 @@ they were put in. Time jumps from one instant that has events to the next. The k
 nothing of clusters.
 
 Three levels keep an event cheap when tens of thousands wait: events of one instant share a
-bucket (a flat list handler, argument, handler, argument ... in order of arrival); the instants of one span of 1,024 ms share a list that is
-sorted once, when its span begins; a heap holds the spans. Only an instant that is put into the
-running span is sorted in one by one.
+bucket (a flat list handler, argument, handler, argument ... in order of arrival); the instants
+of one span of 1,024 ms share a list that is sorted once, when its span begins; a heap holds the
+spans. Only an instant that is put into the running span is sorted in one by one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ SPAN_BITS = 10
 class Kernel:
     """A queue of (instant, handler, argument) and the instant that is now."""
 
-    __slots__ = ("_buckets", "_instants", "_next", "_span", "_spans", "_stopped", "_waiting", "events", "now_ms")
+    __slots__ = (
+        "_buckets",
+        "_instants",
+        "_next",
+        "_span",
+        "_spans",
+        "_stopped",
+        "_waiting",
+        "events",
+        "now_ms",
+    )
 
     def __init__(self) -> None:
         self.now_ms = 0

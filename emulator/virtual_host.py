@@ -91,7 +91,9 @@ class Run:
         deadlines = setup.settings.mode == "deadlines"
         queues = queues_of(scheme, setup.shares, setup.caps, setup.am_ratio)
         if deadlines:
-            queues = (msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),)
+            queues = (
+                msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),
+            )
         self.cluster = Cluster(
             nodes=setup.nodes,
             node_size=setup.node_size,
@@ -116,7 +118,7 @@ class Run:
     def _attach(self, journal: Journal) -> None:
         settings = msgspec.structs.replace(
             self.setup.settings,
-            eviction=self.scheme.eviction,  # type: ignore[arg-type]
+            eviction=self.scheme.eviction,
         )
         self.journal = journal
         self.port = VirtualPort(self.cluster, maps=settings.kill_maps)
@@ -143,9 +145,7 @@ class Run:
             held[app.master.job.job_class] += app.used_mib
             for queue in app.master.unassigned.values():
                 suspended += sum(1 for task in queue if task in app.master.store) if app.master.store else 0
-        self.samples.append(
-            Sample(cluster.kernel.now_ms, held["production"], held["research"], suspended)
-        )
+        self.samples.append(Sample(cluster.kernel.now_ms, held["production"], held["research"], suspended))
         if cluster.unfinished:
             cluster.kernel.at(cluster.kernel.now_ms + self.sample_ms, self._sample, None)
 

@@ -154,7 +154,8 @@ class VirtualPort:
             am_size=job.am_size,
             task_size=job.reduce_size,
             asks=tuple(
-                ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count) for ask in app.asks
+                ContainerAsk(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
+                for ask in app.asks
             ),
             activated=app.activated,
             priority=app.priority,

@@ -21,7 +21,12 @@ def command() -> None:
 @command.command()
 @click.option("--figure", default="all", show_default=True, help="A figure's number, or all.")
 @click.option("--runs", default=20, show_default=True, type=click.IntRange(1, 1000), help="Seeds per bar.")
-@click.option("--alternatives", "open_choices", is_flag=True, help="Show what Fig 3 cannot fix, each choice with its error.")
+@click.option(
+    "--alternatives",
+    "open_choices",
+    is_flag=True,
+    help="Show what Fig 3 cannot fix, each choice with its error.",
+)
 @output_option
 def natjam(figure: str, runs: int, open_choices: bool, output: str) -> None:
     """Natjam (Cho et al., SoCC 2013): Figs 3 to 15."""
@@ -41,7 +46,15 @@ def _show(report: dict[str, Any]) -> None:
     for figure in report["figures"]:
         if figure.rows:
             rows = [
-                (each.label, each.metric, each.paper, each.ours, each.stdev, each.runs, _percent(each.relative_error))
+                (
+                    each.label,
+                    each.metric,
+                    each.paper,
+                    each.ours,
+                    each.stdev,
+                    each.runs,
+                    _percent(each.relative_error),
+                )
                 for each in figure.rows
             ]
             columns = ("what", "metric", "paper", "ours", "s.d.", "runs", "error")

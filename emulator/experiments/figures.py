@@ -82,5 +82,10 @@ def share(values: Sequence[float], most: float) -> float:
 
 def errors(figures: Sequence[Figure]) -> tuple[float | None, float | None]:
     """Return the mean and the worst absolute relative error over all rows that count."""
-    found = [abs(each.relative_error) for figure in figures for each in figure.rows if each.relative_error is not None]
+    found = [
+        abs(each.relative_error)
+        for figure in figures
+        for each in figure.rows
+        if each.relative_error is not None
+    ]
     return (round(mean(found), 5), round(max(found), 5)) if found else (None, None)

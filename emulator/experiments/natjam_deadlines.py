@@ -1,8 +1,8 @@
 """Natjam-R, Figs 10 and 11: three and two jobs with deadlines on 7 nodes of 3 slots.
 
-Law: both profiles are shown, on the same cluster. The one constant fitted here is the job itself: maps and reduces
-such that it takes the 87 s on an empty cluster that the paper states (section 7); how those
-seconds are split between maps and reduces the paper does not say.
+Law: both profiles are shown, on the same cluster. The one constant fitted here is the job
+itself: maps and reduces such that it takes the 87 s on an empty cluster that the paper states
+(section 7); how those seconds are split between maps and reduces the paper does not say.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ def deadline_run(jobs: tuple[Job, ...], policy: str, profile: str, seed: int) ->
         hurried_queues=("default",),
         victim_queues=("default",),
     )
-    setup = Setup(
-        nodes=7, node_size=Resources(3 * 1024, 3), timing=PAPER, settings=settings, seed=seed
-    )
+    setup = Setup(nodes=7, node_size=Resources(3 * 1024, 3), timing=PAPER, settings=settings, seed=seed)
     return run_scheme(setup, jobs, SCHEMES["natjam"], MemoryJournal())
 
 
@@ -47,7 +45,8 @@ def finished_s(result: Result) -> list[float]:
 def margins_s(result: Result) -> list[float]:
     """Return each job's margin: deadline - completion, s (negative: missed)."""
     return [
-        (job.deadline_at_ms or 0) / 1000 - end for job, end in zip(result.jobs, finished_s(result), strict=True)
+        (job.deadline_at_ms or 0) / 1000 - end
+        for job, end in zip(result.jobs, finished_s(result), strict=True)
     ]
 
 
@@ -57,13 +56,15 @@ def figure_10(runs: int, calibration: Calibration) -> Figure:
     claims: list[Claim] = []
     jobs = emulab_jobs("production", calibration, FIG10_DEADLINES_MS)
     alone = [
-        deadline_run(emulab_jobs("production", calibration, (200_000,)), "MDF", "paper", seed).makespan_ms / 1000
+        deadline_run(emulab_jobs("production", calibration, (200_000,)), "MDF", "paper", seed).makespan_ms
+        / 1000
         for seed in range(runs)
     ]
     rows.append(row("one job alone", "completion_s", 87.0, alone, counts=False))
     for profile in ("paper", "default"):
         results = {
-            policy: [deadline_run(jobs, policy, profile, seed) for seed in range(runs)] for policy in ("MDF", "MLF")
+            policy: [deadline_run(jobs, policy, profile, seed) for seed in range(runs)]
+            for policy in ("MDF", "MLF")
         }
         spans = {policy: [each.makespan_ms / 1000 for each in found] for policy, found in results.items()}
         for policy, paper in (("MDF", 175.0), ("MLF", 239.0)):
@@ -75,13 +76,22 @@ def figure_10(runs: int, calibration: Calibration) -> Figure:
 
 def _claims_10(profile: str, results: dict[str, list[Result]], ratio: float) -> list[Claim]:
     met = {
-        policy: sum(margin >= 0 for each in found for margin in margins_s(each)) for policy, found in results.items()
+        policy: sum(margin >= 0 for each in found for margin in margins_s(each))
+        for policy, found in results.items()
     }
     wanted = 3 * len(results["MDF"])
     spread = max(max(finished_s(each)) / min(finished_s(each)) for each in results["MLF"])
     return [
-        Claim("MDF meets all three deadlines", "3 of 3", f"{met['MDF']} of {wanted}", met["MDF"] == wanted, profile),
-        Claim("MLF misses all three deadlines", "0 of 3", f"{met['MLF']} of {wanted}", met["MLF"] == 0, profile),
+        Claim(
+            "MDF meets all three deadlines",
+            "3 of 3",
+            f"{met['MDF']} of {wanted}",
+            met["MDF"] == wanted,
+            profile,
+        ),
+        Claim(
+            "MLF misses all three deadlines", "0 of 3", f"{met['MLF']} of {wanted}", met["MLF"] == 0, profile
+        ),
         Claim(
             "MLF: the jobs run in lockstep (last / first finish <= 1.15)",
             "lockstep",
@@ -89,9 +99,7 @@ def _claims_10(profile: str, results: dict[str, list[Result]], ratio: float) -> 
             spread <= 1.15,
             profile,
         ),
-        Claim(
-            "makespan MLF / MDF, +- 0.15", "1.37", f"{ratio:.2f}", abs(ratio - 239 / 175) <= 0.15, profile
-        ),
+        Claim("makespan MLF / MDF, +- 0.15", "1.37", f"{ratio:.2f}", abs(ratio - 239 / 175) <= 0.15, profile),
     ]
 
 
@@ -121,9 +129,15 @@ def figure_11(runs: int, calibration: Calibration) -> Figure:
 
 def _met_from(claim: str, margins: dict[float, list[float]], paper: float, profile: str) -> Claim:
     """The smallest epsilon from which on all margins are >= 0; it holds at the paper's or below."""
-    met = [epsilon for epsilon in EPSILONS if all(min(margins[each]) >= 0 for each in EPSILONS if each >= epsilon)]
+    met = [
+        epsilon
+        for epsilon in EPSILONS
+        if all(min(margins[each]) >= 0 for each in EPSILONS if each >= epsilon)
+    ]
     shown = f"from {met[0]} on" if met else "nowhere"
-    return Claim(f"{claim} from epsilon {paper} on", f"from {paper} on", shown, bool(met) and met[0] <= paper, profile)
+    return Claim(
+        f"{claim} from epsilon {paper} on", f"from {paper} on", shown, bool(met) and met[0] <= paper, profile
+    )
 
 
 def _size_claim(calibration: Calibration, profile: str, runs: int) -> Claim:

@@ -8,6 +8,7 @@ the error of each other choice is computed beside ours, not hidden.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import msgspec
 
@@ -112,7 +113,9 @@ def _pair(lab: Lab, scheme: str, size: str, **settings: object) -> tuple[list[fl
     jobs = merge(lab.job("production", size), lab.job("research", "xl"))
     if scheme == "kill":
         settings = {"task_policy": lab.kill_policy, **settings}
-    times = dict(zip([job.name[0] for job in jobs], completion_s(lab, SCHEMES[scheme], jobs, **settings), strict=True))
+    times = dict(
+        zip([job.name[0] for job in jobs], completion_s(lab, SCHEMES[scheme], jobs, **settings), strict=True)
+    )
     return times["p"], times["r"]
 
 
@@ -151,11 +154,13 @@ def figure_4(lab: Lab) -> Figure:
 
 def _ordered(claim: str, values: list[float]) -> Claim:
     shown = " < ".join(f"{value:.1f}" for value in values)
-    return Claim(claim, "holds", shown, all(a < b for a, b in zip(values, values[1:], strict=False)))
+    return Claim(claim, "holds", shown, all(a < b for a, b in pairwise(values)))
 
 
 def _near(claim: str, paper: float, ours: float, tolerance: float) -> Claim:
-    return Claim(f"{claim} (+- {tolerance:.2f})", f"{paper:.2f}", f"{ours:.2f}", abs(ours - paper) <= tolerance)
+    return Claim(
+        f"{claim} (+- {tolerance:.2f})", f"{paper:.2f}", f"{ours:.2f}", abs(ours - paper) <= tolerance
+    )
 
 
 def figure_5(lab: Lab) -> Figure:
@@ -169,7 +174,9 @@ def figure_5(lab: Lab) -> Figure:
     ours = {(each.label, each.metric): each.ours for each in rows}
     claims = []
     for size in ("s", "l"):
-        times = {policy: ours[f"{policy} production-{size}", "research_s"] for policy in ("SRT", "LRT", "random")}
+        times = {
+            policy: ours[f"{policy} production-{size}", "research_s"] for policy in ("SRT", "LRT", "random")
+        }
         best = times["SRT"] < min(times["LRT"], times["random"])
         shown = ", ".join(f"{policy} {value:.1f}" for policy, value in times.items())
         claims.append(Claim(f"production-{size}: SRT is best for research", "holds", shown, best))
@@ -195,18 +202,30 @@ def figure_6(lab: Lab) -> Figure:
     for (policy, size), paper in FIG6_S.items():
         jobs = _two_research(lab, size)
         times = dict(
-            zip([job.name for job in jobs], completion_s(lab, SCHEMES["natjam"], jobs, job_policy=policy), strict=True)
+            zip(
+                [job.name for job in jobs],
+                completion_s(lab, SCHEMES["natjam"], jobs, job_policy=policy),
+                strict=True,
+            )
         )
         pair = [times[job.name] for job in jobs if job.job_class == "research"]
         if size == "m":
-            pair = [[min(both) for both in zip(*pair, strict=True)], [max(both) for both in zip(*pair, strict=True)]]
+            pair = [
+                [min(both) for both in zip(*pair, strict=True)],
+                [max(both) for both in zip(*pair, strict=True)],
+            ]
         names = ("research-m", "research-m") if size == "m" else ("research-l", "research-s")
         for place, name in enumerate(names):
             label = f"{policy} {'M+M' if size == 'm' else 'L+S'} {name} {place + 1}"
             rows.append(row(label, "research_s", paper[place], pair[place]))
         if (policy, size) == ("MR", "s"):
             untouched = _suspended(lab, jobs, "r-research-s")
-    return Figure("6", "Job eviction policies: two research jobs, then Production-S", tuple(rows), _claims_6(rows, untouched))
+    return Figure(
+        "6",
+        "Job eviction policies: two research jobs, then Production-S",
+        tuple(rows),
+        _claims_6(rows, untouched),
+    )
 
 
 def _suspended(lab: Lab, jobs: tuple[Job, ...], name: str) -> int:
@@ -223,14 +242,24 @@ def _claims_6(rows: list[Row], untouched: int) -> tuple[Claim, ...]:
     last = {policy: ours[f"{policy} M+M research-m 2"] for policy in ("PR", "MR", "LR")}
     small = {policy: ours[f"{policy} L+S research-s 2"] for policy in ("PR", "MR", "LR")}
     return (
-        Claim("M+M: LR is worst for one of two equal jobs", "228.8 vs 201", _shown(last), last["LR"] == max(last.values())),
+        Claim(
+            "M+M: LR is worst for one of two equal jobs",
+            "228.8 vs 201",
+            _shown(last),
+            last["LR"] == max(last.values()),
+        ),
         Claim(
             "M+M: PR and MR within 5 s of each other",
             "0.6 s",
             f"{abs(last['PR'] - last['MR']):.1f} s",
             abs(last["PR"] - last["MR"]) <= 5,
         ),
-        Claim("L+S: MR < PR < LR for the small job", "204.8 < 213.8 < 252.4", _shown(small), small["MR"] < small["PR"] < small["LR"]),
+        Claim(
+            "L+S: MR < PR < LR for the small job",
+            "204.8 < 213.8 < 252.4",
+            _shown(small),
+            small["MR"] < small["PR"] < small["LR"],
+        ),
         Claim("L+S: MR evicts no task of Research-S", "0", str(untouched), untouched == 0),
     )
 
@@ -240,16 +269,18 @@ def _shown(values: dict[str, float]) -> str:
 
 
 def _maps(count: int) -> Variant:
-    return lambda lab: msgspec.structs.replace(lab, calibration=msgspec.structs.replace(lab.calibration, maps=count))
+    return lambda lab: msgspec.structs.replace(
+        lab, calibration=msgspec.structs.replace(lab.calibration, maps=count)
+    )
 
 
 ALTERNATIVES: dict[str, tuple[str, dict[str, Variant]]] = {
     "maps per job": (
-        "2: not in the paper; its text says that a fourth of the tasks were suspended (12), which 1 or 2 give",
+        "2: not in the paper; it says a fourth of the tasks (12) were suspended, which 1 or 2 give",
         {"1": _maps(1), "3": _maps(3), "4": _maps(4), "6": _maps(6), "8": _maps(8)},
     ),
     "resume order": (
-        "resuming reduces before fresh ones, in the order they were suspended, as the paper's section 3.2 has it",
+        "resuming reduces first, in the order they were suspended, as in section 3.2",
         {
             "with the fresh ones": lambda lab: msgspec.structs.replace(
                 lab, timing=msgspec.structs.replace(lab.timing, resume_priority=10)
@@ -272,4 +303,15 @@ def micro(lab: Lab) -> tuple[Figure, ...]:
     return figure_4(lab), figure_5(lab), figure_6(lab)
 
 
-__all__ = ["ALTERNATIVES", "FIG3_S", "REDUCES", "Lab", "figure_3", "figure_4", "figure_5", "figure_6", "mean", "micro"]
+__all__ = [
+    "ALTERNATIVES",
+    "FIG3_S",
+    "REDUCES",
+    "Lab",
+    "figure_3",
+    "figure_4",
+    "figure_5",
+    "figure_6",
+    "mean",
+    "micro",
+]

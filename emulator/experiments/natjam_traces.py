@@ -76,11 +76,15 @@ def window(size: tuple[int, int], place: int) -> Trace:
     research = _hour(research_hour, "research", nodes * slots, RESEARCH_PEAK)
     jobs = merge(production, research)
     runs = {
-        name: run_scheme(_setup(size), jobs, SCHEMES[name], MemoryJournal()) for name in ("natjam", "soft-cap", "kill")
+        name: run_scheme(_setup(size), jobs, SCHEMES[name], MemoryJournal())
+        for name in ("natjam", "soft-cap", "kill")
     }
     alone = run_scheme(_setup(size), merge(production, ()), SCHEMES["soft-cap"])
     return Trace(
-        {**{name: _completion_s(run, "production") for name, run in runs.items()}, "alone": _completion_s(alone, "production")},
+        {
+            **{name: _completion_s(run, "production") for name, run in runs.items()},
+            "alone": _completion_s(alone, "production"),
+        },
         {name: _completion_s(run, "research") for name, run in runs.items()},
     )
 
@@ -134,7 +138,10 @@ def _figure(number: str, title: str, pairs: list[tuple[Row, Claim]]) -> Figure:
 def figure_7() -> Figure:
     """Fig 7: Natjam against soft cap, 72 slots."""
     production, research = (differences(SMALL, name, "soft-cap") for name in ("production", "research"))
-    pairs = [_at(production, "production", ratio, paper) for ratio, paper in ((0.4, -5.0), (0.2, -35.0), (0.1, -60.0))]
+    pairs = [
+        _at(production, "production", ratio, paper)
+        for ratio, paper in ((0.4, -5.0), (0.2, -35.0), (0.1, -60.0))
+    ]
     pairs.append(_most(production, "production", 5, 0.03))
     pairs.append(_at(research, "research", 0.6, 30.0))
     return _figure("7", "Small deployment: Natjam vs. soft cap", pairs)
@@ -177,7 +184,10 @@ def figure_13() -> Figure:
     for name, paper, ours in (("production", 0.53, earlier[0]), ("research", 0.63, earlier[1])):
         label = f"{name}: share of jobs that complete earlier"
         pairs.append(
-            (row(label, "share", paper, [ours], counts=False), Claim(label, f"{paper:.0%}", f"{ours:.0%}", same_kind(paper, ours)))
+            (
+                row(label, "share", paper, [ours], counts=False),
+                Claim(label, f"{paper:.0%}", f"{ours:.0%}", same_kind(paper, ours)),
+            )
         )
     pairs.append(_at(research, "research, worst", 1.0, 390.0))
     return _figure("13", "Large deployment: Natjam vs. soft cap", pairs)
@@ -221,7 +231,11 @@ def _with_deadlines(jobs: tuple[Job, ...], setup: Setup) -> tuple[Job, ...]:
 def figure_12() -> Figure:
     """Fig 12: Natjam-R (MDF) against soft cap, an overloaded production trace with deadlines, 21 slots."""
     settings = msgspec.structs.replace(
-        PAPER_SETTINGS, mode="deadlines", job_policy="MDF", hurried_queues=("default",), victim_queues=("default",)
+        PAPER_SETTINGS,
+        mode="deadlines",
+        job_policy="MDF",
+        hurried_queues=("default",),
+        victim_queues=("default",),
     )
     setup = msgspec.structs.replace(_setup((7, 3)), settings=settings)
     gains: list[float] = []
@@ -242,5 +256,6 @@ def figure_12() -> Figure:
         Claim("best gain in margin", "366 s", f"{best:.0f} s", same_kind(366.0, best)),
         Claim("worst loss in margin", "-1000 s", f"{worst:.0f} s", same_kind(-1000.0, worst)),
     )
-    notes = (f"production hours {tuple(hours for hours, _ in WINDOWS)} of FB-2009 at peak load {DEADLINE_PEAK}; pooled",)
+    hours = tuple(production for production, _ in WINDOWS)
+    notes = (f"production hours {hours} of FB-2009 at peak load {DEADLINE_PEAK}; pooled",)
     return Figure("12", "Natjam-R vs. soft cap, deadlines on a recorded workload", rows, claims, notes)

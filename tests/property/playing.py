@@ -16,7 +16,7 @@ from emulator.cluster import Cluster
 from emulator.faults import Fault
 from emulator.invariants import Watch
 from emulator.schemes import SCHEMES
-from emulator.task import REDUCE, RUNNING, Container
+from emulator.task import NEVER, REDUCE, RUNNING, Container
 from emulator.virtual_host import Run
 from tests.property.scenarios import Bare, Scenario
 from yarnctl.journal.memory import MemoryJournal
@@ -93,7 +93,7 @@ class Meddled:
 
 
 FITS: dict[str, Callable[[Container], bool]] = {
-    "suspend": lambda container: container.kind == REDUCE,
+    "suspend": lambda container: container.kind == REDUCE and container.work_at_ms != NEVER,
     "withdraw": lambda container: bool(container.order),
     "release": lambda container: bool(container.order),
     "kill": lambda container: container.state == RUNNING,

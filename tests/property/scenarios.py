@@ -89,7 +89,7 @@ def job_of(place: int, row: tuple[int, ...], uniform_size: bool) -> Job:
 def workloads(draw: st.DrawFn) -> tuple[Job, ...]:
     """Return 1 to 6 jobs in the order of submission."""
     uniform_size = draw(st.booleans())
-    rows = draw(st.lists(job_rows, min_size=1, max_size=5))
+    rows = draw(st.lists(job_rows, min_size=draw(numbers(1, 4)), max_size=5))
     jobs = [job_of(place, row, uniform_size) for place, row in enumerate(rows)]
     return tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.name)))
 
@@ -180,8 +180,8 @@ def hardware(
     draw: st.DrawFn, jobs: tuple[Job, ...], faulty: bool
 ) -> tuple[int, Resources, tuple[Fault, ...], Resources]:
     """Return nodes, node size, faults, and what is left of the cluster after all faults."""
-    nodes = draw(numbers(1, 5))
-    slots, extra = draw(numbers(1, 4)), draw(numbers(0, 2))
+    nodes = draw(st.sampled_from((1, 2, 3, 3, 4, 5)))
+    slots, extra = draw(numbers(1, 3)), draw(numbers(0, 2))
     rows = draw(st.lists(fault_rows, max_size=4)) if faulty else []
     faults = tuple(sorted((fault_of(row, nodes) for row in rows), key=lambda fault: fault.at_ms))
     left = surviving(nodes, faults)
@@ -258,8 +258,8 @@ def bare_clusters(draw: st.DrawFn, faulty: bool) -> Bare:
             hurried=name == "production",
         )
         queues.append(queue if roomy(queue, left, own) else msgspec.structs.replace(queue, maximum_ratio=1.0))
-    deeds = st.tuples(numbers(0, 500), st.sampled_from(MEDDLING), numbers(0, 9))
-    meddling = draw(st.lists(deeds, max_size=12))
+    deeds = st.tuples(numbers(50, 400), st.sampled_from(MEDDLING), numbers(0, 9))
+    meddling = draw(st.lists(deeds, min_size=draw(numbers(0, 12)), max_size=16))
     return Bare(
         nodes,
         node_size,

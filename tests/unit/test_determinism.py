@@ -62,7 +62,7 @@ def test_same_seed_same_bytes(runs: list[dict[str, bytes]], other: int) -> None:
 
 
 def test_no_path_version_or_clock_in_what_must_not_differ(
-    runs: list[dict[str, bytes]], tmp_path: Path
+    runs: list[dict[str, bytes]],
 ) -> None:
     words = (str(ROOT).encode(), b"out-0", b"wall_s", sys.version.split()[0].encode(), b"/tmp")
     for name, data in runs[0].items():

@@ -159,10 +159,10 @@ def scheme(
         (
             {
                 "ideal": scheme(100),
-                "kill": scheme(101, 44 * 3600, kills=9),
+                "kill": scheme(101, 7200, kills=9),
                 "natjam": scheme(103, suspensions=3),
             },
-            "natjam: production +3 % over ideal, research loses nothing; lost under kill 44.0 container hours",
+            "natjam: production +3 % over ideal, research loses nothing; lost under kill 2.0 container hours",
         ),
         (
             {"natjam": scheme(103, 7200)},

@@ -19,11 +19,11 @@ UNIT = 1 << 40
 def uniform(seed: int, *names: int) -> int:
     """Return an integer, uniform in 0 .. 2**64 - 1, that depends on nothing but the arguments.
 
-    Each name is mixed in by one round of splitmix64 (Steele, Lea and Flood, "Fast splittable
+    The seed and each name are mixed in by one round of splitmix64 each (Steele, Lea and Flood, "Fast splittable
     pseudorandom number generators", OOPSLA 2014).
     """
-    state = seed & _MASK
-    for name in names:
+    state = 0
+    for name in (seed, *names):
         state = (state + _GOLDEN + (name & _MASK)) & _MASK
         state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
