@@ -71,6 +71,10 @@ class AppMaster:
     """The AM's state: what is unassigned, what runs, what is done, what is saved."""
 
     __slots__ = (
+        "_exit",
+        "_exit_ms",
+        "_map_done",
+        "_reduce_done",
         "alive",
         "app",
         "beat_at_ms",
@@ -104,6 +108,11 @@ class AppMaster:
         self.host = host
         self.kernel = host.kernel
         self.timing = host.timing
+        # One bound method for all events: tens of thousands of them wait at a time.
+        self._exit = host.exit
+        self._exit_ms = host.timing.exit_ms
+        self._map_done = self.on_map_done
+        self._reduce_done = self.on_reduce_done
         self.alive = False
         self.phase_ms = 0
         self.beat_at_ms = -1
@@ -176,9 +185,9 @@ class AppMaster:
     # --- launching ------------------------------------------------------------------------
 
     def _launch(self, granted: list[Container], now_ms: int) -> None:
-        unassigned = self.unassigned
+        unassigned, running = self.unassigned, self.running
         start_ms = now_ms + self.timing.launch_ms
-        at, map_ms, done = self.kernel.at, self.job.map_ms, self.on_map_done
+        at, map_ms, done = self.kernel.at, self.job.map_ms, self._map_done
         maps = False
         for container in granted:
             if container.state != GRANTED:
@@ -191,6 +200,7 @@ class AppMaster:
             container.task = task
             container.state = RUNNING
             container.launched_at_ms = now_ms
+            running[container.number] = container
             if container.priority < REDUCE_PRIORITY + 1 and container.priority != FAILED_MAP:
                 self._launch_reduce(container, task, now_ms)
                 continue
@@ -203,7 +213,6 @@ class AppMaster:
                 self.overhead_ms += self.timing.launch_ms
             container.work_at_ms = start_ms
             container.length_ms = length_ms
-            self.running[container.number] = container
             if container.node.dead:
                 continue
             finish_ms = start_ms + length_ms
@@ -220,16 +229,18 @@ class AppMaster:
 
     def _launch_reduce(self, container: Container, task: int, now_ms: int) -> None:
         container.kind = REDUCE
-        attempt = self.reduce_attempts[task]
-        self.reduce_attempts[task] = attempt + 1
-        container.attempt = attempt
-        manifest = self.store.get(task)
-        container.from_key = container.log_from_key = manifest.keys_done if manifest else 0
-        container.resumed = manifest is not None
-        container.length_ms = self.job.reduce_ms[task]
+        length_ms = self.job.reduce_ms[task]
         if container.node.slow_ratio != 1.0:
-            container.length_ms = round(container.length_ms * container.node.slow_ratio)
-        self.running[container.number] = container
+            length_ms = round(length_ms * container.node.slow_ratio)
+        container.length_ms = length_ms
+        attempts = self.reduce_attempts
+        attempt = attempts[task]
+        attempts[task] = attempt + 1
+        if attempt:
+            container.attempt = attempt
+            if task in self.store:
+                container.from_key = container.log_from_key = self.store[task].keys_done
+                container.resumed = True
         if self.maps_left:
             self.shuffling.append(container)
         else:
@@ -237,7 +248,8 @@ class AppMaster:
 
     def _timetable(self, container: Container, ready_ms: int) -> None:
         """The attempt has its JVM at ``ready_ms`` and all map output exists: fix its phases."""
-        work_at_ms = ready_ms + self.return_ms(container.task, container.resumed)
+        shuffle_ms = self.return_ms(container.task, True) if container.resumed else self.job.shuffle_ms
+        work_at_ms = ready_ms + shuffle_ms
         if container.attempt:
             self.overhead_ms += work_at_ms - container.launched_at_ms
         self.go_on(container, work_at_ms, container.from_key)
@@ -255,15 +267,16 @@ class AppMaster:
 
     def go_on(self, container: Container, work_at_ms: int, from_key: int) -> None:
         """Let the attempt work from ``from_key`` on, beginning at ``work_at_ms``."""
-        keys = self.job.reduce_keys[container.task]
         length_ms = container.length_ms
         container.from_key = from_key
         container.work_at_ms = work_at_ms
         if container.node.dead:
             return
-        finish_ms = work_at_ms + length_ms - key_end_ms(from_key, keys, length_ms) + self.timing.task_commit_ms
+        finish_ms = work_at_ms + length_ms + self.timing.task_commit_ms
+        if from_key:
+            finish_ms -= key_end_ms(from_key, self.job.reduce_keys[container.task], length_ms)
         container.finish_at_ms = finish_ms
-        self.kernel.at(finish_ms, self.on_reduce_done, container)
+        self.kernel.at(finish_ms, self._reduce_done, container)
 
     # --- tasks that end -------------------------------------------------------------------
 
@@ -324,7 +337,7 @@ class AppMaster:
         container.state = ENDED
         container.ending = "completed"
         del self.running[container.number]
-        self.host.exit(container, now_ms + self.timing.exit_ms)
+        self._exit(container, now_ms + self._exit_ms)
 
     def _commit_job(self, now_ms: int) -> None:
         self.kernel.at(now_ms + self.timing.job_commit_ms, self._on_job_done, self.app.attempt)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.task import AM, Container
+from emulator.task import AM, RELEASED, Container
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
@@ -256,7 +256,11 @@ class CapacityScheduler:
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         demanding = self.demanding
-        if len(demanding) > 1:
+        if len(demanding) == 2:
+            first, second = demanding
+            if second.ratio() < first.ratio():
+                demanding = [second, first]
+        elif len(demanding) > 2:
             demanding = sorted(demanding, key=LeafQueue.ratio)
         for queue in demanding:
             room_mib = queue.maximum_mib - queue.used_mib
@@ -366,14 +370,18 @@ class CapacityScheduler:
         if hosts[index] == 0:
             del hosts[index]
 
-    def free(self, container: Container) -> None:
-        """Take back what a container held."""
-        app, node, queue = container.app, container.node, container.app.queue
+    def free(self, container: Container, ending: str, now_ms: int) -> None:
+        """A container is over: take back what it held."""
+        container.state = RELEASED
+        container.ending = ending
+        container.released_at_ms = now_ms
+        app, node = container.app, container.node
+        queue = app.queue
         memory_mib, vcores = container.memory_mib, container.vcores
         node.free_mib += memory_mib
         node.free_vcores += vcores
         del node.containers[container.number]
-        queue.held_mib_ms += memory_mib * (container.released_at_ms - container.granted_at_ms)
+        queue.held_mib_ms += memory_mib * (now_ms - container.granted_at_ms)
         queue.used_mib -= memory_mib
         queue.used_vcores -= vcores
         if queue.user_mib is not None:

@@ -54,6 +54,9 @@ class Cluster:
         self.masters: list[AppMaster] = []
         self.unfinished = len(jobs)
         self.store_downs: list[tuple[int, int]] = []
+        # One bound method for all events: tens of thousands of them wait at a time.
+        self._on_beat = self._beat
+        self._nm_heartbeat_ms = timing.nm_heartbeat_ms
         self._sweeping = False
         self._asleep_version = -1
         self._seen_version = -1
@@ -166,8 +169,11 @@ class Cluster:
         if node.dead:
             return
         # What ends at the very instant of a beat that has been is told by the next one.
-        from_ms = max(at_ms, node.beat_at_ms + 1)
-        self.kernel.at(node.next_beat_ms(from_ms, self.timing.nm_heartbeat_ms), self._beat, node)
+        from_ms = at_ms if at_ms > node.beat_at_ms else node.beat_at_ms + 1
+        # node.next_beat_ms, spelled out: this runs once a task.
+        if from_ms < node.silent_until_ms:
+            from_ms = node.silent_until_ms
+        self.kernel.at(from_ms + (node.phase_ms - from_ms) % self._nm_heartbeat_ms, self._on_beat, node)
 
     def _beat(self, node: Node) -> None:
         """Let a node have its heartbeat."""
@@ -180,9 +186,14 @@ class Cluster:
                 self.kernel.at(at_ms, self._beat, node)
             return
         node.beat_at_ms = now_ms
-        ended = node.take_exited(now_ms) if node.exited else []
-        self.rm.node_heartbeat(node, ended, now_ms)
-        if self.rm.open_nodes and not self._sweeping:
+        exited = node.exited
+        if len(exited) == 1 and exited[0].exit_at_ms <= now_ms:
+            node.exited = []
+        elif exited:
+            exited = node.take_exited(now_ms)
+        rm = self.rm
+        rm.node_heartbeat(node, exited, now_ms)
+        if rm.open_nodes and not self._sweeping:
             self.stir()
 
     def stir(self) -> None:
@@ -262,6 +273,7 @@ class Cluster:
     def _node_dies(self, node: Node) -> None:
         if node.dead:
             return
+        node.dead = True
         node.silent_until_ms = NEVER
         for container in node.containers.values():
             container.finish_at_ms = NEVER

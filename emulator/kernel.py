@@ -4,88 +4,84 @@ Law: events run in the order (time, sequence) and in no other; sequence is the o
 they were put in. Time jumps from one instant that has events to the next. The kernel knows
 nothing of clusters.
 
-Three levels keep an event cheap when tens of thousands wait: events of one instant share a
-bucket (a flat list handler, argument, handler, argument ... in order of arrival); the instants
-of one span of 1,024 ms share a list that is sorted once, when its span begins; a heap holds the
-spans. Only an instant that is put into the running span is sorted in one by one.
+Two levels keep an event cheap when tens of thousands wait: the events of one span of 1,024 ms
+share a list, appended to in order of arrival and sorted by time once, when the span begins (a
+stable sort, so that sequence decides ties); a heap holds the spans. Only an event that is put
+into the running span is sorted in one by one, behind those of its instant.
 """
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Any
 
 Handler = Callable[[Any], object]
+Event = tuple[int, Handler, Any]
 
 SPAN_BITS = 10
+_NO_END_MS = 1 << 63
+_instant = itemgetter(0)
 
 
 class Kernel:
-    """A queue of (instant, handler, argument) and the instant that is now."""
+    """A queue of (instant, handler, argument) and the instant that is now.
 
-    __slots__ = (
-        "_buckets",
-        "_instants",
-        "_next",
-        "_span",
-        "_spans",
-        "_stopped",
-        "_waiting",
-        "events",
-        "now_ms",
-    )
+    ``_events`` are those of the running span and ``_times`` their instants, what has run included.
+    """
+
+    __slots__ = ("_events", "_span", "_spans", "_stopped", "_times", "_waiting", "events", "now_ms")
 
     def __init__(self) -> None:
         self.now_ms = 0
         self.events = 0
-        self._buckets: dict[int, list[Any]] = {}
         self._span = -1
-        self._instants: list[int] = []
-        self._next = 0
-        self._waiting: dict[int, list[int]] = {}
+        self._events: list[Event] = []
+        self._times: list[int] = []
+        self._waiting: dict[int, list[Event]] = {}
         self._spans: list[int] = []
         self._stopped = False
 
     def at(self, at_ms: int, handler: Handler, argument: Any) -> None:
         """Run ``handler(argument)`` at ``at_ms``, which must not lie in the past."""
-        bucket = self._buckets.get(at_ms)
-        if bucket is not None:
-            bucket += (handler, argument)
-            return
-        if at_ms < self.now_ms:
-            raise ValueError(f"an event for {at_ms} ms was put in at {self.now_ms} ms")
-        self._buckets[at_ms] = [handler, argument]
         span = at_ms >> SPAN_BITS
-        instants = self._waiting.get(span)
-        if instants is not None:
-            instants.append(at_ms)
+        waiting = self._waiting.get(span)
+        if waiting is not None:
+            waiting.append((at_ms, handler, argument))
         elif span > self._span:
-            self._waiting[span] = [at_ms]
+            self._waiting[span] = [(at_ms, handler, argument)]
             heappush(self._spans, span)
+        elif at_ms < self.now_ms:
+            raise ValueError(f"an event for {at_ms} ms was put in at {self.now_ms} ms")
         else:
-            insort(self._instants, at_ms, self._next)
+            # Behind all of its instant, so never among those that have run (they lie at or before now).
+            place = bisect_right(self._times, at_ms)
+            self._times.insert(place, at_ms)
+            self._events.insert(place, (at_ms, handler, argument))
 
     def stop(self) -> None:
         """Leave ``run`` after the instant that is running."""
         self._stopped = True
 
-    def next_at_ms(self) -> int | None:
-        """Return the instant of the next event, or None."""
-        if self._next < len(self._instants):
-            return self._instants[self._next]
-        return min(self._waiting[self._spans[0]]) if self._spans else None
+    def waiting_ms(self) -> Iterator[int]:
+        """Yield the instants of the events that wait for an instant after now."""
+        yield from self._times[bisect_right(self._times, self.now_ms) :]
+        for waiting in self._waiting.values():
+            yield from map(_instant, waiting)
 
-    def _advance(self) -> bool:
-        """Make the next span the running one; say whether there is one."""
-        if not self._spans:
-            return False
-        self._span = heappop(self._spans)
-        self._instants = self._waiting.pop(self._span)
-        self._instants.sort()
-        self._next = 0
-        return True
+    @property
+    def _buckets(self) -> dict[int, None]:
+        """The instants that wait, for who still looks here: :meth:`waiting_ms` is the way."""
+        return dict.fromkeys(self.waiting_ms())
+
+    def next_at_ms(self) -> int | None:
+        """Return the first instant after now that has an event, or None."""
+        place = bisect_right(self._times, self.now_ms)
+        if place < len(self._times):
+            return self._times[place]
+        return min(map(_instant, self._waiting[self._spans[0]])) if self._spans else None
 
     def run(self, until_ms: int | None = None, after_each: Callable[[], None] | None = None) -> None:
         """Run events in order until none is left, ``stop`` is called or the next lies after ``until_ms``.
@@ -93,25 +89,30 @@ class Kernel:
         ``after_each`` is called after every single event (invariants are checked there).
         """
         self._stopped = False
-        buckets = self._buckets
-        while not self._stopped:
-            if self._next >= len(self._instants) and not self._advance():
-                return
-            now_ms = self._instants[self._next]
-            if until_ms is not None and now_ms > until_ms:
-                self.now_ms = until_ms
-                return
-            self.now_ms = now_ms
-            self._next += 1
-            bucket = buckets[now_ms]
-            # A handler may append to this very bucket: list iteration sees it, in order.
-            events = iter(bucket)
-            if after_each is None:
-                for handler in events:
-                    handler(next(events))
-            else:
-                for handler in events:
-                    handler(next(events))
-                    after_each()
-            self.events += len(bucket) >> 1
-            del buckets[now_ms]
+        end_ms = _NO_END_MS if until_ms is None else until_ms
+        while self._run_span(end_ms, after_each) and self._spans and not self._stopped:
+            self._span = heappop(self._spans)
+            self._events = self._waiting.pop(self._span)
+            self._events.sort(key=_instant)
+            self._times = list(map(_instant, self._events))
+
+    def _run_span(self, end_ms: int, after_each: Callable[[], None] | None) -> bool:
+        """Run the running span; say whether it was run to its end."""
+        now_ms, done, events = -1, 0, self._events
+        # A handler may put events into this very list, behind the one that runs: iteration sees them.
+        for at_ms, handler, argument in events:
+            if at_ms != now_ms:
+                if self._stopped:
+                    break
+                if at_ms > end_ms:
+                    self.now_ms = end_ms
+                    break
+                self.now_ms = now_ms = at_ms
+            done += 1
+            handler(argument)
+            if after_each is not None:
+                after_each()
+        finished = done == len(events)
+        self.events += done
+        del events[:done], self._times[:done]
+        return finished

@@ -7,15 +7,19 @@ asks ``next_beat_ms`` for those that matter.
 
 from __future__ import annotations
 
-from emulator.task import NEVER, Container
+from emulator.task import Container
 
 
 class Node:
-    """One node. ``free_mib`` and ``free_vcores`` are the scheduler's view of its room."""
+    """One node. ``free_mib`` and ``free_vcores`` are the scheduler's view of its room.
+
+    ``dead``: it has died; the ResourceManager learns it when the node expires, and it is ``lost``.
+    """
 
     __slots__ = (
         "beat_at_ms",
         "containers",
+        "dead",
         "exited",
         "free_mib",
         "free_vcores",
@@ -40,6 +44,7 @@ class Node:
         self.phase_ms = phase_ms
         self.beat_at_ms = -1
         self.open = False
+        self.dead = False
         self.lost = False
         self.silent_until_ms = 0
         self.slow_ratio = 1.0
@@ -47,11 +52,6 @@ class Node:
         self.reserved: object | None = None
         self.exited: list[Container] = []
         self.containers: dict[int, Container] = {}
-
-    @property
-    def dead(self) -> bool:
-        """Say whether the node has died; the ResourceManager learns it when the node expires."""
-        return self.silent_until_ms == NEVER
 
     def next_beat_ms(self, from_ms: int, interval_ms: int) -> int:
         """Return the first heartbeat at or after ``from_ms``; a silent node skips some."""

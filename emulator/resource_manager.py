@@ -125,12 +125,15 @@ class ResourceManager:
 
     def node_heartbeat(self, node: Node, ended: list[Container], now_ms: int) -> list[Container]:
         """Take a node's heartbeat: what ended on it; offer its room. Return the new containers."""
+        scheduler = self.scheduler
         for container in ended:
             if container.state != RELEASED:
-                self.release(container, container.ending or "completed", now_ms)
+                scheduler.free(container, container.ending or "completed", now_ms)
+                if container.order:
+                    self._tell_ended(container)
         granted: list[Container] = []
-        if self.scheduler.demanding:
-            granted = self.scheduler.offer(node, now_ms, self.containers_granted + 1)
+        if scheduler.demanding:
+            granted = scheduler.offer(node, now_ms, self.containers_granted + 1)
             if granted:
                 self._hand_out(granted, now_ms)
         if (node.free_mib > 0 and node.free_vcores > 0) is not node.open:
@@ -145,10 +148,11 @@ class ResourceManager:
                 app.attempt += 1
                 app.am_container = container
                 self.host.launch_master(container)
+            elif app.mail_granted:
+                app.mail_granted.append(container)
             else:
                 app.mail_granted.append(container)
-                if len(app.mail_granted) == 1:
-                    self.host.wake(app)
+                self.host.wake(app)
             if self.watching and (app.queue.hurried or container.node.watched):
                 self.facts.append(
                     ContainerGranted(
@@ -177,20 +181,21 @@ class ResourceManager:
 
     def release(self, container: Container, ending: str, now_ms: int) -> None:
         """A container is over: its room is free again."""
-        container.state = RELEASED
-        container.ending = ending
-        container.released_at_ms = now_ms
-        self.scheduler.free(container)
+        self.scheduler.free(container, ending, now_ms)
         if container.order:
-            self.facts.append(
-                ContainerEnded(
-                    container_id(container),
-                    application_id(container.app),
-                    node_id(container.node),
-                    ending,  # type: ignore[arg-type]
-                    now_ms,
-                )
+            self._tell_ended(container)
+
+    def _tell_ended(self, container: Container) -> None:
+        """Note that a container of an order is gone."""
+        self.facts.append(
+            ContainerEnded(
+                container_id(container),
+                application_id(container.app),
+                node_id(container.node),
+                container.ending,  # type: ignore[arg-type]
+                container.released_at_ms,
             )
+        )
 
     def kill_now(self, container: Container, ending: str, now_ms: int) -> None:
         """Take a container away at once (Natjam's kill, YARN's preemption): free first, tell later."""

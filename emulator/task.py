@@ -36,25 +36,33 @@ class Container:
     task take on this node (longer on a slow one).
     """
 
-    # Fields that most containers never touch stand here: an instance holds only what was set.
-    state = GRANTED
-    kind = MAP
-    task = -1
-    attempt = 0
-    launched_at_ms = NEVER
-    work_at_ms = NEVER
-    finish_at_ms = NEVER
-    exit_at_ms = NEVER
-    released_at_ms = NEVER
-    length_ms = 0
-    from_key = 0
-    log_from_key = 0
-    to_key = 0
-    resumed = False
-    order = ""
-    stage = NOT_ASKED
-    hold_token = 0
-    ending = ""
+    __slots__ = (
+        "app",
+        "attempt",
+        "ending",
+        "exit_at_ms",
+        "finish_at_ms",
+        "from_key",
+        "granted_at_ms",
+        "hold_token",
+        "kind",
+        "launched_at_ms",
+        "length_ms",
+        "log_from_key",
+        "memory_mib",
+        "node",
+        "number",
+        "order",
+        "priority",
+        "released_at_ms",
+        "resumed",
+        "stage",
+        "state",
+        "task",
+        "to_key",
+        "vcores",
+        "work_at_ms",
+    )
 
     def __init__(
         self,
@@ -73,6 +81,16 @@ class Container:
         self.vcores = vcores
         self.priority = priority
         self.granted_at_ms = granted_at_ms
+        self.state = GRANTED
+        self.kind = MAP
+        self.task = -1
+        self.attempt = self.length_ms = self.from_key = self.log_from_key = self.to_key = 0
+        self.launched_at_ms = self.work_at_ms = self.finish_at_ms = NEVER
+        self.exit_at_ms = self.released_at_ms = NEVER
+        self.resumed = False
+        self.order = self.ending = ""
+        self.stage = NOT_ASKED
+        self.hold_token = 0
 
 
 def key_end_ms(key: int, keys: int, length_ms: int) -> int:

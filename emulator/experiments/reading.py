@@ -40,7 +40,8 @@ def _sentence(summaries: Summaries, name: str) -> str:
     if one.suspensions or one.kills or one.lost_work_s:
         counts = [f"{one.suspensions} suspensions"] if one.suspensions else []
         counts += [f"{one.kills} kills"] if one.kills else []
-        said.append(" and ".join([*counts, _loss(one)]))
+        counts.append(_loss(one))
+        said.append(", ".join([*counts, f"{_hours(one.overhead_s)} spent on coming back"]))
     return f"{said[0]}: {'; '.join(said[1:])}."
 
 

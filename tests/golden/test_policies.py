@@ -107,7 +107,9 @@ def test_pr_picks_without_replacement():
 def test_pr_late_picks_follow_the_containers_that_are_left():
     """After ten picks from 40 + 40 the expectation is still even: nobody's clock runs ahead."""
     jobs = [candidate("a", 41), candidate("b", 41)]
-    taken = Counter("".join(picked_jobs(jobs, 40, job_policy="PR", seed=seed).split()[-1]) for seed in range(600))
+    taken = Counter(
+        "".join(picked_jobs(jobs, 40, job_policy="PR", seed=seed).split()[-1]) for seed in range(600)
+    )
     assert chi_square(taken, {"a": 0.5, "b": 0.5}) < 10.8
 
 
@@ -115,14 +117,17 @@ def test_random_task_is_uniform_and_depends_on_the_decision():
     tasks = {"a": [task(f"a.{n}") for n in range(4)]}
     settings = with_(GUARD_FREE, task_policy="random")
     counts = Counter(
-        picked(choose(case([candidate("a", 5)], 1, tasks, number=number), settings))[0] for number in range(2000)
+        picked(choose(case([candidate("a", 5)], 1, tasks, number=number), settings))[0]
+        for number in range(2000)
     )
     assert chi_square(counts, {f"a.{n}": 0.25 for n in range(4)}) < 16.3  # 3 degrees of freedom
 
 
 def test_draws_are_a_function_of_their_names():
     assert uniform(1, 2, 3) == uniform(1, 2, 3)
-    assert len({uniform(1, 2, 3), uniform(2, 2, 3), uniform(1, 3, 3), uniform(1, 2, 4), uniform(1, 3, 2)}) == 5
+    assert (
+        len({uniform(1, 2, 3), uniform(2, 2, 3), uniform(1, 3, 3), uniform(1, 2, 4), uniform(1, 3, 2)}) == 5
+    )
     assert uniform(0) == 0xE220A8397B1DCDAF  # splitmix64's first output for seed 0
 
 

@@ -144,7 +144,7 @@ def scheme(
         production=times,
         research=times,
         lost_work_s=lost_work_s,
-        overhead_s=0.0,
+        overhead_s=12.0,
         suspensions=suspensions,
         kills=kills,
         utilisation_ratio=0.5,
@@ -184,7 +184,7 @@ def test_the_reading_has_a_sentence_per_scheme() -> None:
     assert lines == [
         "ideal (each class alone on the whole cluster): production 100 s, research 100 s on average.",
         "kill (natjam's picks, killed): production 270 s (2.7 times ideal); research 270 s (2.7 times ideal);"
-        " 9 kills and 30.0 container seconds of work lost.",
+        " 9 kills, 30.0 container seconds of work lost, 12.0 container seconds spent on coming back.",
     ]
 
 

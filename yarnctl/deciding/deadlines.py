@@ -34,10 +34,11 @@ def margin_ms(settings: Settings) -> int:
 def in_order(
     applications: Iterable[ApplicationView], now_ms: int, settings: Settings, previous: Sequence[str]
 ) -> list[ApplicationView]:
-    """Return the applications, most urgent first, moving nobody past a neighbour within the margin.
+    """Return the applications, most urgent first; differences within the margin keep ``previous``.
 
-    Laxities are estimates that tremble each second; without this, priorities would too. Insertion
-    into the previous order: with a margin of 0 it is a plain sort.
+    Laxities are estimates that tremble each second; without this, priorities would too. Each goes
+    before the first that is less urgent by more than the margin, so nobody stands behind anybody
+    who is clearly less urgent; new ones go where a plain sort would put them.
     """
     views = {view.application: view for view in applications}
     keys = {name: urgency(view, now_ms, settings) for name, view in views.items()}
@@ -56,14 +57,12 @@ def in_order(
 
 
 def _insert(ordered: list[str], name: str, keys: Mapping[str, Urgency], margin: int) -> None:
-    place = len(ordered)
-    while place > 0:
-        other = keys[ordered[place - 1]]
-        mine = keys[name]
-        if not (mine[0] + margin < other[0] or (margin == 0 and mine < other)):
-            break
-        place -= 1
-    ordered.insert(place, name)
+    mine = keys[name]
+    for place, other in enumerate(ordered):
+        if keys[other][0] > mine[0] + margin or (margin == 0 and keys[other] > mine):
+            ordered.insert(place, name)
+            return
+    ordered.append(name)
 
 
 def less_urgent(victim: Urgency, asker: Urgency, settings: Settings) -> bool:

@@ -19,8 +19,8 @@ UNIT = 1 << 40
 def uniform(seed: int, *names: int) -> int:
     """Return an integer, uniform in 0 .. 2**64 - 1, that depends on nothing but the arguments.
 
-    The seed and each name are mixed in by one round of splitmix64 each (Steele, Lea and Flood, "Fast splittable
-    pseudorandom number generators", OOPSLA 2014).
+    The seed and each name are mixed in by one round of splitmix64 (Steele, Lea and Flood, "Fast
+    splittable pseudorandom number generators", OOPSLA 2014).
     """
     state = 0
     for name in (seed, *names):

@@ -111,13 +111,19 @@ class QueueModel:
         by_vcores = used[1] * _SCALE // guaranteed[1] if guaranteed[1] > 0 else 0
         return (0, max(by_memory, by_vcores), -guaranteed[0], self.view.queue)
 
-    def forbids(self, wanted: Wanted, more: Resources = NOTHING) -> str:
-        """Return which limit keeps the queue, ``more`` served, from serving this ask; or ""."""
+    def forbids(
+        self, wanted: Wanted, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
+    ) -> str:
+        """Return which limit keeps the queue, ``more`` served, from serving this ask; or "".
+
+        ``relieved``: the room comes from this same queue, and from these users, so that neither
+        its use nor (perhaps) theirs grows.
+        """
         view, application = self.view, wanted.application
         size = plus(wanted.size, more)
-        if not fits(plus(self.used, size), view.maximum):
+        if relieved is None and not fits(plus(self.used, size), view.maximum):
             return "the queue is at its maximum"
-        if view.user_limit is not None:
+        if view.user_limit is not None and application.user not in (relieved or {}):
             held = self.user_used.get(application.user, NOTHING)
             if not fits(plus(held, size), view.user_limit):
                 return "the user is at the limit"
@@ -207,7 +213,8 @@ class Takers:
 
     ``victims`` are the queues that give; their evicted tasks ask again at once, so a victim queue
     that comes first takes its room back and ends the sequence. ``allowance`` caps the containers
-    per application (pending - promised). ``admitted`` holds the admissions in serving order,
+    per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself, and
+    these are the users who may have to give. ``admitted`` holds the admissions in serving order,
     ``refused`` the reasons of askers that got less than they want.
     """
 
@@ -218,8 +225,10 @@ class Takers:
         is_asker: Callable[[ApplicationView], bool],
         allowance: Mapping[str, int],
         largest_node: Resources,
+        relieved: Mapping[str, None] | None = None,
     ) -> None:
         self.is_asker = is_asker
+        self.relieved = relieved
         self.left = dict(allowance)
         self.largest_node = largest_node
         self.admitted: dict[str, Admission] = {}
@@ -239,7 +248,7 @@ class Takers:
         name = wanted.application.application
         if not self.is_asker(wanted.application):
             return self._stop(f"room would be given to {name} in {queue.view.queue}")
-        giver = max(self.givers, key=QueueModel.key, default=None)
+        giver = queue if self.relieved is not None else max(self.givers, key=QueueModel.key, default=None)
         if giver is not None and giver is not queue and giver.key() < queue.key():
             return self._stop(f"{giver.view.queue} would take its room back")
         count = self._run(queue, wanted, giver, min(wanted.containers, self.left.get(name, 0)))
@@ -258,7 +267,7 @@ class Takers:
             wanted = line[queue.head]
             name = wanted.application.application
             why = "" if fits(wanted.size, self.largest_node) else "no node is large enough"
-            why = why or queue.forbids(wanted)
+            why = why or queue.forbids(wanted, relieved=self.relieved)
             if not why and self.is_asker(wanted.application) and self.left.get(name, 0) <= 0:
                 why = "what is missing is on its way"
             if not why:
@@ -279,8 +288,8 @@ class Takers:
 
         def still(served: int) -> bool:
             more, less = times(wanted.size, served), times(wanted.size, -served)
-            key = queue.key(more)
-            if queue.forbids(wanted, more):
+            key = queue.key(NOTHING if giver is queue else more)
+            if queue.forbids(wanted, more, self.relieved):
                 return False
             if giver is not None and giver is not queue and giver.key(less) < key:
                 return False

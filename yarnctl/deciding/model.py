@@ -31,7 +31,7 @@ class ContainerAsk(NamedTuple):
 
     priority: int
     size: Resources
-    count: int  # type: ignore[assignment]  # hides tuple.count, which nobody needs here
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):

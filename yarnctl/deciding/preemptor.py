@@ -9,7 +9,7 @@ cluster is full, and more containers are pending than stand on the application's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -98,12 +98,19 @@ def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     placed = place_pending(queues, room)
     stuck = _stuck(queues, settings)
     allowance = {name: pending_count(view) - ledger.promised(name) for name, (view, _) in stuck.items()}
-    is_asker = _asker_test(look, stuck, allowance, settings)
+    first = _most_urgent(look, stuck, allowance) if settings.mode == "deadlines" else None
+    relieved = None if first is None else _users_who_give(look, first, settings)
+
+    def is_asker(view: ApplicationView) -> bool:
+        if settings.mode == "queues":
+            return view.queue in settings.hurried_queues
+        return first is not None and view.application == first.application
+
     admitted: dict[str, Admission] = {}
     if settings.mode == "queues" and not victims:
         reasons = dict.fromkeys(stuck, "no victim queue is over its guarantee")
     else:
-        takers = Takers(queues, victims, is_asker, allowance, snapshot.largest_node)
+        takers = Takers(queues, victims, is_asker, allowance, snapshot.largest_node, relieved)
         admitted, reasons = takers.admitted, takers.refused
     wishes = []
     for name, admission in admitted.items():
@@ -140,21 +147,24 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
     return stuck
 
 
-def _asker_test(
-    look: Look,
-    stuck: Mapping[str, tuple[ApplicationView, int]],
-    allowance: Mapping[str, int],
-    settings: Settings,
-) -> Callable[[ApplicationView], bool]:
-    """Return who may ask: everybody hurried, or (Natjam-R) only the most urgent that waits."""
-    if settings.mode == "queues":
-        return lambda view: view.queue in settings.hurried_queues
-    first = ""
+def _most_urgent(
+    look: Look, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
+) -> ApplicationView | None:
+    """Return the only one who may ask under Natjam-R: the most urgent with unmet asks (section 4)."""
     for view in look.urgent_first:
         if view.application in stuck and allowance[view.application] > 0:
-            first = view.application
-            break
-    return lambda view: view.application == first
+            return view
+    return None
+
+
+def _users_who_give(look: Look, asker: ApplicationView, settings: Settings) -> dict[str, None]:
+    """Return the users of the applications that may give to ``asker``."""
+    givers = _less_urgent(look, asker, settings)
+    return {
+        view.user: None
+        for view in look.snapshot.applications
+        if view.containers > 1 and view.application in givers
+    }
 
 
 def _explained(
@@ -308,21 +318,26 @@ def closed_jobs(
 def may_give(
     jobs: Sequence[Candidate], look: Look, settings: Settings, asker: ApplicationView
 ) -> tuple[Candidate, ...]:
-    """Drop the asker itself and, in deadline mode, whoever is not strictly less urgent.
+    """Drop the asker itself and, in deadline mode, whoever is not strictly less urgent."""
+    if settings.mode == "queues":
+        return tuple(job for job in jobs if job.usage.application != asker.application)
+    givers = _less_urgent(look, asker, settings)
+    return tuple(job for job in jobs if job.usage.application in givers)
+
+
+def _less_urgent(look: Look, asker: ApplicationView, settings: Settings) -> dict[str, None]:
+    """Return the applications that are strictly less urgent than ``asker``.
 
     With the modelled scheduler, who is served before the asker keeps its room too: it would take
     it back at once.
     """
-    if settings.mode == "queues":
-        return tuple(job for job in jobs if job.usage.application != asker.application)
     asking = urgency(asker, look.now_ms, settings)
-    givers = {
+    return {
         view.application: None
         for view in look.snapshot.applications
         if less_urgent(urgency(view, look.now_ms, settings), asking, settings)
         and (view.rank > asker.rank or not settings.model_scheduler)
     }
-    return tuple(job for job in jobs if job.usage.application in givers)
 
 
 def after_picks(

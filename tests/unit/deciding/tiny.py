@@ -36,6 +36,8 @@ SLOT = Resources(1024, 1)
 
 @dataclass
 class TinyJob:
+    """One job: which containers run where, and how many more it waits for."""
+
     name: str
     queue: str
     submitted_at_ms: int = 0
@@ -89,7 +91,9 @@ class TinyCluster:
             node = next((name for name, free in self.nodes.items() if free), None)
             if not waiting or node is None:
                 return
-            job = min(waiting, key=lambda j: (self._used(j.queue) / self.queues[j.queue], j.submitted_at_ms, j.name))
+            job = min(
+                waiting, key=lambda j: (self._used(j.queue) / self.queues[j.queue], j.submitted_at_ms, j.name)
+            )
             job.pending -= 1
             container = self._start(job, node)
             self.facts.append(ContainerGranted(container, job.name, node, SLOT, self.now_ms))
@@ -152,7 +156,12 @@ class TinyCluster:
             total=total,
             largest_node=times(SLOT, self.capacity),
             queues=tuple(
-                QueueView(queue=name, guaranteed=times(SLOT, part), maximum=total, used=times(SLOT, self._used(name)))
+                QueueView(
+                    queue=name,
+                    guaranteed=times(SLOT, part),
+                    maximum=total,
+                    used=times(SLOT, self._used(name)),
+                )
                 for name, part in self.queues.items()
             ),
             applications=tuple(
@@ -171,5 +180,7 @@ class TinyCluster:
                 )
                 for rank, job in enumerate(self.jobs.values())
             ),
-            free_by_node={name: plus(times(SLOT, free), Resources(0, 0)) for name, free in self.nodes.items() if free},
+            free_by_node={
+                name: plus(times(SLOT, free), Resources(0, 0)) for name, free in self.nodes.items() if free
+            },
         )

@@ -1,0 +1,297 @@
+"""Golden tables of the ledger: every cell of the life cycle, time-outs, retirement, foreign facts."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size, with_
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.lifecycle import OPEN, TABLE, Event, State, after
+from yarnctl.deciding.model import (
+    ApplicationEnded,
+    ContainerEnded,
+    ContainerGranted,
+    EpochChanged,
+    Kill,
+    ManifestSeen,
+    Release,
+    Suspend,
+    UploadProgressed,
+    Withdraw,
+)
+from yarnctl.deciding.records import Epoch, Transition
+from yarnctl.deciding.settings import PAPER
+
+STATES, EVENTS = get_args(State), get_args(Event)
+
+# One line a state, one column an event, as in the drawing; "." is "stays where it is".
+CELLS = """
+              accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted taken unclaimed not-needed asker-ended give-up  kill   epoch-changed
+asked         suspending withdrawn suspending checkpointed freed            lost            completed .       .     .         withdrawn  withdrawn   given_up killed lost
+suspending    .          .         suspending checkpointed freed            lost            completed .       .     .         withdrawn  withdrawn   given_up killed lost
+checkpointed  .          .         .          .            freed            lost            completed .       .     .         .          withdrawn   given_up killed lost
+freed         .          .         .          .            .                .               .         granted taken lost      withdrawn  withdrawn   .        .      lost
+granted       .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+given_up      .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+killed        .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+completed     .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+lost          .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+withdrawn     .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+taken         .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
+"""  # noqa: E501
+
+
+def cells():
+    header, *lines = CELLS.strip().splitlines()
+    for line in lines:
+        state, *targets = line.split()
+        for event, target in zip(header.split(), targets, strict=True):
+            yield state, event, None if target == "." else target
+
+
+@pytest.mark.parametrize(("state", "event", "target"), list(cells()))
+def test_every_cell(state, event, target):
+    assert after(state, event) == target
+
+
+def test_the_table_is_total():
+    assert {(state, event) for state, event, _ in cells()} == {(s, e) for s in STATES for e in EVENTS}
+    assert set(TABLE) == set(STATES)
+
+
+# --- through the controller -------------------------------------------------------------------
+
+FULL = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
+TASKS = {"r1": row("r1", 49)}
+NAMES = ("o-000001", "r1", "r1.1", "r1.1c")
+
+
+def started(settings=GUARD_FREE, capabilities=frozenset(), snapshot=FULL):
+    steps = Controller(settings, capabilities, validate=True)
+    step = steps.step(seen(snapshot, TASKS))
+    assert isinstance(step.actions[0], Suspend)
+    return steps
+
+
+def state(steps, order="o-000001"):
+    found = steps.ledger.open.get(order) or steps.ledger.settled.get(order)
+    return found.state if found else "retired"
+
+
+def manifest(at_ms=900, **changes):
+    facts = {"order": "o-000001", "attempt": "r1.1", "generation": 1, "keys_done": 5, "at_ms": at_ms}
+    return ManifestSeen(**{**facts, **changes})
+
+
+def ended(ending, at_ms=950, container="r1.1c"):
+    return ContainerEnded(container, "r1", "n1", ending, at_ms)
+
+
+def granted(application="p1", at_ms=980, node="n1", slots=1):
+    return ContainerGranted("new", application, node, size(slots), at_ms)
+
+
+FACTS = [
+    # facts, in order                                                     state      actions
+    ([UploadProgressed("o-000001", 500)], "suspending", []),
+    ([manifest()], "checkpointed", [Release(*NAMES, 1)]),
+    ([manifest(generation=0)], "checkpointed", [Release(*NAMES, 0)]),  # "unchanged, generation 0 still valid"
+    (
+        [manifest(), ended("killed")],
+        "freed",
+        [Release(*NAMES, 1)],
+    ),  # released: killed by the AM, nothing lost
+    ([manifest(), ended("killed"), granted()], "granted", [Release(*NAMES, 1)]),
+    ([ended("suspended")], "freed", []),  # the host releases by itself, the manifest is still to come
+    ([ended("suspended"), manifest()], "freed", []),  # ... and comes late
+    ([ended("completed")], "completed", []),  # it finished by itself first
+    ([manifest(), ended("completed")], "completed", [Release(*NAMES, 1)]),
+    ([ended("killed")], "lost", []),  # others killed it
+    ([ended("failed")], "lost", []),
+    ([manifest(), ended("lost")], "lost", [Release(*NAMES, 1)]),  # the node died: its room did too
+    ([ended("suspended"), granted("r1")], "taken", []),  # the victim itself took it back
+    ([ended("suspended"), granted("r1", node="n2")], "freed", []),  # somewhere else: not this room
+    ([ended("suspended"), granted(node="n2")], "granted", []),  # the asker got one elsewhere: served
+    ([ended("suspended"), granted(slots=2)], "freed", []),  # another size is another ask
+    ([granted()], "asked", []),  # granted before anything was freed: not ours
+    ([ApplicationEnded("p1", 700)], "withdrawn", [Withdraw(*NAMES)]),
+    ([manifest(), ApplicationEnded("p1", 950)], "withdrawn", [Release(*NAMES, 1)]),
+    ([ended("suspended"), ApplicationEnded("p1", 960)], "withdrawn", []),
+    ([ApplicationEnded("r1", 700)], "completed", []),
+    ([ended("suspended"), ApplicationEnded("r1", 960)], "freed", []),  # the room is free all the same
+    ([EpochChanged("2", 700)], "lost", [Withdraw(*NAMES)]),
+    ([manifest(), EpochChanged("2", 950)], "lost", [Release(*NAMES, 1)]),
+    # foreign, duplicate and late facts do nothing
+    ([manifest(order="o-000077")], "asked", []),
+    ([manifest(attempt="r1.2")], "asked", []),
+    ([manifest(generation=2)], "asked", []),
+    ([ended("suspended", container="zz")], "asked", []),
+    ([manifest(), manifest()], "checkpointed", [Release(*NAMES, 1)]),  # one Release, not two
+    ([ended("suspended"), ended("suspended"), granted(), granted("r1")], "granted", []),
+    ([ended("completed"), manifest(), ended("killed"), granted()], "completed", []),
+    ([ApplicationEnded("zz", 700)], "asked", []),
+]
+
+
+@pytest.mark.parametrize(("facts", "expected", "actions"), FACTS)
+def test_facts(facts, expected, actions):
+    steps = started()
+    step = steps.step(seen(None, now_ms=990, facts=tuple(facts)))
+    assert state(steps) == expected
+    assert list(step.actions) == actions
+
+
+def test_a_host_that_releases_by_itself_is_not_told_to():
+    steps = started(capabilities=frozenset({"releases-itself"}))
+    assert not steps.step(seen(None, now_ms=990, facts=(manifest(),))).actions
+    assert state(steps) == "checkpointed"
+
+
+def test_the_grant_prefers_the_freed_room_on_its_own_node():
+    snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 2))
+    tasks = {"r1": [*row("r1", 1, node="n1"), *row("r1", 49, node="n2")[1:]]}
+    steps = Controller(GUARD_FREE, validate=True)
+    steps.step(seen(snapshot, tasks))
+    both = (
+        ContainerEnded("r1.1c", "r1", "n1", "suspended", 10),
+        ContainerEnded("r1.2c", "r1", "n2", "suspended", 11),
+    )
+    steps.step(seen(None, now_ms=20, facts=(*both, granted(node="n2", at_ms=15))))
+    assert (state(steps, "o-000001"), state(steps, "o-000002")) == ("freed", "granted")
+    steps.step(seen(None, now_ms=30, facts=(granted(node="n7", at_ms=25),)))
+    assert state(steps, "o-000001") == "granted"  # elsewhere: the oldest
+
+
+def test_an_epoch_is_recorded():
+    step = started().step(seen(None, now_ms=990, facts=(EpochChanged("2", 700),)))
+    assert step.records[0] == Epoch(700, "2")
+
+
+# --- time -------------------------------------------------------------------------------------
+
+TIMEOUTS = [
+    # on time-out  facts                              state at 11 999  at 12 000    actions then
+    ("give-up", [], "asked", "given_up", [Withdraw(*NAMES)]),
+    ("kill", [], "asked", "killed", [Kill(*NAMES)]),
+    ("give-up", [manifest(at_ms=1)], "checkpointed", "checkpointed", []),  # 11 999 ms since the manifest
+    ("give-up", [UploadProgressed("o-000001", 1)], "suspending", "suspending", []),
+    ("give-up", [ended("suspended", at_ms=0)], "freed", "lost", []),  # nobody was seen to get it
+]
+
+
+@pytest.mark.parametrize(("on_timeout", "facts", "before", "then", "actions"), TIMEOUTS)
+def test_time_outs_count_from_the_last_progress(on_timeout, facts, before, then, actions):
+    steps = started(with_(GUARD_FREE, on_timeout=on_timeout))
+    steps.step(seen(None, now_ms=100, facts=tuple(facts)))
+    steps.scope = type(steps.scope)(cluster=False)
+    steps.step(seen(None, now_ms=11_999))
+    assert state(steps) == before
+    steps.scope = type(steps.scope)(cluster=False)
+    step = steps.step(seen(None, now_ms=12_000))
+    assert state(steps) == then
+    assert list(step.actions) == actions
+
+
+def test_a_settled_entry_retires_after_two_seconds():
+    steps = started()
+    steps.step(seen(None, now_ms=990, facts=(ended("completed", at_ms=950),)))
+    for now_ms, expected in ((2949, "completed"), (2950, "retired")):
+        steps.step(seen(None, now_ms=now_ms))
+        assert state(steps) == expected
+
+
+def test_what_was_given_up_is_not_tried_again_at_once():
+    """The attempt did not answer for 12 s: for the next 12 s another one is asked."""
+    steps = started()
+    assert steps.step(seen(FULL, TASKS, now_ms=12_000)).actions[1].attempt == "r1.2"
+    step = steps.step(seen(FULL, TASKS, now_ms=24_000))
+    assert [action.attempt for action in step.actions if isinstance(action, Suspend)] == ["r1.1"]
+
+
+def test_natjam_counts_a_killed_entry_until_it_retires():
+    steps = started(PAPER)
+    step = steps.step(seen(FULL, TASKS, now_ms=12_000))
+    assert step.actions == (Kill(*NAMES),)
+    assert not steps.step(seen(FULL, TASKS, now_ms=13_000)).actions  # on the expired list (section 3.2)
+    assert len(steps.step(seen(FULL, TASKS, now_ms=14_000)).actions) == 1
+
+
+def test_a_killed_containers_room_is_counted_once():
+    """Its end is seen: the room is in the snapshot, and no longer "coming"."""
+    steps = started(with_(GUARD_FREE, on_timeout="kill"))
+    steps.step(seen(None, now_ms=250))
+    steps.step(seen(FULL, TASKS, now_ms=12_000))
+    assert len(list(steps.ledger.coming(12_000))) == 1
+    steps.step(seen(None, now_ms=12_500, facts=(ended("killed", at_ms=12_400),)))
+    assert not list(steps.ledger.coming(12_500))
+
+
+def test_freed_room_nobody_wants_any_more_is_forgotten():
+    steps = started()
+    steps.step(seen(None, now_ms=990, facts=(ended("suspended", at_ms=900),)))
+    idle = cluster(app("r1", "research", 49), app("p1", "production", 1), free={"n1": 1})
+    steps.step(seen(idle, now_ms=2000))
+    assert state(steps) == "freed"  # the grant may still be on its way
+    steps.step(seen(idle, now_ms=3000))
+    assert state(steps) == "withdrawn"
+
+
+# --- the ledger alone -------------------------------------------------------------------------
+
+
+def order(number, **changes):
+    made = {
+        "order": f"o-{number:06d}",
+        "asker": "p1",
+        "victim": "r1",
+        "attempt": f"r1.{number}",
+        "container": f"r1.{number}c",
+        "node": "n1",
+        "size": size(1),
+        "ask": size(1),
+        "serves": 1,
+        "group": f"o-{number:06d}",
+        "generation": 1,
+        "verb": "suspend",
+        "decision": 1,
+        "asked_at_ms": 0,
+        "progress_at_ms": 0,
+    }
+    return Order(**{**made, **changes})
+
+
+def test_what_does_not_belong_is_not_entered():
+    ledger = Ledger()
+    ledger.add(order(1))
+    with pytest.raises(AssertionError):
+        ledger.add(order(3))
+    with pytest.raises(AssertionError):
+        ledger.add(order(2, container="r1.1c"))
+
+
+def test_applying_to_nothing_is_nothing():
+    ledger = Ledger()
+    assert ledger.apply("o-000001", "granted", 5) is None
+    ledger.add(order(1))
+    assert ledger.apply("o-000001", "granted", 5) is None
+    moved = ledger.apply("o-000001", "refused", 7)
+    assert moved is not None
+    assert (moved.after.state, moved.after.settled_at_ms, moved.after.is_open) == ("withdrawn", 7, False)
+    assert ledger.apply("o-000001", "manifest", 8) is None
+    assert OPEN == ("asked", "suspending", "checkpointed", "freed")
+
+
+def test_transitions_are_recorded_with_who_got_the_room():
+    steps = started()
+    step = steps.step(seen(None, now_ms=990, facts=(manifest(), ended("killed"), granted())))
+    moves = [record for record in step.records if isinstance(record, Transition)]
+    assert [(move.source, move.event, move.target) for move in moves] == [
+        ("asked", "manifest", "checkpointed"),
+        ("checkpointed", "ended-as-ordered", "freed"),
+        ("freed", "granted", "granted"),
+    ]
+    assert moves[0].keys_done == 5
+    assert (moves[2].container, moves[2].application) == ("new", "p1")
