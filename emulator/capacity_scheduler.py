@@ -239,6 +239,13 @@ class CapacityScheduler:
         if not queue.demand:
             self.demanding = [each for each in self.demanding if each.demand]
 
+    def servable(self) -> bool:
+        """Say whether any queue that wants containers is below its maximum: else no offer can help."""
+        for queue in self.demanding:
+            if queue.used_mib < queue.maximum_mib and queue.used_vcores < queue.maximum_vcores:
+                return True
+        return False
+
     # --- room -----------------------------------------------------------------------------
 
     def offer(self, node: Node, now_ms: int, number: int) -> list[Container]:

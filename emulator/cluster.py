@@ -201,7 +201,7 @@ class Cluster:
         rm = self.rm
         if self._sweeping or not rm.open_nodes or not rm.scheduler.demanding:
             return
-        if self._asleep_version == rm.scheduler.version:
+        if self._asleep_version == rm.scheduler.version or not rm.scheduler.servable():
             return
         self._sweeping = True
         self._fruitless = 0
@@ -229,7 +229,7 @@ class Cluster:
             self._fruitless = 0
         else:
             self._fruitless += 1
-        if not rm.open_nodes or not scheduler.demanding:
+        if not rm.open_nodes or not scheduler.servable():
             self._sweeping = False
         elif self._fruitless > len(rm.open_nodes):
             self._sweeping = False

@@ -38,8 +38,8 @@ from emulator.task import (
     Container,
 )
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.invariants import check as check_controller
-from yarnctl.deciding.lifecycle import RUNNING as UNSEEN_TO_END
+from yarnctl.deciding.invariants import LEDGER
+from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Kill
 from yarnctl.deciding.records import Decision, Performed, Record, Transition
 from yarnctl.errors import InvariantBroken
@@ -82,15 +82,23 @@ class Watch:
         self.may_lose = bool(_faults(run)) or getattr(run, "preemption", None) is not None
         self.read = 0
         self.written_at_ms = 0
+        self.decisions = 0
+        self.stepped = (-1, 0)
+        self.settled: dict[str, Order] = {}
         self.decided: set[str] = set()
         self._look()
         self._remember()
 
-    def _look(self) -> None:
+    def live_now(self) -> list[Container]:
+        """Return the containers that hold room, node by node."""
         live: list[Container] = []
-        held: dict[Application, list[int]] = {}
         for node in self.nodes:
             live += node.containers.values()
+        return live
+
+    def _look(self) -> None:
+        live = self.live_now()
+        held: dict[Application, list[int]] = {}
         for container in live:
             sums = held.get(container.app)
             if sums is None:
@@ -103,6 +111,7 @@ class Watch:
 
     def _remember(self) -> None:
         self.now_ms = self.kernel.now_ms
+        self.read = len(self.records)
         for name, queue in self.scheduler.queues.items():
             self.limits[name] = (queue.used_mib, queue.used_vcores, queue.am_used_mib, queue.maximum_mib)
             if queue.user_mib is not None:
@@ -156,19 +165,15 @@ def clock_never_goes_back(watch: Watch) -> Stories:
 
 
 def next_event_is_the_earliest(watch: Watch) -> Stories:
-    """The kernel's next instant is the earliest that waits, and lies not in the past."""
-    kernel = watch.kernel
-    instants = [at_ms for at_ms in kernel._buckets if at_ms != kernel.now_ms]
-    earliest, told = min(instants, default=None), kernel.next_at_ms()
+    """The kernel's next instant is the earliest that waits."""
+    earliest, told = min(watch.kernel.waiting_ms(), default=None), watch.kernel.next_at_ms()
     if told != earliest:
         yield f"next is {told} ms, waiting is {earliest} ms"
-    if earliest is not None and earliest < kernel.now_ms:
-        yield f"{earliest} ms still waits at {kernel.now_ms} ms"
 
 
 def no_event_at_never(watch: Watch) -> Stories:
     """Nothing is put in for an instant that does not come."""
-    latest = max(watch.kernel._buckets, default=0)
+    latest = max(watch.kernel.waiting_ms(), default=0)
     if latest >= NEVER // 2:
         yield f"an event waits for {latest} ms"
 
@@ -306,7 +311,7 @@ def application_is_its_containers(watch: Watch) -> Stories:
         app = master.app
         sums = watch.held.get(app, [0, 0, 0])
         if sums != [app.used_mib, app.used_vcores, app.containers]:
-            yield f"application {app.number} uses {app.used_mib}, {app.used_vcores}, {app.containers}; holds {sums}"
+            yield f"{app.number} uses {app.used_mib}, {app.used_vcores}, {app.containers}; holds {sums}"
 
 
 def user_is_its_applications(watch: Watch) -> Stories:
@@ -377,7 +382,8 @@ def demand_is_listed(watch: Watch) -> Stories:
             (app for app in apps if app.queue is queue and app.activated and app.asks), key=_order
         )
         if demand != queue.demand:
-            yield f"{name} lists {[app.number for app in queue.demand]}, asking are {[app.number for app in demand]}"
+            listed, asking = [app.number for app in queue.demand], [app.number for app in demand]
+            yield f"{name} lists {listed}, asking are {asking}"
     demanding = [queue for queue in watch.scheduler.queues.values() if queue.demand]
     if demanding != watch.scheduler.demanding:
         yield f"demanding are {[queue.name for queue in demanding]}"
@@ -527,11 +533,11 @@ def every_task_is_asked_for(watch: Watch) -> Stories:
             coming += sum(count for ask, count in master.unsent if ask.priority == priority)
             coming += sum(1 for container in master.app.mail_granted if container.priority == priority)
             if coming < len(tasks):
-                yield f"job {master.app.number}: {len(tasks)} tasks wait at {priority}, {coming} containers come"
+                yield f"job {master.app.number}: {len(tasks)} wait at {priority}, {coming} containers come"
 
 
 def no_end_is_missed(watch: Watch) -> Stories:
-    """A running attempt's end lies ahead; without one it waits for maps, saves, holds, or its node is dead."""
+    """A running attempt's end lies ahead, unless it waits for maps, saves, holds, or its node is dead."""
     now_ms = watch.kernel.now_ms
     for master in watch.masters:
         for container in master.running.values():
@@ -591,7 +597,7 @@ def saved_only_grows(watch: Watch) -> Stories:
     for (master, task), (generation, keys_done) in watch.saved.items():
         manifest = master.store.get(task)
         if manifest is None or manifest.generation < generation or manifest.keys_done < keys_done:
-            yield f"job {master.app.number}, reduce {task}: {manifest} after generation {generation}, key {keys_done}"
+            yield f"job {master.app.number}, reduce {task}: {manifest} after {generation}, {keys_done}"
 
 
 def attempts_go_on_where_saved(watch: Watch) -> Stories:
@@ -604,7 +610,7 @@ def attempts_go_on_where_saved(watch: Watch) -> Stories:
             begins = container.to_key if container.stage == HOLDING else container.from_key
             if container.log_from_key != saved or begins < saved:
                 yield (
-                    f"{_name(container)} from key {container.from_key}, its own from {container.log_from_key},"
+                    f"{_name(container)} from key {container.from_key}, own from {container.log_from_key},"
                     f" saved {saved}"
                 )
 
@@ -630,7 +636,7 @@ def asked_has_an_order(watch: Watch) -> Stories:
 
 
 def draining_stops_at_a_border(watch: Watch) -> Stories:
-    """A draining attempt has no end of its own, and stops at a key that it has not saved and others follow."""
+    """A draining attempt has no end of its own; it stops at a key that others follow."""
     for container in watch.live:
         if container.stage != DRAINING or container.state != RUNNING:
             continue
@@ -669,7 +675,8 @@ def lost_only_by_an_end(watch: Watch) -> Stories:
             continue
         gone = [each for each in watch.running[master] if each.number not in master.running]
         if not any(container.ending in LOSING for container in gone):
-            yield f"job {master.app.number} lost {master.lost_ms - lost_ms} ms; ended: {[_name(each) for each in gone]}"
+            ended = [_name(container) for container in gone]
+            yield f"job {master.app.number} lost {master.lost_ms - lost_ms} ms; ended: {ended}"
 
 
 def counters_only_grow(watch: Watch) -> Stories:
@@ -685,22 +692,36 @@ def counters_only_grow(watch: Watch) -> Stories:
 # --- controller, ledger, journal --------------------------------------------------------------
 
 
-def controller_is_sound(watch: Watch) -> Stories:
-    """The controller's own invariants hold (they raise with their own names)."""
-    if watch.controller is not None:
-        check_controller(watch.controller)
-    yield from ()
+def ledger_is_sound(watch: Watch) -> Stories:
+    """The ledger's own invariants hold, and no settled order ever changes."""
+    controller = watch.controller
+    if controller is None or watch.stepped == (controller.now_ms, len(watch.records)):
+        return
+    watch.stepped = (controller.now_ms, len(watch.records))
+    for name, holds in LEDGER.items():
+        story = holds(controller.ledger, controller.settings, controller.now_ms)
+        if story:
+            yield f"{name}: {story}"
+    settled = controller.ledger.settled
+    for order_id, order in watch.settled.items():
+        if order_id in controller.ledger.open or settled.get(order_id, order) != order:
+            yield f"{order_id} was {order.state} and has changed"
+    watch.settled = dict(settled)
 
 
 def records_are_in_order(watch: Watch) -> Stories:
-    """Records are written in the order of time, decisions and orders are numbered without a gap."""
+    """Records are written in the order of time; decisions are numbered without a gap."""
     for record in watch.records[watch.read :]:
-        at_ms = getattr(record, "at_ms", watch.written_at_ms)
         if isinstance(record, Transition):
-            continue
-        if at_ms < watch.written_at_ms or at_ms > watch.kernel.now_ms:
-            yield f"{at_ms} ms after {watch.written_at_ms} ms"
+            continue  # dated by its fact, which may be older
+        at_ms = getattr(record, "at_ms", watch.written_at_ms)
+        if not watch.written_at_ms <= at_ms <= watch.kernel.now_ms:
+            yield f"a record of {at_ms} ms follows one of {watch.written_at_ms} ms"
         watch.written_at_ms = at_ms
+        if isinstance(record, Decision):
+            if record.number != watch.decisions + 1:
+                yield f"decision {record.number} follows decision {watch.decisions}"
+            watch.decisions = record.number
 
 
 def journal_before_action(watch: Watch) -> Stories:
@@ -715,7 +736,6 @@ def journal_before_action(watch: Watch) -> Stories:
             watch.may_lose |= isinstance(record.action, Kill)
             if order and order not in watch.decided:
                 yield f"{record.action} was performed, nothing decided it"
-    watch.read = len(records)
     if watch.controller is None:
         return
     for container in watch.live:
@@ -723,18 +743,13 @@ def journal_before_action(watch: Watch) -> Stories:
             yield f"{_name(container)} obeys {container.order}, not on record"
 
 
-def orders_settle_in_time(watch: Watch) -> Stories:
-    """No order stays open longer than the time-out without a sign of progress."""
+def controller_stays_awake(watch: Watch) -> Stories:
+    """While orders are open the controller steps at every tick at the least."""
     controller = watch.controller
-    if controller is None:
+    if controller is None or not controller.ledger.open:
         return
-    limit_ms = controller.settings.kill_timeout_ms
-    for order in controller.ledger.open.values():
-        since_ms = order.progress_at_ms if order.state in UNSEEN_TO_END else order.freed_at_ms or 0
-        if controller.now_ms - since_ms > limit_ms:
-            yield f"{order.order} is {order.state} since {since_ms} ms at {controller.now_ms} ms"
-    if controller.ledger.open and watch.kernel.now_ms - controller.now_ms > controller.settings.tick_ms:
-        yield f"the controller sleeps since {controller.now_ms} ms"
+    if watch.kernel.now_ms - controller.now_ms > controller.settings.tick_ms:
+        yield f"{len(controller.ledger.open)} orders are open, the last step was at {controller.now_ms} ms"
 
 
 def containers_obey_the_ledger(watch: Watch) -> Stories:
@@ -874,10 +889,10 @@ INVARIANTS = _named(
     suspended_has_saved,
     lost_only_by_an_end,
     counters_only_grow,
-    controller_is_sound,
+    ledger_is_sound,
     records_are_in_order,
     journal_before_action,
-    orders_settle_in_time,
+    controller_stays_awake,
     containers_obey_the_ledger,
 )
 """What holds after every event."""

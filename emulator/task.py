@@ -109,11 +109,9 @@ def keys_done(container: Container, now_ms: int, keys: int) -> int:
     if worked_ms <= 0:
         return container.from_key
     position_ms = key_end_ms(container.from_key, keys, length_ms) + worked_ms
-    done = (position_ms * keys) // length_ms if length_ms else keys
-    # The division above may be one short at a border: key k is done once position >= its end.
-    if done < keys and key_end_ms(done + 1, keys, length_ms) <= position_ms:
-        done += 1
-    return min(done, keys)
+    # The largest k whose end, k * length // keys, is not after the position (exact, also where many
+    # keys end within one millisecond).
+    return min(keys, ((position_ms + 1) * keys - 1) // length_ms) if length_ms else keys
 
 
 def remaining_ms(container: Container, now_ms: int, keys: int) -> int:

@@ -20,6 +20,7 @@ from emulator.virtual_port import VirtualPort
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.settings import Settings
+from yarnctl.errors import InvariantBroken
 from yarnctl.loop import Journal, tick
 from yarnctl.units import Resources
 
@@ -200,6 +201,15 @@ class Run:
         )
 
 
+def require_nothing_lost(result: Result, setup: Setup) -> None:
+    """Raise InvariantBroken if suspending lost work though nothing failed: the promise of the scheme."""
+    if result.scheme == "natjam" and not setup.faults and result.lost_work_ms:
+        raise InvariantBroken(
+            "suspended-loses-nothing",
+            f"{result.lost_work_ms} ms of work must be done again, {result.kills} attempts were killed",
+        )
+
+
 def run_scheme(
     setup: Setup,
     jobs: tuple[Job, ...],
@@ -209,7 +219,9 @@ def run_scheme(
 ) -> Result:
     """Run one scheme; ``ideal`` runs each class alone and puts the two results together."""
     if not scheme.alone:
-        return Run(setup, jobs, scheme, journal, sample_ms).go()
+        result = Run(setup, jobs, scheme, journal, sample_ms).go()
+        require_nothing_lost(result, setup)
+        return result
     parts = []
     for job_class in ("production", "research"):
         own = tuple(job for job in jobs if job.job_class == job_class)

@@ -33,6 +33,10 @@ class BadInput(YarnctlError):
         self.problem = problem
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[type[BadInput], tuple[str, str, str]]:
+        """Let the error cross a process border: rebuilt from its parts, not from its message."""
+        return type(self), (self.where, self.problem, self.remedy)
+
 
 class Unreachable(YarnctlError):
     """Nothing (or nothing usable) answers at an address."""
@@ -51,3 +55,7 @@ class InvariantBroken(YarnctlError):
         super().__init__(f"invariant {name} is broken: {story}")
         self.name = name
         self.story = story
+
+    def __reduce__(self) -> tuple[type[InvariantBroken], tuple[str, str]]:
+        """Let the error cross a process border, as above."""
+        return type(self), (self.name, self.story)

@@ -14,7 +14,7 @@ from yarnctl.deciding.settings import DEFAULT, PAPER
 NOW_MS = 100_000
 
 TABLE = [
-    # task                                                        settings          default says         paper says
+    # task, settings, the reason under the profile default, the reason under the profile paper
     ({}, {}, "", ""),  # a long reduce in its reduce phase: nothing speaks against it
     ({"kind": "am"}, {"kill_maps": True}, "am", "am"),  # never the master, whatever is configured
     ({"kind": "map"}, {}, "map", "map"),  # maps lose their work

@@ -21,8 +21,8 @@ from emulator.virtual_host import Run
 from tests.property.scenarios import Bare, Scenario
 from yarnctl.journal.memory import MemoryJournal
 
-UNTIL_MS = 3_600_000
-"""No scenario is longer than a few virtual minutes; at an hour it is stuck."""
+UNTIL_MS = 1_800_000
+"""No scenario is longer than a few virtual minutes; after half an hour it is stuck."""
 
 Drawn = TypeVar("Drawn")
 

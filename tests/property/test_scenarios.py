@@ -14,7 +14,7 @@ import pytest
 from tests.property.playing import Tally, explore, play, play_bare
 from tests.property.scenarios import bare_clusters, scenarios
 
-PART = 80
+PART = 100
 
 
 class Family(NamedTuple):
@@ -29,14 +29,14 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "bare": Family((), 4, suspensions=20),
-    "bare-faults": Family((), 5, faulty=True, suspensions=20),
-    "natjam": Family(("natjam",), 4, suspensions=20),
-    "natjam-faults": Family(("natjam",), 4, faulty=True, suspensions=20),
-    "kill": Family(("kill",), 2, kills=20),
-    "kill-faults": Family(("kill",), 1, faulty=True, kills=20),
-    "deadlines": Family(("natjam", "kill"), 2, mode="deadlines", suspensions=20),
-    "deadlines-faults": Family(("natjam",), 1, mode="deadlines", faulty=True, suspensions=20),
+    "bare": Family((), 4, suspensions=10),
+    "bare-faults": Family((), 5, faulty=True, suspensions=10),
+    "natjam": Family(("natjam",), 4, suspensions=10),
+    "natjam-faults": Family(("natjam",), 4, faulty=True, suspensions=10),
+    "kill": Family(("kill",), 2, kills=10),
+    "kill-faults": Family(("kill",), 1, faulty=True, kills=10),
+    "deadlines": Family(("natjam",), 2, mode="deadlines", suspensions=10),
+    "deadlines-faults": Family(("natjam",), 1, mode="deadlines", faulty=True, suspensions=10),
     "caps": Family(("hard-cap", "soft-cap", "ideal"), 1),
     "yarn": Family(("yarn", "yarn-tuned"), 1, kills=10),
     "yarn-faults": Family(("yarn-tuned", "yarn", "hard-cap"), 1, faulty=True, kills=10),

@@ -59,7 +59,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 class Pick(NamedTuple):
     """One task to stop, with the keys that put it first.
 
-    ``serves`` counts the asks whose room this pick completes (0: another pick on the node does).
+    ``serves`` counts the asks whose room this pick completes (0: another pick on the node does);
+    ``ask`` is the size of the first of them, further ones may be smaller.
     """
 
     application: str

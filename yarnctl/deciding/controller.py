@@ -185,13 +185,13 @@ class Controller:
             return
         if snapshot is None:
             pending: dict[str, int] = {}
-            needless = [
-                order for asker in self.ledger.by_asker for order in beyond(asker, 0, as_of_ms, self.ledger)
-            ]
+            found = beyond({}, as_of_ms, self.ledger)
         else:
             pending = {view.application: pending_count(view) for view in snapshot.applications}
-            needless = surplus(Look(snapshot, as_of_ms, self.now_ms), self.ledger, self.settings)
-        for order in needless:
+            found = surplus(Look(snapshot, as_of_ms, self.now_ms), self.ledger, self.settings)
+        for order, asker in found.moves:
+            self._settlement.transfer(order, asker, self.now_ms, f"{order.asker} finds room elsewhere")
+        for order in found.needless:
             self._settlement.recall(order, "not-needed", self.now_ms, "the asker finds room elsewhere")
         self._settlement.forget_unwanted(pending, self.now_ms, as_of_ms)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.ledger import Ledger, Order, order_number
 from yarnctl.deciding.lifecycle import OPEN, TABLE
 from yarnctl.deciding.model import Kill, Release, Suspend, Withdraw
 from yarnctl.deciding.records import Decision, Transition
@@ -58,10 +58,10 @@ def one_open_order_per_container(ledger: Ledger, settings: Settings, now_ms: int
 def ids_sequential(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     """Order ids are o-000001, o-000002, ...: none is skipped, none comes twice, none is from the future."""
     for order in _all(ledger):
-        if not 1 <= int(order.order.removeprefix("o-")) <= ledger.issued:
+        if not 1 <= order_number(order.order) <= ledger.issued:
             return f"{order.order} was never issued; the last was number {ledger.issued}"
     names = list(ledger.open)
-    if names != sorted(names):
+    if names != sorted(names, key=order_number):
         return f"open orders stand out of order: {names}"
     return ""
 

@@ -64,6 +64,11 @@ class Moved(msgspec.Struct, frozen=True):
     at_ms: int
 
 
+def order_number(name: str) -> int:
+    """Return the number of an order id: its age among orders."""
+    return int(name[2:])
+
+
 def order_id(number: int) -> str:
     """Return the id of the order of that number (the first is 1)."""
     return f"o-{number:06d}"
@@ -146,6 +151,15 @@ class Ledger:
             self._settle(changed)
         return Moved(before=before, after=changed, event=event, at_ms=at_ms)
 
+    def transfer(self, order: Order, asker: str) -> Order:
+        """Put an open order onto another application's list: rooms of one size are all alike."""
+        changed = msgspec.structs.replace(order, asker=asker)
+        self.open[order.order] = changed
+        self._unindex(self.by_asker, order.asker, order.order)
+        names = [*self.by_asker.get(asker, ()), order.order]
+        self.by_asker[asker] = dict.fromkeys(sorted(names, key=order_number))
+        return changed
+
     def _settle(self, order: Order) -> None:
         del self.open[order.order]
         del self.by_container[order.container]
@@ -209,19 +223,20 @@ class Ledger:
                 yield order
         yield from self.dying.values()
 
-    def best_freed(self, asker: str, node: str, size: Resources) -> Order | None:
-        """Return the freed order that a grant to ``asker`` answers: same node and size, else the oldest."""
-        fallback = None
+    def oldest_freed(self, asker: str, size: Resources) -> Order | None:
+        """Return the asker's oldest freed order that serves an ask of this size."""
         for order in self.of_asker(asker):
             if order.state == "freed" and order.serves and order.ask == size:
-                if order.node == node:
-                    return order
-                fallback = fallback or order
-        return fallback
+                return order
+        return None
 
-    def youngest_recallable(self, asker: str) -> Iterator[Order]:
-        """Yield the orders of an asker that can still be taken back, youngest first."""
-        for order_id in reversed(list(self.by_asker.get(asker, ()))):
-            order = self.open[order_id]
-            if order.state in ("asked", "suspending"):
-                yield order
+    def oldest_running(self, asker: str, size: Resources) -> Order | None:
+        """Return the asker's oldest order that serves an ask of this size and is not freed yet."""
+        for order in self.of_asker(asker):
+            if order.state in RUNNING and order.serves and order.ask == size:
+                return order
+        return None
+
+    def group_of(self, order: Order) -> list[Order]:
+        """Return the open orders of the same asker that make up one ask's room, ``order`` included."""
+        return [other for other in self.of_asker(order.asker) if other.group == order.group]

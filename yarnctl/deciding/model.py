@@ -55,7 +55,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application.
 
     ``rank`` gives its place in the queue's own serving order (the lowest is served first): the
-    deciding half never re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
+    deciding half never re-derives FIFO or priority order. ``containers`` and ``used`` include the
+    AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
     ``runner`` says that its reduces carry the task runner and can be suspended at all.
     """

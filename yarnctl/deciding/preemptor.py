@@ -26,7 +26,8 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
-from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.ledger import Ledger, Order, order_number
+from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.records import Trigger
@@ -366,45 +367,70 @@ def after_picks(
 # --- picks that are not needed any more --------------------------------------------------------
 
 
-def surplus(look: Look, ledger: Ledger, settings: Settings) -> list[Order]:
-    """Return the orders to take back, youngest first: the asker's asks have found room elsewhere.
+class Surplus(NamedTuple):
+    """Orders whose asker will not need them: ``moves`` to others who will, the rest to take back."""
 
-    Only orders whose task has not saved its state yet; with the modelled scheduler only (Natjam
-    never takes a request back).
+    moves: tuple[tuple[Order, str], ...]
+    needless: tuple[Order, ...]
+
+
+def surplus(look: Look, ledger: Ledger, settings: Settings) -> Surplus:
+    """Compare what is coming for each asker with what it would be given of it.
+
+    The modelled scheduler serves everybody from the free room, then from the free and the coming
+    room; the difference is what each asker is *due*. Who has more coming than is due passes it on to
+    whoever is due more, and what is left over is taken back, the youngest first: picks that are not
+    needed are handed back. With the modelled scheduler only (Natjam never takes a request back).
     """
-    if not settings.model_scheduler or not ledger.by_asker:
-        return []
-    queues = model_queues(look.snapshot, ())
-    placed = place_pending(queues, Room(look.snapshot.free_by_node))
-    pending = {view.application: pending_count(view) for view in look.snapshot.applications}
-    needless: list[Order] = []
+    coming = list(ledger.coming(look.as_of_ms))
+    without = model_queues(look.snapshot, ())
+    placed = place_pending(without, Room(look.snapshot.free_by_node))
+    with_coming = model_queues(look.snapshot, coming)
+    placed_later = place_pending(with_coming, Room(look.snapshot.free_by_node, coming))
+    due = {
+        view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
+        for view in look.snapshot.applications
+        if view.asks and _is_hurried(view, settings)
+    }
+    return beyond(due, look.as_of_ms, ledger)
+
+
+def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> Surplus:
+    """Return what to do with the orders beyond what each asker is due; ``due`` in serving order."""
+    lacking = dict(due)
+    excess: list[Order] = []
     for asker in list(ledger.by_asker):
-        missing = pending.get(asker, 0) - placed.get(asker, 0)
-        needless += beyond(asker, missing, look.as_of_ms, ledger)
-    return needless
-
-
-def beyond(asker: str, missing: int, as_of_ms: int, ledger: Ledger) -> list[Order]:
-    """Return the orders of ``asker`` beyond ``missing`` asks, youngest first, group by group."""
-    coming = sum(
-        order.serves
-        for order in ledger.of_asker(asker)
-        if order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
-    )
-    excess = coming - max(0, missing)
+        mine = [order for order in ledger.of_asker(asker) if _is_coming(order, as_of_ms)]
+        over = sum(order.serves for order in mine) - max(0, due.get(asker, 0))
+        lacking[asker] = -over
+        for order in reversed(mine):
+            if 0 < order.serves <= over and order.state in RUNNING:
+                over -= order.serves
+                excess.append(order)
+    moves: list[tuple[Order, str]] = []
     needless: list[Order] = []
-    groups: dict[str, None] = {}
-    for order in ledger.youngest_recallable(asker):
-        if order.group in groups or 0 < order.serves <= excess:
-            excess -= order.serves
-            groups[order.group] = None
-            needless.append(order)
-    return needless
+    for order in sorted(excess, key=_age):
+        taker = next((name for name, count in lacking.items() if count >= order.serves), None)
+        if taker is not None:
+            lacking[taker] -= order.serves
+            moves.append((order, taker))
+        elif order.state in RECALLABLE:
+            needless += [mate for mate in ledger.group_of(order) if mate.state in RECALLABLE]
+    return Surplus(tuple(moves), tuple(reversed(needless)))
+
+
+def _is_coming(order: Order, as_of_ms: int) -> bool:
+    return order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
+
+
+def _age(order: Order) -> int:
+    return order_number(order.order)
 
 
 __all__ = [
     "Demand",
     "Look",
+    "Surplus",
     "Wish",
     "after_picks",
     "beyond",

@@ -85,6 +85,16 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
     keys_done: int = -1
 
 
+class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
+    """An order works for another application from now on: rooms of one size are all alike."""
+
+    order: str
+    source: str
+    target: str
+    at_ms: int
+    why: str
+
+
 class Performed(msgspec.Struct, frozen=True, tag="performed"):
     """What came of one action."""
 
@@ -100,7 +110,7 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
     epoch: str
 
 
-Record = Header | Decision | Refusal | Transition | Performed | Epoch
+Record = Header | Decision | Refusal | Transition | Transfer | Performed | Epoch
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

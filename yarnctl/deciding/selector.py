@@ -67,6 +67,7 @@ class Selection:
         self.lines: dict[int, Line] = {}
         self.picks: list[RawPick] = []
         self.room: dict[str, Resources] = {}
+        self.collected: dict[str, list[int]] = {}
         self.met_on: dict[str, Resources] = {}
         self.dropped: dict[int, RefusedJob] = {}
         self.objection = objections(case.now_ms, settings, case.barred)
@@ -216,14 +217,25 @@ class Selection:
         for node in self.room:
             while wanted and fits(size, self.room[node]):
                 self._consume(node, size)
+                self._credit(node, size)
                 wanted -= 1
         return wanted
+
+    def _credit(self, node: str, size: Resources) -> None:
+        """Let an earlier pick on ``node`` serve one more ask: the latest that serves none yet, if any."""
+        places = self.collected[node]
+        idle = [place for place in places if not self.picks[place][4]]
+        place = idle[-1] if idle else places[-1]
+        index, task, entry, ask, serves = self.picks[place]
+        self.picks[place] = (index, task, entry, ask if serves else size, serves + 1)
 
     def _collect(self, task: TaskView, size: Resources, wanted: int) -> int:
         """Add a container of another size to its node's room; return how many asks that completes."""
         node = task.node
         if node not in self.room:
             self.room[node] = self.case.room.get(node, NOTHING)
+            self.collected[node] = []
+        self.collected[node].append(len(self.picks))
         self.room[node] = plus(self.room[node], task.size)
         serves = 0
         while serves < wanted and fits(size, self.room[node]):

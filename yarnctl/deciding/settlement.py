@@ -28,7 +28,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withdraw,
 )
-from yarnctl.deciding.records import Epoch, Record, transition
+from yarnctl.deciding.records import Epoch, Record, Transfer, transition
 from yarnctl.deciding.settings import Settings
 
 
@@ -105,27 +105,49 @@ class Settlement:
         self.move(order_id, event, fact.at_ms, why=f"container {fact.ending}")
 
     def _granted(self, fact: ContainerGranted) -> None:
-        """Settle the entry this grant answers; whoever else waited for that room has lost it."""
-        at_ms, container, application = fact.at_ms, fact.container, fact.application
-        answered = self.ledger.best_freed(fact.application, fact.node, fact.size)
-        if answered is not None:
-            self.move(answered.order, "granted", at_ms, container=container, application=application)
-            for mate in [o for o in self.ledger.of_asker(fact.application) if o.group == answered.group]:
-                self.move(
-                    mate.order,
-                    "granted",
-                    at_ms,
-                    why=f"with {answered.order}",
-                    container=container,
-                    application=application,
-                )
-            if answered.node == fact.node:
-                return
-        for order_id in list(self.ledger.freed_on.get(fact.node, ())):
-            order = self.ledger.open[order_id]
-            if order.asker != fact.application and (order.freed_at_ms or 0) <= fact.at_ms:
-                self.move(order_id, "taken", at_ms, container=container, application=application)
-                return
+        """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
+
+        Rooms of one size are all alike, but an order must see its task's end. So when an asker is
+        given the room freed for another while an order of its own is still running, that order
+        goes over to the other's list; without one, the other has lost its room and asks again.
+        """
+        asker, size = fact.application, fact.size
+        here = [self.ledger.open[name] for name in self.ledger.freed_on.get(fact.node, ())]
+        here = [order for order in here if order.serves and (order.freed_at_ms or 0) <= fact.at_ms]
+        own = [order for order in here if order.asker == asker and order.ask == size]
+        if own:
+            self._answer(own[0], "granted", fact)
+            return
+        others = [order for order in here if order.asker != asker]
+        others = [order for order in others if order.ask == size] or others
+        elsewhere = self.ledger.oldest_freed(asker, size)
+        if not others:
+            if elsewhere is not None:
+                self._answer(elsewhere, "granted", fact)
+            return
+        given = others[0]
+        mine = elsewhere or self.ledger.oldest_running(asker, size)
+        if mine is None or given.ask != size:
+            self._answer(given, "taken", fact)
+        else:
+            self._answer(given, "granted", fact)
+            self.transfer(mine, given.asker, fact.at_ms, f"{asker} was given the room of {given.order}")
+
+    def _answer(self, order: Order, event: Event, fact: ContainerGranted) -> None:
+        """Settle an order, and those of its group that are freed, as granted or taken."""
+        for mate in self.ledger.group_of(order):
+            why = "" if mate.order == order.order else f"with {order.order}"
+            self.move(
+                mate.order, event, fact.at_ms, why=why, container=fact.container, application=fact.application
+            )
+
+    def transfer(self, order: Order, asker: str, at_ms: int, why: str) -> None:
+        """Let an order, with its group, work for another application."""
+        for mate in self.ledger.group_of(order):
+            self.ledger.transfer(mate, asker)
+            self.records.append(
+                Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
+            )
 
     def _application_ended(self, fact: ApplicationEnded) -> None:
         for order in list(self.ledger.of_asker(fact.application)):

@@ -12,7 +12,7 @@ import msgspec
 
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.policies import FOREVER_MS
-from yarnctl.deciding.records import Decision, Header, Performed, Record, Refusal, Transition
+from yarnctl.deciding.records import Decision, Header, Performed, Record, Refusal, Transfer, Transition
 from yarnctl.deciding.settings import Settings
 
 
@@ -35,6 +35,8 @@ class OrderStory(msgspec.Struct, kw_only=True):
     remaining_ms: int
     next_jobs: tuple[RefusedJob, ...]
     next_tasks: tuple[RefusedTask, ...]
+    first_asker: str
+    transfers: list[str]
     state: str = "asked"
     keys_done: int | None = None
     checkpointed_at_ms: int | None = None
@@ -88,6 +90,10 @@ class _Reader:
             self._decision(record)
         elif isinstance(record, Transition):
             self._transition(record)
+        elif isinstance(record, Transfer):
+            if (story := self.orders.get(record.order)) is not None:
+                story.asker = record.target
+                story.transfers.append(f"{_at(record.at_ms)} to {record.target}: {record.why}")
         elif isinstance(record, Refusal):
             if record.trigger.application == self.wanted:
                 self._left_alone("application", record.at_ms, None, self.wanted, record.why, ())
@@ -119,6 +125,8 @@ class _Reader:
             order=name,
             decision=record.number,
             asker=record.trigger.application,
+            first_asker=record.trigger.application,
+            transfers=[],
             victim=pick.application,
             attempt=task.attempt,
             container=task.container,
@@ -183,6 +191,7 @@ class _Reader:
                     ("order", story.order),
                     ("application", story.victim),
                     ("application", story.asker),
+                    ("application", story.first_asker),
                     ("attempt", story.attempt),
                     ("container", story.container),
                     ("container", story.room_to_container),
@@ -222,7 +231,7 @@ def in_words(explanation: Explanation) -> list[str]:
 
 def _order_in_words(story: OrderStory, wanted: str) -> list[str]:
     lines = [
-        f"{story.order}: {_at(story.asked_at_ms)} decision {story.decision} for {story.asker}",
+        f"{story.order}: {_at(story.asked_at_ms)} decision {story.decision} for {story.first_asker}",
         f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
         f"  why it   first by {story.job_policy} (key {_key(story.job_key)}), in it first by"
         f" {story.task_policy} (key {_key(story.task_key)})",
@@ -231,6 +240,7 @@ def _order_in_words(story: OrderStory, wanted: str) -> list[str]:
         lines.append(f"  why not  {task.attempt}: {task.why} (key {_key(task.key)})")
     for job in story.next_jobs:
         lines.append(f"  why not  {job.application}: {job.why} (key {_key(job.key)})")
+    lines += [f"  passed on {transfer}" for transfer in story.transfers]
     lines.append(f"  became   {story.state}" + (f": {story.settled_why}" if story.settled_why else ""))
     if story.room_to_application:
         took = "got its place" if story.state == "granted" else "took its place"

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.ledger import name_orders
-from yarnctl.deciding.lifecycle import State, after
+from yarnctl.deciding.lifecycle import OPEN, State, after
 from yarnctl.deciding.model import SetPriority
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.records import Decision, Header, Performed, Refusal, Transition, encode
+from yarnctl.deciding.records import Decision, Header, Performed, Refusal, Transfer, Transition, encode
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, Different
@@ -39,6 +39,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 class _Order(NamedTuple):
     state: State
+    asker: str
     attempt: str
     container: str
 
@@ -63,6 +64,8 @@ class Replay:
             self._decision(record, where)
         elif isinstance(record, Transition):
             self._transition(record, where)
+        elif isinstance(record, Transfer):
+            self._transfer(record, where)
         elif isinstance(record, Performed):
             self._performed(record, where)
         elif isinstance(record, Refusal):
@@ -99,7 +102,9 @@ class Replay:
         if need != record.trigger.need:
             raise Different(f"{where}: decision {record.number}: need {record.trigger.need}, its case {need}")
         for name, pick in zip(orders, choice.picks, strict=True):
-            self.orders[name] = _Order("asked", pick.task.attempt, pick.task.container)
+            self.orders[name] = _Order(
+                "asked", record.trigger.application, pick.task.attempt, pick.task.container
+            )
         self.issued += len(orders)
         self.decisions += 1
         self.picks += len(orders)
@@ -116,6 +121,17 @@ class Replay:
             raise Different(f"{where}: {record.order}: {record.source} -> {record.target}, but {now}")
         self.orders[record.order] = order._replace(state=record.target)
         self.transitions += 1
+
+    def _transfer(self, record: Transfer, where: str) -> None:
+        order = self.orders.get(record.order)
+        if order is None:
+            raise Different(f"{where}: {record.order} is transferred, and no decision made it")
+        if order.state not in OPEN or record.source != order.asker:
+            raise Different(
+                f"{where}: {record.order} is transferred from {record.source},"
+                f" but it is {order.state} for {order.asker}"
+            )
+        self.orders[record.order] = order._replace(asker=record.target)
 
     def _performed(self, record: Performed, where: str) -> None:
         action = record.action

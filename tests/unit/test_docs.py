@@ -1,0 +1,61 @@
+"""The documentation is checked against the program: its commands run, its links and words exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
+PROGRAMS = {"yarnctl": "yarnctl.cli", "yarn-emulator": "emulator.cli"}
+
+
+def console_commands(page: Path) -> list[str]:
+    """Return the ``$ ...`` lines of a page's console blocks, in order."""
+    blocks = re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def test_the_readme_shows_commands():
+    assert len(console_commands(ROOT / "README.md")) >= 5
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if console_commands(page)], ids=lambda page: page.name
+)
+def test_every_command_on_the_page_runs(page, tmp_path):
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    for command in console_commands(page):
+        program, *arguments = shlex.split(command)
+        code = f"from {PROGRAMS[program]} import main; main({arguments!r})"
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        assert done.stdout.strip(), f"{command} printed nothing"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_make_targets_named_on_the_page_exist(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`make ([a-z-]+)`", page.read_text()))
+    assert named <= targets, f"{page.name} names {named - targets}"
+
+
+def test_the_glossary_has_no_word_twice():
+    words = [
+        word.strip(" *")
+        for line in (ROOT / "GLOSSARY.md").read_text().splitlines()
+        if line.startswith("| ") and not line.startswith(("| word", "|--"))
+        for word in line.split("|")[1].split(",")
+    ]
+    assert len(words) == len(set(words))

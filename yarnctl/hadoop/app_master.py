@@ -1,0 +1,146 @@
+"""A job's MapReduce master, reached through the ResourceManager's proxy (facts, section 2).
+
+Law: a master that cannot be reached is ordinary (it has not begun, has ended, restarts): then the value is
+``Absent`` with the reason, never an exception. Anything that is not JSON, and every redirect, means
+Absent: the proxy answers for a master that is gone with pages of its own. Only a refused or uncertain
+*change* raises.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from yarnctl.errors import BadInput, Unreachable
+from yarnctl.hadoop import wire_mapreduce as wire
+from yarnctl.hadoop.answers import decoded
+from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected, explain
+from yarnctl.hadoop.shapes import Many, One
+from yarnctl.hadoop.transport import Transport
+
+Counters = dict[str, dict[str, int]]
+"""Group -> counter -> value."""
+
+_APPLICATION = re.compile(r"application_([0-9]+_[0-9]+)")
+_INNER = re.compile(r"(?:job|task|attempt)_[0-9]+_[0-9]+(?:_[mr]_[0-9]+(?:_[0-9]+)?)?")
+
+
+class Absent(msgspec.Struct, frozen=True):
+    """The master did not answer as one; ``why`` is for people."""
+
+    why: str
+
+
+class AppMaster:
+    """The master of one application. The constructor sends nothing."""
+
+    def __init__(self, transport: Transport, application: str) -> None:
+        match = _APPLICATION.fullmatch(application)
+        if match is None:
+            raise BadInput(f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>")
+        self.application = application
+        self.job_id = f"job_{match[1]}"
+        self._to = transport
+        self._root = f"/proxy/{application}/ws/v1/mapreduce"
+        # With Kerberos the proxy warns whoever is not the owner, once, unless told that this is known.
+        self._query = {"proxyapproved": "true"} if transport.identity.method == "kerberos" else {}
+
+    def jobs(self) -> tuple[wire.Job, ...] | Absent:
+        """Return the job of the application (one, as a tuple)."""
+        rows = self._read("/jobs", wire.JOBS)
+        return rows if isinstance(rows, Absent) else tuple(rows)
+
+    def job(self) -> wire.Job | Absent:
+        """Return the application's job."""
+        rows = self.jobs()
+        if isinstance(rows, Absent):
+            return rows
+        return next((row for row in rows if row.job == self.job_id), Absent("its job has not begun"))
+
+    def reduces(self) -> tuple[wire.Task, ...] | Absent:
+        """Return the reduce tasks, finished ones included, ordered by id."""
+        rows = self._read(f"/jobs/{self.job_id}/tasks", wire.TASKS, {"type": "r"})
+        if isinstance(rows, Absent):
+            return rows
+        return tuple(sorted((row for row in rows if row.kind in ("REDUCE", "")), key=lambda row: row.task))
+
+    def attempts(self, task: str) -> tuple[wire.TaskAttempt, ...] | Absent:
+        """Return the attempts at one task, ordered by id."""
+        rows = self._read(f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts", wire.ATTEMPTS)
+        return rows if isinstance(rows, Absent) else tuple(sorted(rows, key=lambda row: row.attempt))
+
+    def running_reduces(self) -> tuple[wire.TaskAttempt, ...] | Absent:
+        """Return the running attempts at reduce tasks: one call, and one more for each running task."""
+        tasks = self.reduces()
+        if isinstance(tasks, Absent):
+            return tasks
+        found: list[wire.TaskAttempt] = []
+        for task in tasks:
+            if task.state == "RUNNING":
+                rows = self.attempts(task.task)
+                if isinstance(rows, Absent):
+                    return rows
+                found += [row for row in rows if row.running]
+        return tuple(found)
+
+    def job_counters(self) -> Counters | Absent:
+        """Return the counters of the whole job."""
+        return self._counters("", wire.JOB_COUNTERS)
+
+    def task_counters(self, task: str) -> Counters | Absent:
+        """Return the counters of one task."""
+        return self._counters(f"/tasks/{_id(task)}", wire.TASK_COUNTERS)
+
+    def attempt_counters(self, task: str, attempt: str) -> Counters | Absent:
+        """Return the counters of one attempt, a streaming reducer's own ones included."""
+        return self._counters(f"/tasks/{_id(task)}/attempts/{_id(attempt)}", wire.ATTEMPT_COUNTERS)
+
+    def configuration(self) -> dict[str, str] | Absent:
+        """Return the job's whole configuration (job.xml as it is in effect)."""
+        rows = self._read(f"/jobs/{self.job_id}/conf", wire.JOB_CONFIGURATION)
+        return rows if isinstance(rows, Absent) else {row.name: row.value for row in rows}
+
+    def attempt_state(self, task: str, attempt: str) -> str | Absent:
+        """Return the state word of one attempt."""
+        word = self._read(self._state_path(task, attempt), wire.ATTEMPT_STATE)
+        return word if isinstance(word, Absent) else str(word.state)
+
+    def kill(self, task: str, attempt: str) -> str | Absent:
+        """Ask for the end of one attempt; it does not count as failed, and a new one is scheduled.
+
+        Returns the echoed word KILLED at once, while the kill itself happens later (facts, section
+        2.1). Absent: the master was surely not asked. Raises Rejected and Uncertain.
+        """
+        path = self._root + self._state_path(task, attempt)
+        try:
+            answer = self._to.change("PUT", path, b'{"state":"KILLED"}', query=self._query)
+        except Missing as problem:
+            return Absent(str(problem))
+        except Unreachable as problem:
+            if type(problem) in (Unreachable, BadAnswer) or type(problem).__name__ == "Standby":
+                return Absent(str(problem))
+            raise
+        if answer.status >= 300 or "html" in answer.kind:
+            return Absent(explain(answer.url, f"HTTP {answer.status} {answer.kind}", "the master's JSON"))
+        return str(decoded(msgspec.structs.replace(answer, status=200), wire.ATTEMPT_STATE).state)
+
+    def _state_path(self, task: str, attempt: str) -> str:
+        return f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
+
+    def _counters(self, below: str, shape: One[Any]) -> Counters | Absent:
+        value = self._read(f"/jobs/{self.job_id}{below}/counters", shape)
+        return value if isinstance(value, Absent) else wire.counters(value.groups)
+
+    def _read(self, path: str, shape: One[Any] | Many[Any], query: dict[str, str] | None = None) -> Any:
+        try:
+            return self._to.read(self._root + path, shape, {**self._query, **(query or {})})
+        except (Unreachable, Rejected) as problem:
+            return Absent(str(problem))
+
+
+def _id(given: str) -> str:
+    if not _INNER.fullmatch(given):
+        raise BadInput(f"id {given[:60]!r}", "is none of MapReduce's", "expected task_... or attempt_...")
+    return given

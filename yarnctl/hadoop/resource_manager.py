@@ -1,0 +1,254 @@
+"""The ResourceManager as we see and steer it (facts, section 1: ``/ws/v1/cluster``).
+
+Law: each method is one question or one change and returns wire records; what they mean for deciding is
+said in ``views``. Lists are asked for with what keeps them small and filtered again here, because
+versions differ in what they filter. A change that the ResourceManager alters silently (a priority that
+is capped) is an error, not a success.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+import msgspec
+
+from yarnctl.errors import BadInput
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.answers import XML, Answer, decoded
+from yarnctl.hadoop.problems import Altered, BadAnswer, Uncertain, explain
+from yarnctl.hadoop.shapes import One
+from yarnctl.hadoop.transport import Transport
+
+ROOT = "/ws/v1/cluster"
+Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
+UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
+ENDED = ("FINISHED", "FAILED", "KILLED")
+HEAVY = ("resourceRequests", "timeouts", "appNodeLabelExpression", "amNodeLabelExpression")
+
+_APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
+_APP_ATTEMPT = re.compile(r"appattempt_[0-9]+_[0-9]+_[0-9]+")
+_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
+
+
+class ResourceManager:
+    """One cluster's ResourceManager, or the HA list of them.
+
+    All methods raise Unreachable (BadAnswer, Standby) or Rejected (Missing); changes also Uncertain.
+    ``pause`` sleeps seconds, ``clock`` tells seconds; both only serve the waits of changes.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        poll_ms: int = 200,
+    ) -> None:
+        self._to = transport
+        self._pause = pause
+        self._clock = clock
+        self._poll_ms = poll_ms
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def identify(self) -> wire.ClusterInfo:
+        """Find the active one and say who it is (``/info`` is answered by a standby, too)."""
+        info: wire.ClusterInfo = self._to.read(f"{ROOT}/info", wire.CLUSTER_INFO, unusable=_not_active)
+        return info
+
+    def whoami(self) -> wire.Caller:
+        """Say whom it takes us for: the self-test of authentication (3.2.0 and later)."""
+        caller: wire.Caller = self._to.read(f"{ROOT}/userinfo", wire.CALLER)
+        return caller
+
+    def metrics(self) -> wire.ClusterMetrics:
+        """Return the cluster's counters: a cheap gate before anything else is asked."""
+        metrics: wire.ClusterMetrics = self._to.read(f"{ROOT}/metrics", wire.CLUSTER_METRICS)
+        return metrics
+
+    def root_queue(self) -> wire.Queue:
+        """Return the capacity scheduler's tree of queues; BadAnswer for another scheduler."""
+        root: wire.Queue = self._to.read(f"{ROOT}/scheduler", wire.SCHEDULER)
+        return root
+
+    def nodes(self) -> tuple[wire.Node, ...]:
+        """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""
+        rows = self._to.read(f"{ROOT}/nodes", wire.NODES, {"states": "RUNNING,DECOMMISSIONING"})
+        return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
+
+    def applications(self, queues: Sequence[str] = ()) -> tuple[wire.Application, ...]:
+        """Return unfinished applications without their asks, only those of ``queues`` if any are named.
+
+        A queue is named by its path or its last name: versions before 3.4.0 match otherwise
+        (YARN-11114), so the filter is ours. ``uses`` holds the pending sum of each.
+        """
+        query = {"states": "ACCEPTED,RUNNING", "deSelects": ",".join(HEAVY)}
+        rows = self._to.read(f"{ROOT}/apps", wire.APPLICATIONS, query)
+        return tuple(
+            row
+            for row in rows
+            if row.state in UNFINISHED and (not queues or any(same_queue(row.queue, one) for one in queues))
+        )
+
+    def application(self, application: str) -> wire.Application:
+        """Return one application with its asks; Missing if it is not known (any more)."""
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
+        row: wire.Application = self._to.read(path, wire.APPLICATION)
+        return row
+
+    def state(self, application: str) -> str:
+        """Return the state word, which may be an inner one (FINAL_SAVING, KILLING)."""
+        word: wire.StateWord = self._to.read(
+            f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", wire.APPLICATION_STATE
+        )
+        return word.state
+
+    def app_attempts(self, application: str) -> tuple[wire.AppAttempt, ...]:
+        """Return the lives of the application's master, the oldest first."""
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"
+        rows = self._to.read(path, wire.APP_ATTEMPTS)
+        named = (row if row.attempt else msgspec.structs.replace(row, attempt=_named(application, row)) for row in rows)
+        return tuple(sorted(named, key=lambda row: row.number))
+
+    def containers(self, application: str, attempt: str) -> tuple[wire.Container, ...]:
+        """Return the live containers of one application attempt (all kinds; see ``views.kind_of``)."""
+        path = (
+            f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts/{_id(_APP_ATTEMPT, attempt)}/containers"
+        )
+        rows = self._to.read(path, wire.CONTAINERS)
+        return tuple(row for row in rows if row.state != "COMPLETE")
+
+    def configuration(self) -> dict[str, str]:
+        """Return the daemon's effective configuration (``/conf``)."""
+        rows = self._to.read("/conf", wire.DAEMON_CONFIGURATION)
+        return {row.name: row.value for row in rows}
+
+    def scheduler_configuration(self) -> dict[str, str]:
+        """Return the scheduler's own keys; Rejected (400) where its store cannot be changed."""
+        rows = self._to.read(f"{ROOT}/scheduler-conf", wire.SCHEDULER_CONFIGURATION)
+        return {row.name: row.value for row in rows}
+
+    # --- steering -----------------------------------------------------------------------------
+
+    def signal(self, container: str, signal: Signal) -> None:
+        """Ask the node for a signal at its next heartbeat. Success proves neither right nor effect.
+
+        The body of a success is empty (3.4) or no JSON at all (3.5) and is not read.
+        """
+        path = f"{ROOT}/containers/{_id(_CONTAINER, container)}/signal/{signal}"
+        _done(self._to.change("POST", path))
+
+    def kill(self, application: str, why: str = "", wait_ms: int = 0) -> str:
+        """Kill an application; return its state after at most ``wait_ms`` (202: it is on its way)."""
+        body = {"state": "KILLED", "diagnostics": why} if why else {"state": "KILLED"}
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/state"
+        answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
+        state = _echo(answer, wire.APPLICATION_STATE, "state")
+        until = self._clock() + wait_ms / 1000
+        while state not in ENDED and self._clock() < until:
+            self._pause(self._poll_ms / 1000)
+            state = self.state(application)
+        return str(state)
+
+    def set_priority(self, application: str, priority: int, wait_ms: int = 5_000) -> None:
+        """Set YARN's priority; Altered if it was capped (yarn.cluster.max-application-priority)."""
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/priority"
+        echo = self._put(path, {"priority": priority}, wire.APPLICATION_PRIORITY, "priority")
+        self._await(path, wire.APPLICATION_PRIORITY, "priority", priority, echo, wait_ms)
+
+    def move(self, application: str, queue: str, wait_ms: int = 5_000) -> None:
+        """Move an application with its containers to another leaf queue."""
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/queue"
+        echo = self._put(path, {"queue": queue}, wire.APPLICATION_QUEUE, "queue")
+        self._await(path, wire.APPLICATION_QUEUE, "queue", queue, echo, wait_ms)
+
+    def set_scheduler(
+        self, queue_settings: Mapping[str, Mapping[str, str]], cluster_settings: Mapping[str, str] | None = None
+    ) -> None:
+        """Change queues (full path -> key -> value) and global keys; Rejected where immutable."""
+        body = scheduler_change(queue_settings, cluster_settings or {})
+        _done(self._to.change("PUT", f"{ROOT}/scheduler-conf", body, XML))
+
+    def _put(self, path: str, body: Mapping[str, Any], shape: One[Any], field: str) -> Any:
+        answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
+        return _echo(answer, shape, field) if answer.status == 200 else None
+
+    def _await(self, path: str, shape: One[Any], field: str, asked: Any, echo: Any, wait_ms: int) -> None:
+        """Compare the echoed value with the one asked for; after a 202 look until it has settled."""
+        until = self._clock() + wait_ms / 1000
+        settled = echo is not None
+        while not settled:
+            echo = getattr(self._to.read(path, shape), field)
+            settled = _same(asked, echo) or self._clock() >= until
+            if not settled:
+                self._pause(self._poll_ms / 1000)
+        if not _same(asked, echo):
+            remedy = "see yarn.cluster.max-application-priority" if field == "priority" else "see the queue's name"
+            story = explain(self._to.pinned + path, f"{field} became {echo!r}", f"{asked!r}", remedy)
+            raise Altered(story, str(asked), str(echo))
+
+
+def same_queue(left: str, right: str) -> bool:
+    """Say whether two names may mean one queue: equal, or one is the last name of the other's path."""
+    if left == right:
+        return True
+    short, long = sorted((left, right), key=len)
+    return "." not in short and long.endswith("." + short)
+
+
+def scheduler_change(queues: Mapping[str, Mapping[str, str]], cluster: Mapping[str, str]) -> bytes:
+    """Write the body of PUT /scheduler-conf; XML is its documented form (facts, section 1.1)."""
+
+    def entries(settings: Mapping[str, str]) -> str:
+        return "".join(
+            f"<entry><key>{escape(key)}</key><value>{escape(value)}</value></entry>"
+            for key, value in sorted(settings.items())
+        )
+
+    updates = "".join(
+        f"<update-queue><queue-name>{escape(path)}</queue-name><params>{entries(settings)}</params></update-queue>"
+        for path, settings in sorted(queues.items())
+    )
+    general = f"<global-updates>{entries(cluster)}</global-updates>" if cluster else ""
+    return f"<sched-conf>{updates}{general}</sched-conf>".encode()
+
+
+def _not_active(info: wire.ClusterInfo) -> str:
+    return "" if info.ha_state in ("ACTIVE", "") else f"this ResourceManager is {info.ha_state}"
+
+
+def _id(pattern: re.Pattern[str], given: str) -> str:
+    """Let only well-formed ids into a path."""
+    if not pattern.fullmatch(given):
+        raise BadInput(f"id {given[:60]!r}", "is none of YARN's", f"expected the form {pattern.pattern}")
+    return given
+
+
+def _named(application: str, row: wire.AppAttempt) -> str:
+    return f"appattempt_{application.removeprefix('application_')}_{row.number:06d}"
+
+
+def _done(answer: Answer) -> Answer:
+    """Accept a success of a change; a redirect or a page with status 200 is none."""
+    if answer.status >= 300:
+        target = f" to {answer.location.partition('?')[0]}" if answer.location else ""
+        raise BadAnswer(explain(answer.url, f"HTTP {answer.status}{target}", "200 or 202", "name the active daemon"))
+    if "html" in answer.kind:
+        raise Uncertain(explain(answer.url, "an HTML page", "200 or 202", "look whether the change was made"))
+    return answer
+
+
+def _echo(answer: Answer, shape: One[Any], field: str) -> Any:
+    """Return the value that the answer to a change repeats (None where it is 202 and empty)."""
+    if answer.status == 202 and not answer.body.strip():
+        return None
+    return getattr(decoded(msgspec.structs.replace(answer, status=200), shape), field)
+
+
+def _same(asked: Any, got: Any) -> bool:
+    return same_queue(asked, str(got)) if isinstance(asked, str) else bool(asked == got)

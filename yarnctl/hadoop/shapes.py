@@ -1,0 +1,244 @@
+"""Shapes: one kind of answer read from whatever form a Hadoop version gives it.
+
+Law: no I/O. The common form is decoded straight into its struct (fast); only when that fails is the
+text read untyped and mended (tolerant), guided by the struct's own types. What cannot be
+recognised is refused: an answer is never taken for an empty list by accident.
+
+Forms met in the wild (Jersey 1 natural and mapped, Jersey 2 with MOXy):
+
+* with or without the root element, and with or without the element of the list;
+* a list of one as a bare object; an empty list as ``{}``, ``null``, ``""`` or nothing at all;
+* numbers and booleans as strings, whole numbers as floats, ``NaN`` and ``Infinity``;
+* ``null`` where a number stands; a scalar wrapped in an object of one field.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from yarnctl.errors import YarnctlError
+
+T = TypeVar("T")
+
+_NOTHING = object()
+
+
+class Unreadable(YarnctlError):
+    """The text is not the answer it should be; the message names the place within it."""
+
+
+class _Shape(Generic[T]):
+    """What single objects and lists have in common: the path of names above the value."""
+
+    def __init__(self, item: type[T], path: tuple[str, ...], leaf: Any) -> None:
+        self.path = path
+        self._item = item
+        self._kind = inspect.type_info(item)
+        self._fast = msgspec.json.Decoder(_nest(path, leaf))
+        self.words = "JSON with " + ".".join(path) if path else f"JSON of {item.__name__}"
+
+    def _mended(self, value: Any, place: str) -> T:
+        try:
+            return msgspec.convert(_mend(value, self._kind, place), self._item)
+        except msgspec.ValidationError as error:
+            raise Unreadable(f"{place}: {error}") from None
+        except RecursionError:
+            raise Unreadable(f"{place}: nested too deeply") from None
+
+    def _unwrap(self, value: Any, needed: int) -> tuple[Any, bool]:
+        """Go down the path where its names are there; say whether the last one was."""
+        found = not self.path
+        for name in self.path[:needed]:
+            found = isinstance(value, dict) and name in value
+            if found:
+                value = value[name]
+        return value, found
+
+
+class One(_Shape[T]):
+    """One object under a path of names, e.g. ``One(ClusterInfo, "clusterInfo")``."""
+
+    def __init__(self, item: type[T], *path: str) -> None:
+        super().__init__(item, path, item)
+
+    def read(self, body: bytes) -> T:
+        """Return the object; raises Unreadable."""
+        try:
+            value: Any = self._fast.decode(body)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return self._tolerant(body)
+        for name in self.path:
+            value = getattr(value, _attribute(name))
+        return value  # type: ignore[no-any-return]  # the decoder was built from item
+
+    def _tolerant(self, body: bytes) -> T:
+        value, _ = self._unwrap(_load(body), len(self.path))
+        return self._mended(value, ".".join(self.path) or "$")
+
+
+class Many(_Shape[T]):
+    """A list under a path of names, e.g. ``Many(Application, "apps", "app")``."""
+
+    def __init__(self, item: type[T], *path: str) -> None:
+        super().__init__(item, path, list[item])  # type: ignore[valid-type]  # built at run time
+        self._raw = msgspec.json.Decoder(_nest(path, list[msgspec.Raw]))
+        self._row = msgspec.json.Decoder(item)
+
+    def read(self, body: bytes) -> list[T]:
+        """Return the rows in the order of the answer; raises Unreadable."""
+        try:
+            return self._list(self._fast.decode(body))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            pass
+        try:
+            rows: list[Any] = self._list(self._raw.decode(body))
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return self._tolerant(body)
+        return [self._one(row, at) for at, row in enumerate(rows) if bytes(row) != b"null"]
+
+    def _list(self, value: Any) -> list[T]:
+        for name in self.path:
+            value = getattr(value, _attribute(name))
+            if value is None:
+                return []
+        return value  # type: ignore[no-any-return]  # the decoder was built from item
+
+    def _one(self, row: msgspec.Raw, at: int) -> T:
+        """Read one row by itself, so that a single odd one does not make the whole answer slow."""
+        try:
+            return self._row.decode(row)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return self._mended(_load(bytes(row)), f"{'.'.join(self.path)}[{at}]")
+
+    def _tolerant(self, body: bytes) -> list[T]:
+        value, found = self._unwrap(_load(body), len(self.path))
+        place = ".".join(self.path) or "$"
+        if value is None or value in ({}, "", []):
+            return []
+        if isinstance(value, dict):
+            if not found:
+                raise Unreadable(f"no {place} in an object of {_names(value)}")
+            value = [value]
+        if not isinstance(value, list):
+            raise Unreadable(f"{place} is {_sort(value)}, not a list")
+        return [self._mended(row, f"{place}[{at}]") for at, row in enumerate(value) if row is not None]
+
+
+def _nest(path: tuple[str, ...], leaf: Any) -> Any:
+    """Wrap a type into one struct for each name of the path; unknown keys beside it are refused.
+
+    The innermost list may be missing or null (an empty list), the outermost name must be there.
+    """
+    kind = leaf
+    many = not (isinstance(leaf, type) and issubclass(leaf, msgspec.Struct))
+    for depth, name in reversed(list(enumerate(path))):
+        field: Any = (_attribute(name), kind | None) if many else (_attribute(name), kind)
+        if many and depth > 0:
+            field = (*field, None)
+        kind = msgspec.defstruct(
+            f"Under_{_attribute(name)}",
+            [field],
+            rename={_attribute(name): name},
+            forbid_unknown_fields=many,
+        )
+    return kind
+
+
+def _attribute(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+def _load(body: bytes) -> Any:
+    """Read JSON of any kind; NaN and Infinity become None."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        return json.loads(body, parse_constant=lambda _word: None)
+    except RecursionError:
+        raise Unreadable("nested too deeply") from None
+    except ValueError as error:
+        raise Unreadable(f"not JSON ({str(error)[:80]})") from None
+
+
+def _mend(value: Any, kind: inspect.Type, place: str) -> Any:
+    """Bring an untyped value into the form that ``kind`` asks for; _NOTHING: leave it out."""
+    if isinstance(kind, inspect.UnionType):
+        kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+        return _mend(value, kinds[0], place)
+    if isinstance(kind, inspect.StructType):
+        return _mend_struct(value, kind, place)
+    if isinstance(kind, inspect.ListType | inspect.VarTupleType):
+        if value in (None, "", {}):
+            return []
+        rows = value if isinstance(value, list) else [value]
+        mended = (_mend(row, kind.item_type, place) for row in rows)
+        return [row for row in mended if row is not _NOTHING]
+    return _NOTHING if value is None else _mend_scalar(value, kind, place)
+
+
+def _mend_struct(value: Any, kind: inspect.StructType, place: str) -> Any:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if value is None:
+        return _NOTHING
+    if value in ("", []):
+        value = {}
+    if not isinstance(value, dict):
+        raise Unreadable(f"{place} is {_sort(value)}, not an object")
+    mended = {}
+    for field in kind.fields:
+        if field.encode_name in value:
+            part = _mend(value[field.encode_name], field.type, f"{place}.{field.encode_name}")
+            if part is not _NOTHING:
+                mended[field.encode_name] = part
+    return mended
+
+
+def _mend_scalar(value: Any, kind: inspect.Type, place: str) -> Any:
+    if isinstance(value, dict) and len(value) == 1:
+        (value,) = value.values()
+        if value is None:
+            return _NOTHING
+    if isinstance(value, dict | list):
+        raise Unreadable(f"{place} is {_sort(value)}, not a single value")
+    if isinstance(kind, inspect.StrType):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(kind, inspect.BoolType):
+        return str(value).strip().lower() in ("true", "1", "yes")
+    if isinstance(kind, inspect.IntType | inspect.FloatType):
+        return _mend_number(value, whole=isinstance(kind, inspect.IntType), place=place)
+    return value
+
+
+def _mend_number(value: Any, whole: bool, place: str) -> Any:
+    if isinstance(value, str):
+        value = value.strip()
+        if not value:
+            return _NOTHING
+        try:
+            value = int(value) if value.lstrip("+-").isdigit() else float(value)
+        except ValueError:
+            raise Unreadable(f"{place} is {value[:40]!r}, not a number") from None
+    try:
+        if not math.isfinite(value):
+            return _NOTHING
+        return int(value) if whole else float(value)
+    except OverflowError:
+        raise Unreadable(f"{place} is too large a number") from None
+
+
+def _sort(value: Any) -> str:
+    words = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return words.get(type(value), "a number")
+
+
+def _names(value: dict[str, Any]) -> str:
+    shown = ", ".join(sorted(value)[:4])
+    return f"{len(value)} other fields ({shown[:80]})"

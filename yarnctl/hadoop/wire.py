@@ -1,0 +1,301 @@
+"""The wire: what the REST answers of YARN look like, field by needed field.
+
+Law: no I/O, no decisions. A field is named in our words with its unit and carries Hadoop's spelling
+beside it; what is not needed is not decoded. Fields that identify a thing have no default, so that
+an error page in JSON is never taken for an answer. Sources: the DAO classes of Hadoop 3.3 to 3.5 as
+listed in the facts (sections 1 and 2); ``shapes`` mends what a version spells otherwise.
+
+Spans and instants are milliseconds since the epoch, memory MiB, shares percent (0 to 100).
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import field
+
+from yarnctl.hadoop.shapes import Many, One
+from yarnctl.units import NOTHING, Resources
+
+
+class Vector(msgspec.Struct, frozen=True, gc=False):
+    """ResourceInfo: a resource vector."""
+
+    memory_mib: int = field(name="memory", default=0)
+    vcores: int = field(name="vCores", default=0)
+
+    @property
+    def resources(self) -> Resources:
+        """The vector as the rest of the program knows it."""
+        return Resources(self.memory_mib, self.vcores)
+
+
+class ClusterInfo(msgspec.Struct, frozen=True):
+    """GET /info: who answers. ``epoch`` is the instant at which this ResourceManager began."""
+
+    epoch: int = field(name="id")
+    state: str = field(name="state", default="")
+    ha_state: str = field(name="haState", default="")
+    version: str = field(name="hadoopVersion", default="")
+    manager_version: str = field(name="resourceManagerVersion", default="")
+
+
+class ClusterMetrics(msgspec.Struct, frozen=True):
+    """GET /metrics: the cheap gate. ``pending_mib`` is None before 3.3.0 (YARN-9464)."""
+
+    total_mib: int = field(name="totalMB")
+    available_mib: int = field(name="availableMB", default=0)
+    allocated_mib: int = field(name="allocatedMB", default=0)
+    reserved_mib: int = field(name="reservedMB", default=0)
+    pending_mib: int | None = field(name="pendingMB", default=None)
+    total_vcores: int = field(name="totalVirtualCores", default=0)
+    pending_vcores: int | None = field(name="pendingVirtualCores", default=None)
+    containers: int = field(name="containersAllocated", default=0)
+    containers_pending: int = field(name="containersPending", default=0)
+    containers_reserved: int = field(name="containersReserved", default=0)
+    applications_pending: int = field(name="appsPending", default=0)
+    applications_running: int = field(name="appsRunning", default=0)
+    nodes_active: int = field(name="activeNodes", default=0)
+    nodes_total: int = field(name="totalNodes", default=0)
+
+
+class PartitionUse(msgspec.Struct, frozen=True, gc=False):
+    """One row of resourceUsagesByPartition; partition "" is the unlabelled one."""
+
+    partition: str = field(name="partitionName", default="")
+    used: Vector = Vector()
+    reserved: Vector = Vector()
+    pending: Vector = Vector()
+    am_used: Vector = field(name="amUsed", default=Vector())
+    am_limit: Vector | None = field(name="amLimit", default=None)
+
+
+class Uses(msgspec.Struct, frozen=True, gc=False):
+    """``resourceInfo`` of an application, ``resources`` of a queue."""
+
+    partitions: tuple[PartitionUse, ...] = field(name="resourceUsagesByPartition", default=())
+
+    def pending(self) -> Resources:
+        """What is asked for and not yet granted, over all partitions."""
+        return _sum(tuple(row.pending for row in self.partitions))
+
+
+class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
+    """One row of resourceRequests: a node's, a rack's or ``*``, which stands for all of them."""
+
+    place: str = field(name="resourceName")
+    count: int = field(name="numContainers", default=0)
+    priority: int = 0
+    size: Vector = field(name="capability", default=Vector())
+    label: str | None = field(name="nodeLabelExpression", default=None)
+
+
+class Application(msgspec.Struct, frozen=True):
+    """GET /apps and /apps/{id}. ``uses`` is None just after submission (seen in 3.4.2).
+
+    What needs the right VIEW_APP (all from ``submitted_at_ms`` on) keeps its default without it.
+    """
+
+    application: str = field(name="id")
+    user: str = ""
+    queue: str = ""
+    state: str = ""
+    final_status: str = field(name="finalStatus", default="")
+    name: str = ""
+    kind: str = field(name="applicationType", default="")
+    tags: str = field(name="applicationTags", default="")
+    priority: int = 0
+    progress_percent: float = field(name="progress", default=0.0)
+    diagnostics: str = ""
+    submitted_at_ms: int = field(name="startedTime", default=0)
+    finished_at_ms: int = field(name="finishedTime", default=0)
+    allocated_mib: int = field(name="allocatedMB", default=0)
+    allocated_vcores: int = field(name="allocatedVCores", default=0)
+    reserved_mib: int = field(name="reservedMB", default=0)
+    reserved_vcores: int = field(name="reservedVCores", default=0)
+    containers: int = field(name="runningContainers", default=0)
+    am_http: str = field(name="amHostHttpAddress", default="")
+    uses: Uses | None = field(name="resourceInfo", default=None)
+    requests: tuple[ResourceRequest, ...] = field(name="resourceRequests", default=())
+
+
+class AppAttempt(msgspec.Struct, frozen=True):
+    """GET /apps/{id}/appattempts: one life of the application's master."""
+
+    number: int = field(name="id")
+    attempt: str = field(name="appAttemptId", default="")
+    container: str = field(name="containerId", default="")
+    started_at_ms: int = field(name="startTime", default=0)
+
+
+class Container(msgspec.Struct, frozen=True, gc=False):
+    """GET .../containers: a live container. MapReduce tells its kind by the priority."""
+
+    container: str = field(name="containerId")
+    memory_mib: int = field(name="allocatedMB", default=0)
+    vcores: int = field(name="allocatedVCores", default=0)
+    node: str = field(name="assignedNodeId", default="")
+    priority: int = 0
+    started_at_ms: int = field(name="startedTime", default=0)
+    finished_at_ms: int = field(name="finishedTime", default=0)
+    state: str = field(name="containerState", default="")
+    exit_status: int = field(name="containerExitStatus", default=0)
+
+    @property
+    def size(self) -> Resources:
+        """The container's size."""
+        return Resources(self.memory_mib, self.vcores)
+
+
+class Node(msgspec.Struct, frozen=True):
+    """GET /nodes: one NodeManager. ``total`` is None in older versions: used + available then."""
+
+    node: str = field(name="id")
+    state: str = ""
+    rack: str = ""
+    used_mib: int = field(name="usedMemoryMB", default=0)
+    available_mib: int = field(name="availMemoryMB", default=0)
+    used_vcores: int = field(name="usedVirtualCores", default=0)
+    available_vcores: int = field(name="availableVirtualCores", default=0)
+    containers: int = field(name="numContainers", default=0)
+    version: str = ""
+    capacity: Vector | None = field(name="totalResource", default=None)
+    labels: tuple[str, ...] = field(name="nodeLabels", default=())
+
+    @property
+    def free(self) -> Resources:
+        """Room for containers; never negative (a node may be shrunk below its use)."""
+        return Resources(max(0, self.available_mib), max(0, self.available_vcores))
+
+    @property
+    def total(self) -> Resources:
+        """The node's size."""
+        if self.capacity is not None and self.capacity.memory_mib > 0:
+            return self.capacity.resources
+        return Resources(self.used_mib + self.available_mib, self.used_vcores + self.available_vcores)
+
+
+class QueueUser(msgspec.Struct, frozen=True):
+    """One row of a leaf queue's users."""
+
+    user: str = field(name="username")
+    used: Vector = field(name="resourcesUsed", default=Vector())
+    limit: Vector | None = field(name="userResourceLimit", default=None)
+
+
+class QueueUsers(msgspec.Struct, frozen=True):
+    """The wrapper round a leaf queue's users."""
+
+    rows: tuple[QueueUser, ...] = field(name="user", default=())
+
+
+class QueueList(msgspec.Struct, frozen=True):
+    """The wrapper round a parent queue's children."""
+
+    rows: tuple[Queue, ...] = field(name="queue", default=())
+
+
+class Queue(msgspec.Struct, frozen=True):
+    """GET /scheduler: one queue of the capacity scheduler, root included.
+
+    ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
+    version does not tell; shares are then the percentages of the whole cluster.
+    """
+
+    name: str = field(name="queueName")
+    kind: str = field(name="type", default="")
+    guaranteed_percent: float = field(name="absoluteCapacity", default=100.0)
+    maximum_percent: float = field(name="absoluteMaxCapacity", default=100.0)
+    guaranteed: Vector | None = field(name="minEffectiveCapacity", default=None)
+    maximum: Vector | None = field(name="maxEffectiveCapacity", default=None)
+    used: Vector = field(name="resourcesUsed", default=Vector())
+    state: str = ""
+    priority: int = field(name="queuePriority", default=0)
+    pending_containers: int = field(name="pendingContainers", default=0)
+    applications_pending: int = field(name="numPendingApplications", default=0)
+    applications_active: int = field(name="numActiveApplications", default=0)
+    user_limit_percent: float = field(name="userLimit", default=100.0)
+    user_limit_factor: float = field(name="userLimitFactor", default=1.0)
+    am_limit: Vector | None = field(name="AMResourceLimit", default=None)
+    am_used: Vector = field(name="usedAMResource", default=Vector())
+    preemption_disabled: bool | None = field(name="preemptionDisabled", default=None)
+    uses: Uses | None = field(name="resources", default=None)
+    users: QueueUsers | None = None
+    below: QueueList | None = field(name="queues", default=None)
+
+    @property
+    def children(self) -> tuple[Queue, ...]:
+        """The queues below this one; empty for a leaf."""
+        return self.below.rows if self.below is not None else ()
+
+    def pending(self) -> Resources:
+        """What its applications ask for and have not got."""
+        return self.uses.pending() if self.uses is not None else NOTHING
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """GET /userinfo: whom the ResourceManager takes us for."""
+
+    user: str = field(name="requestedUser")
+    manager_user: str = field(name="rmLoginUser", default="")
+
+
+class StateWord(msgspec.Struct, frozen=True):
+    """``{"state": ...}`` of an application or of a task attempt."""
+
+    state: str
+
+
+class PriorityWord(msgspec.Struct, frozen=True):
+    """``{"priority": ...}`` of an application."""
+
+    priority: int
+
+
+class QueueWord(msgspec.Struct, frozen=True):
+    """``{"queue": ...}`` of an application."""
+
+    queue: str
+
+
+class Property(msgspec.Struct, frozen=True):
+    """One configuration entry of scheduler-conf and of a job's configuration."""
+
+    name: str
+    value: str = ""
+
+
+class DaemonProperty(msgspec.Struct, frozen=True):
+    """One configuration entry of a daemon's /conf."""
+
+    name: str = field(name="key")
+    value: str = ""
+    final: bool = field(name="isFinal", default=False)
+
+
+class RemoteException(msgspec.Struct, frozen=True):
+    """The error body of YARN and of WebHDFS."""
+
+    exception: str = ""
+    message: str = ""
+    java_class: str = field(name="javaClassName", default="")
+
+
+CLUSTER_INFO = One(ClusterInfo, "clusterInfo")
+CLUSTER_METRICS = One(ClusterMetrics, "clusterMetrics")
+SCHEDULER = One(Queue, "scheduler", "schedulerInfo")
+APPLICATIONS = Many(Application, "apps", "app")
+APPLICATION = One(Application, "app")
+APP_ATTEMPTS = Many(AppAttempt, "appAttempts", "appAttempt")
+CONTAINERS = Many(Container, "containers", "container")
+NODES = Many(Node, "nodes", "node")
+CALLER = One(Caller, "clusterUserInfo")
+APPLICATION_STATE = One(StateWord, "appstate")
+APPLICATION_PRIORITY = One(PriorityWord, "applicationpriority")
+APPLICATION_QUEUE = One(QueueWord, "appqueue")
+SCHEDULER_CONFIGURATION = Many(Property, "configuration", "property")
+DAEMON_CONFIGURATION = Many(DaemonProperty, "properties")
+REMOTE_EXCEPTION = One(RemoteException, "RemoteException")
+
+
+def _sum(vectors: tuple[Vector, ...]) -> Resources:
+    return Resources(sum(one.memory_mib for one in vectors), sum(one.vcores for one in vectors))

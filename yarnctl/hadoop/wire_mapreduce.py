@@ -1,0 +1,158 @@
+"""The wire, second part: what the REST answers of a MapReduce master look like.
+
+Law: as in ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
+(facts, section 2); spans are computed from instants. Instants are milliseconds since the epoch,
+0 while the thing has not happened; progress is percent of what *Java* has consumed.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import field
+
+from yarnctl.hadoop.shapes import Many, One
+from yarnctl.hadoop.wire import Property, StateWord
+
+Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
+
+
+class Job(msgspec.Struct, frozen=True):
+    """GET /jobs: the job of an application. ``uberized``: its tasks run inside the master."""
+
+    job: str = field(name="id")
+    name: str = ""
+    user: str = ""
+    queue: str = ""
+    state: str = ""
+    started_at_ms: int = field(name="startTime", default=0)
+    finished_at_ms: int = field(name="finishTime", default=0)
+    maps_total: int = field(name="mapsTotal", default=0)
+    maps_completed: int = field(name="mapsCompleted", default=0)
+    maps_pending: int = field(name="mapsPending", default=0)
+    maps_running: int = field(name="mapsRunning", default=0)
+    reduces_total: int = field(name="reducesTotal", default=0)
+    reduces_completed: int = field(name="reducesCompleted", default=0)
+    reduces_pending: int = field(name="reducesPending", default=0)
+    reduces_running: int = field(name="reducesRunning", default=0)
+    uberized: bool = False
+
+
+class Task(msgspec.Struct, frozen=True):
+    """GET /jobs/{job}/tasks: one task, whatever its attempts."""
+
+    task: str = field(name="id")
+    kind: str = field(name="type", default="")
+    state: str = ""
+    progress_percent: float = field(name="progress", default=0.0)
+    started_at_ms: int = field(name="startTime", default=0)
+    finished_at_ms: int = field(name="finishTime", default=0)
+    successful_attempt: str = field(name="successfulAttempt", default="")
+
+
+class TaskAttempt(msgspec.Struct, frozen=True):
+    """GET .../tasks/{task}/attempts: one attempt at a task."""
+
+    attempt: str = field(name="id")
+    state: str = ""
+    kind: str = field(name="type", default="")
+    progress_percent: float = field(name="progress", default=0.0)
+    started_at_ms: int = field(name="startTime", default=0)
+    finished_at_ms: int = field(name="finishTime", default=0)
+    shuffled_at_ms: int = field(name="shuffleFinishTime", default=0)
+    merged_at_ms: int = field(name="mergeFinishTime", default=0)
+    container: str = field(name="assignedContainerId", default="")
+    node_http: str = field(name="nodeHttpAddress", default="")
+    rack: str = ""
+    status: str = ""
+    diagnostics: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether the attempt runs now."""
+        return self.state == "RUNNING"
+
+    @property
+    def phase(self) -> Phase:
+        """Where a reduce attempt stands; only in ``reduce`` is there anything to checkpoint.
+
+        ``new``: no container's process yet. An instant of a phase's end is 0 (or -1) until then.
+        """
+        if self.finished_at_ms > 0 or self.state in ("SUCCEEDED", "FAILED", "KILLED"):
+            return "over"
+        if self.merged_at_ms > 0:
+            return "reduce"
+        if self.shuffled_at_ms > 0:
+            return "sort"
+        return "shuffle" if self.started_at_ms > 0 else "new"
+
+    def elapsed_ms(self, now_ms: int) -> int:
+        """How long the attempt has run (or ran), by its start and ``now_ms``, never negative."""
+        if self.started_at_ms <= 0:
+            return 0
+        end_ms = self.finished_at_ms if self.finished_at_ms > 0 else now_ms
+        return max(0, end_ms - self.started_at_ms)
+
+    def reducing_ms(self, now_ms: int) -> int:
+        """How long its reduce phase has lasted (elapsedReduceTime is 0 while it runs)."""
+        if self.merged_at_ms <= 0:
+            return 0
+        end_ms = self.finished_at_ms if self.finished_at_ms > 0 else now_ms
+        return max(0, end_ms - self.merged_at_ms)
+
+
+class Counter(msgspec.Struct, frozen=True, gc=False):
+    """One counter; jobs tell a total, tasks and attempts a value."""
+
+    name: str
+    total: int | None = field(name="totalCounterValue", default=None)
+    single: int | None = field(name="value", default=None)
+
+
+class CounterGroup(msgspec.Struct, frozen=True):
+    """One group of counters."""
+
+    group: str = field(name="counterGroupName")
+    counters: tuple[Counter, ...] = field(name="counter", default=())
+
+
+class JobCounters(msgspec.Struct, frozen=True):
+    """GET /jobs/{job}/counters."""
+
+    owner: str = field(name="id")
+    groups: tuple[CounterGroup, ...] = field(name="counterGroup", default=())
+
+
+class TaskCounters(msgspec.Struct, frozen=True):
+    """GET .../tasks/{task}/counters."""
+
+    owner: str = field(name="id")
+    groups: tuple[CounterGroup, ...] = field(name="taskCounterGroup", default=())
+
+
+class AttemptCounters(msgspec.Struct, frozen=True):
+    """GET .../attempts/{attempt}/counters."""
+
+    owner: str = field(name="id")
+    groups: tuple[CounterGroup, ...] = field(name="taskAttemptCounterGroup", default=())
+
+
+JOBS = Many(Job, "jobs", "job")
+TASKS = Many(Task, "tasks", "task")
+ATTEMPTS = Many(TaskAttempt, "taskAttempts", "taskAttempt")
+ATTEMPT_STATE = One(StateWord, "jobTaskAttemptState")
+JOB_COUNTERS = One(JobCounters, "jobCounters")
+TASK_COUNTERS = One(TaskCounters, "jobTaskCounters")
+ATTEMPT_COUNTERS = One(AttemptCounters, "jobTaskAttemptCounters")
+JOB_CONFIGURATION = Many(Property, "conf", "property")
+
+
+def counters(groups: tuple[CounterGroup, ...]) -> dict[str, dict[str, int]]:
+    """Return group -> name -> value, whichever of its two spellings a counter has."""
+    return {
+        group.group: {
+            one.name: one.total if one.total is not None else one.single or 0 for one in group.counters
+        }
+        for group in groups
+    }
