@@ -22,6 +22,8 @@ MIB = 1024
 
 
 class Queue:
+    """A leaf queue: containers used, and the applications that ask, in order."""
+
     def __init__(self, total: int, share: float) -> None:
         self.used = 0
         self.maximum = total
@@ -50,9 +52,11 @@ class App:
 
 
 class Node:
+    """A node: free containers, and the processes that are gone but not reported."""
+
     def __init__(self, index: int, slots: int) -> None:
         self.index, self.free = index, slots
-        self.exited: list[tuple[int, App]] = []
+        self.exited: list[tuple[float, App]] = []
 
 
 class Model:
@@ -62,7 +66,7 @@ class Model:
         self.env, self.timing = simpy.Environment(), timing
         self.queues = {name: Queue(len(phases_ms) * slots, caps[name]) for name in caps}
         self.order = list(self.queues.values())
-        self.allocations: list[tuple[int, int, int]] = []
+        self.allocations: list[tuple[float, int, int]] = []
         for number, job in enumerate(jobs, 1):
             self.env.process(self.submit(number, job))
         for index, phase_ms in enumerate(phases_ms):

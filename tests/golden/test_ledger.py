@@ -22,7 +22,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withdraw,
 )
-from yarnctl.deciding.records import Epoch, Transition
+from yarnctl.deciding.records import Epoch, Transfer, Transition
 from yarnctl.deciding.settings import PAPER
 
 STATES, EVENTS = get_args(State), get_args(Event)
@@ -295,3 +295,62 @@ def test_transitions_are_recorded_with_who_got_the_room():
     ]
     assert moves[0].keys_done == 5
     assert (moves[2].container, moves[2].application) == ("new", "p1")
+
+
+# --- several askers: rooms of one size are all alike --------------------------------------------
+
+TWO = cluster(app("r1", "research", 50), app("p1", "production", 1, 1), app("p2", "production", 1, 1, rank=1))
+
+
+def two_askers(settings=GUARD_FREE):
+    """Order 1 works for p1, order 2 for p2."""
+    return started(settings, snapshot=TWO)
+
+
+def askers(steps):
+    return {name: kept.asker for name, kept in steps.ledger.open.items()}
+
+
+@pytest.mark.parametrize("settings", [GUARD_FREE, PAPER], ids=["default", "paper"])
+def test_who_is_given_anothers_room_passes_its_own_order_on(settings):
+    """The scheduler gives p1 the room freed for p2: p1's order, still running, now works for p2."""
+    steps = two_askers(settings)
+    facts = (ended("suspended", container="r1.2c"), granted("p1"))
+    step = steps.step(seen(None, now_ms=990, facts=facts))
+    assert state(steps, "o-000002") == "granted"
+    assert askers(steps) == {"o-000001": "p2"}
+    passed = [record for record in step.records if isinstance(record, Transfer)]
+    assert [(move.order, move.source, move.target) for move in passed] == [("o-000001", "p1", "p2")]
+    steps.step(seen(None, now_ms=1990, facts=(ended("suspended", 1900), granted("p2", 1950))))
+    assert state(steps) == "granted"
+
+
+def test_an_asker_without_an_order_of_its_own_takes():
+    """Nothing can be passed on: p2 has lost its room and asks again."""
+    steps = two_askers()
+    steps.step(seen(None, now_ms=500, facts=(ended("suspended", 400), granted("p1", 450))))
+    assert state(steps) == "granted"
+    steps.step(seen(None, now_ms=990, facts=(ended("suspended", container="r1.2c"), granted("p1"))))
+    assert state(steps, "o-000002") == "taken"
+
+
+def test_an_order_its_asker_does_not_need_goes_to_one_who_does():
+    """A slot came free by itself and p1 has it; now p3 waits: order 1 is not withdrawn, it is p3's."""
+    steps = two_askers()
+    later = cluster(
+        app("r1", "research", 50),
+        app("p1", "production", 2),
+        app("p2", "production", 1, 1, rank=1),
+        app("p3", "production", 1, 1, rank=2),
+    )
+    step = steps.step(seen(later, TASKS, now_ms=1000))
+    assert not step.actions
+    assert askers(steps) == {"o-000001": "p3", "o-000002": "p2"}
+
+
+def test_what_nobody_needs_is_withdrawn_the_youngest_first():
+    steps = two_askers()
+    idle = cluster(app("r1", "research", 50), app("p1", "production", 2), app("p2", "production", 2))
+    step = steps.step(seen(idle, now_ms=1000))
+    assert [action.order for action in step.actions] == ["o-000002", "o-000001"]
+    assert not steps.ledger.open

@@ -36,11 +36,12 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.preemptor import Look, beyond, demand, pending_count, surplus
+from yarnctl.deciding.preemptor import Look, demand, pending_count
 from yarnctl.deciding.records import FORMAT, Decision, Header, Performed, Record, Refusal, Trigger
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
+from yarnctl.deciding.surplus import beyond, surplus
 from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8

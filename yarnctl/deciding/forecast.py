@@ -47,13 +47,15 @@ class Room:
         self.free: dict[str, Resources] = dict(free)
         for order in coming:
             self.free[order.node] = plus(self.free.get(order.node, NOTHING), order.size)
-        self._nodes: list[str] | None = None
+        self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
+
+    def may_hold(self, size: Resources) -> bool:
+        """Say whether placing ``size`` has not failed yet."""
+        return self._marks.get(size, 0) < len(self._nodes)
 
     def place(self, size: Resources) -> bool:
         """Place one container on the first node with room for it; False if there is none."""
-        if self._nodes is None:
-            self._nodes = sorted(self.free)
         nodes, free = self._nodes, self.free
         mark = self._marks.get(size, 0)
         while mark < len(nodes):
@@ -187,7 +189,7 @@ def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int
     while active:
         queue = active[0] if len(active) == 1 else min(active, key=QueueModel.key)
         wanted = queue.waiting()[queue.head]
-        if not queue.forbids(wanted) and room.place(wanted.size):
+        if room.may_hold(wanted.size) and not queue.forbids(wanted) and room.place(wanted.size):
             queue.grant(wanted)
             name = wanted.application.application
             placed[name] = placed.get(name, 0) + 1

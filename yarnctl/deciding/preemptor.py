@@ -26,8 +26,7 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
-from yarnctl.deciding.ledger import Ledger, Order, order_number
-from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
+from yarnctl.deciding.ledger import Ledger, Order
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.records import Trigger
@@ -76,14 +75,15 @@ def pending_count(view: ApplicationView) -> int:
 
 def demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     """Say who needs room now, in serving order."""
-    if not any(_is_hurried(view, settings) and view.asks for view in look.snapshot.applications):
+    if not any(view.asks and is_hurried(view, settings) for view in look.snapshot.applications):
         return Demand((), (), {}, ())
     if settings.model_scheduler:
         return _modelled_demand(look, ledger, settings)
     return _paper_demand(look, ledger, settings)
 
 
-def _is_hurried(view: ApplicationView, settings: Settings) -> bool:
+def is_hurried(view: ApplicationView, settings: Settings) -> bool:
+    """Say whether an application may ask for room at all (with deadlines, everybody may)."""
     return settings.mode == "deadlines" or view.queue in settings.hurried_queues
 
 
@@ -178,7 +178,7 @@ def _explained(
     """Yield the hurried applications that wait and for which nothing is done, with the reason."""
     for view in look.snapshot.applications:
         name = view.application
-        if not view.asks or name in admitted or not _is_hurried(view, settings):
+        if not view.asks or not is_hurried(view, settings) or name in admitted:
             continue
         if not view.activated:
             yield view, "the queue has not activated it"
@@ -364,80 +364,15 @@ def after_picks(
     return left
 
 
-# --- picks that are not needed any more --------------------------------------------------------
-
-
-class Surplus(NamedTuple):
-    """Orders whose asker will not need them: ``moves`` to others who will, the rest to take back."""
-
-    moves: tuple[tuple[Order, str], ...]
-    needless: tuple[Order, ...]
-
-
-def surplus(look: Look, ledger: Ledger, settings: Settings) -> Surplus:
-    """Compare what is coming for each asker with what it would be given of it.
-
-    The modelled scheduler serves everybody from the free room, then from the free and the coming
-    room; the difference is what each asker is *due*. Who has more coming than is due passes it on to
-    whoever is due more, and what is left over is taken back, the youngest first: picks that are not
-    needed are handed back. With the modelled scheduler only (Natjam never takes a request back).
-    """
-    coming = list(ledger.coming(look.as_of_ms))
-    without = model_queues(look.snapshot, ())
-    placed = place_pending(without, Room(look.snapshot.free_by_node))
-    with_coming = model_queues(look.snapshot, coming)
-    placed_later = place_pending(with_coming, Room(look.snapshot.free_by_node, coming))
-    due = {
-        view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
-        for view in look.snapshot.applications
-        if view.asks and _is_hurried(view, settings)
-    }
-    return beyond(due, look.as_of_ms, ledger)
-
-
-def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> Surplus:
-    """Return what to do with the orders beyond what each asker is due; ``due`` in serving order."""
-    lacking = dict(due)
-    excess: list[Order] = []
-    for asker in list(ledger.by_asker):
-        mine = [order for order in ledger.of_asker(asker) if _is_coming(order, as_of_ms)]
-        over = sum(order.serves for order in mine) - max(0, due.get(asker, 0))
-        lacking[asker] = -over
-        for order in reversed(mine):
-            if 0 < order.serves <= over and order.state in RUNNING:
-                over -= order.serves
-                excess.append(order)
-    moves: list[tuple[Order, str]] = []
-    needless: list[Order] = []
-    for order in sorted(excess, key=_age):
-        taker = next((name for name, count in lacking.items() if count >= order.serves), None)
-        if taker is not None:
-            lacking[taker] -= order.serves
-            moves.append((order, taker))
-        elif order.state in RECALLABLE:
-            needless += [mate for mate in ledger.group_of(order) if mate.state in RECALLABLE]
-    return Surplus(tuple(moves), tuple(reversed(needless)))
-
-
-def _is_coming(order: Order, as_of_ms: int) -> bool:
-    return order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
-
-
-def _age(order: Order) -> int:
-    return order_number(order.order)
-
-
 __all__ = [
     "Demand",
     "Look",
-    "Surplus",
     "Wish",
     "after_picks",
-    "beyond",
     "candidates",
     "closed_jobs",
     "demand",
+    "is_hurried",
     "may_give",
     "pending_count",
-    "surplus",
 ]

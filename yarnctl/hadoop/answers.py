@@ -99,7 +99,9 @@ def judge(answer: Answer, method: str, daemon: str) -> None:
         kind = Missing
     elif remote.exception == "FileAlreadyExistsException":
         kind = Exists
-    raise kind(explain(answer.url, problem, "", _REMEDIES.get(answer.status, "")), answer.status, remote.exception)
+    raise kind(
+        explain(answer.url, problem, "", _REMEDIES.get(answer.status, "")), answer.status, remote.exception
+    )
 
 
 _REMEDIES = {

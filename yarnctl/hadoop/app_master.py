@@ -16,7 +16,7 @@ import msgspec
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop import wire_mapreduce as wire
 from yarnctl.hadoop.answers import decoded
-from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected, explain
+from yarnctl.hadoop.problems import Missing, Rejected, Uncertain, explain
 from yarnctl.hadoop.shapes import Many, One
 from yarnctl.hadoop.transport import Transport
 
@@ -39,13 +39,17 @@ class AppMaster:
     def __init__(self, transport: Transport, application: str) -> None:
         match = _APPLICATION.fullmatch(application)
         if match is None:
-            raise BadInput(f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>")
+            raise BadInput(
+                f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
+            )
         self.application = application
         self.job_id = f"job_{match[1]}"
         self._to = transport
         self._root = f"/proxy/{application}/ws/v1/mapreduce"
-        # With Kerberos the proxy warns whoever is not the owner, once, unless told that this is known.
-        self._query = {"proxyapproved": "true"} if transport.identity.method == "kerberos" else {}
+        self._query: dict[str, str] = {}
+        if transport.identity.method == "kerberos":  # the proxy warns who is not the owner, unless told so
+            self._query["proxyapproved"] = "true"
+            transport.carry_cookie(f"checked_{application}", "true", f"/proxy/{application}")
 
     def jobs(self) -> tuple[wire.Job, ...] | Absent:
         """Return the job of the application (one, as a tuple)."""
@@ -116,12 +120,10 @@ class AppMaster:
         path = self._root + self._state_path(task, attempt)
         try:
             answer = self._to.change("PUT", path, b'{"state":"KILLED"}', query=self._query)
-        except Missing as problem:
-            return Absent(str(problem))
-        except Unreachable as problem:
-            if type(problem) in (Unreachable, BadAnswer) or type(problem).__name__ == "Standby":
-                return Absent(str(problem))
+        except Uncertain:
             raise
+        except (Missing, Unreachable) as problem:
+            return Absent(str(problem))
         if answer.status >= 300 or "html" in answer.kind:
             return Absent(explain(answer.url, f"HTTP {answer.status} {answer.kind}", "the master's JSON"))
         return str(decoded(msgspec.structs.replace(answer, status=200), wire.ATTEMPT_STATE).state)

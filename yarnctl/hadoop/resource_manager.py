@@ -112,15 +112,16 @@ class ResourceManager:
         """Return the lives of the application's master, the oldest first."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"
         rows = self._to.read(path, wire.APP_ATTEMPTS)
-        named = (row if row.attempt else msgspec.structs.replace(row, attempt=_named(application, row)) for row in rows)
+        named = (
+            row if row.attempt else msgspec.structs.replace(row, attempt=_named(application, row))
+            for row in rows
+        )
         return tuple(sorted(named, key=lambda row: row.number))
 
     def containers(self, application: str, attempt: str) -> tuple[wire.Container, ...]:
         """Return the live containers of one application attempt (all kinds; see ``views.kind_of``)."""
-        path = (
-            f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts/{_id(_APP_ATTEMPT, attempt)}/containers"
-        )
-        rows = self._to.read(path, wire.CONTAINERS)
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts/{_id(_APP_ATTEMPT, attempt)}"
+        rows = self._to.read(f"{path}/containers", wire.CONTAINERS)
         return tuple(row for row in rows if row.state != "COMPLETE")
 
     def configuration(self) -> dict[str, str]:
@@ -168,7 +169,9 @@ class ResourceManager:
         self._await(path, wire.APPLICATION_QUEUE, "queue", queue, echo, wait_ms)
 
     def set_scheduler(
-        self, queue_settings: Mapping[str, Mapping[str, str]], cluster_settings: Mapping[str, str] | None = None
+        self,
+        queue_settings: Mapping[str, Mapping[str, str]],
+        cluster_settings: Mapping[str, str] | None = None,
     ) -> None:
         """Change queues (full path -> key -> value) and global keys; Rejected where immutable."""
         body = scheduler_change(queue_settings, cluster_settings or {})
@@ -188,7 +191,9 @@ class ResourceManager:
             if not settled:
                 self._pause(self._poll_ms / 1000)
         if not _same(asked, echo):
-            remedy = "see yarn.cluster.max-application-priority" if field == "priority" else "see the queue's name"
+            remedy = (
+                "see yarn.cluster.max-application-priority" if field == "priority" else "see the queue's name"
+            )
             story = explain(self._to.pinned + path, f"{field} became {echo!r}", f"{asked!r}", remedy)
             raise Altered(story, str(asked), str(echo))
 
@@ -237,7 +242,9 @@ def _done(answer: Answer) -> Answer:
     """Accept a success of a change; a redirect or a page with status 200 is none."""
     if answer.status >= 300:
         target = f" to {answer.location.partition('?')[0]}" if answer.location else ""
-        raise BadAnswer(explain(answer.url, f"HTTP {answer.status}{target}", "200 or 202", "name the active daemon"))
+        raise BadAnswer(
+            explain(answer.url, f"HTTP {answer.status}{target}", "200 or 202", "name the active daemon")
+        )
     if "html" in answer.kind:
         raise Uncertain(explain(answer.url, "an HTML page", "200 or 202", "look whether the change was made"))
     return answer

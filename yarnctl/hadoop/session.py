@@ -14,7 +14,6 @@ import http.client
 import io
 import socket
 import time
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -75,11 +74,11 @@ class _MeteredReader(io.RawIOBase):
         if left <= 0:
             raise TimeoutError(f"the whole answer took longer than {self._limits.answer_ms} ms")
         self._socket.settimeout(min(left, self._limits.silence_ms / 1000))
-        count = self._raw.readinto(buffer)  # type: ignore[attr-defined]  # RawIOBase has it, typeshed not
+        count = self._raw.readinto(buffer)
         self._left -= count or 0
         if self._left < 0:
             raise TooLarge(f"the answer is longer than {self._limits.answer_bytes} bytes")
-        return count  # type: ignore[no-any-return]
+        return count
 
     def close(self) -> None:
         if not self.closed:
@@ -95,13 +94,13 @@ def _metered(limits: Limits) -> type[http.client.HTTPResponse]:
             self, sock: socket.socket, debuglevel: int = 0, method: str | None = None, url: str | None = None
         ) -> None:
             super().__init__(sock, debuglevel, method, url)
-            raw = self.fp.detach()  # type: ignore[attr-defined]  # a BufferedReader here
+            raw = self.fp.detach()
             self.fp = io.BufferedReader(_MeteredReader(raw, sock, limits))
 
     return MeteredResponse
 
 
-def _pools(limits: Limits) -> dict[str, Callable[..., Any]]:
+def _pools(limits: Limits) -> dict[str, type]:
     """Make the connection pools whose connections use metered answers."""
     silence_s = limits.silence_ms / 1000
 
@@ -159,14 +158,26 @@ class _BoundedAdapter(HTTPAdapter):
         timeout: Any = None,
         verify: bool | str = True,
         cert: Any = None,
-        proxies: Mapping[str, str] | None = None,
+        proxies: dict[str, str] | None = None,
     ) -> requests.Response:
         return super().send(request, stream, timeout or self._limits.pair(), verify, cert, proxies)
 
 
-def open_session(limits: Limits, auth: AuthBase | None = None, ca_file: str = "") -> requests.Session:
-    """Make a session for one user; nothing is sent yet. ``ca_file``: trust these authorities only."""
-    session = requests.Session()
+class _Straight(requests.Session):
+    """A session that hands redirects back: requests would parse (and trust) each Location at once."""
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        return None
+
+
+def open_session(
+    limits: Limits, auth: AuthBase | None = None, ca_file: str = "", *, follow: bool = False
+) -> requests.Session:
+    """Make a session for one user; nothing is sent yet.
+
+    ``ca_file``: trust these authorities only. ``follow``: redirects are followed by requests itself.
+    """
+    session = requests.Session() if follow else _Straight()
     session.trust_env = False
     session.max_redirects = limits.redirects
     session.auth = auth

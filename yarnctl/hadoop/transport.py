@@ -87,6 +87,11 @@ class Transport:
         for session in self._sessions.values():
             session.close()
 
+    def carry_cookie(self, name: str, value: str, path: str) -> None:
+        """Send this cookie below ``path`` from now on."""
+        for base, session in self._sessions.items():
+            session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
+
     def read(
         self,
         path: str,
@@ -161,23 +166,35 @@ class Transport:
         raise kind(f"none of {len(problems)} {self.daemon} addresses is of use: {story}")
 
     def _follow(
-        self, base: str, method: str, path: str, query: Mapping[str, str], body: bytes, headers: dict[str, str]
+        self,
+        base: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: bytes,
+        headers: dict[str, str],
     ) -> tuple[Answer, str]:
         """Ask one address and follow 307 and 308 with method and body kept; say who answered."""
         session = self._sessions[base]
         url = f"{base}{path}"
         for _ in range(self.limits.redirects + 1):
-            answer = self._send(session, method, _with_query(url, {**query, **self.identity.query()}), body, headers)
+            answer = self._send(
+                session, method, _with_query(url, {**query, **self.identity.query()}), body, headers
+            )
             if answer.status not in (307, 308):
                 judge(answer, method, self.daemon)
                 return answer, self._owner(url, base)
             url, query = self._next(url, answer), {}
-        raise BadAnswer(explain(url, "redirects without an end", "an answer", "check the addresses of the daemons"))
+        raise BadAnswer(
+            explain(url, "redirects without an end", "an answer", "check the addresses of the daemons")
+        )
 
     def _next(self, url: str, answer: Answer) -> str:
         if not answer.location:
             raise Standby(
-                explain(url, f"a standby {self.daemon} that knows no active one", "", "name all of them, or wait")
+                explain(
+                    url, f"a standby {self.daemon} that knows no active one", "", "name all of them, or wait"
+                )
             )
         try:
             target = urljoin(url, answer.location)
@@ -188,7 +205,9 @@ class Transport:
         if not usable or "@" in parts.netloc:
             raise BadAnswer(explain(url, "redirected to an address that cannot be used", "http or https"))
         if url.startswith("https:") and parts.scheme == "http":
-            raise BadAnswer(explain(url, f"redirected from https to {safe_url(target)}", "https", "not followed"))
+            raise BadAnswer(
+                explain(url, f"redirected from https to {safe_url(target)}", "https", "not followed")
+            )
         return target
 
     def _owner(self, url: str, base: str) -> str:
@@ -228,13 +247,17 @@ class Transport:
     def _fault(self, url: str, method: str, fault: BaseException) -> Unreachable:
         """Turn a library's exception into ours, without its text (it may quote the whole URL)."""
         chain = list(_chain(fault))
-        what = next((words for kind, words in _WORDS if any(isinstance(one, kind) for one in chain)), "no answer")
+        what = next(
+            (words for kind, words in _WORDS if any(isinstance(one, kind) for one in chain)), "no answer"
+        )
         if what == _TOO_LONG and method == "GET":
             bound = f"at most {self.limits.answer_bytes} bytes"
             return BadAnswer(explain(url, what, bound, "raise answer_bytes if this is right"))
         if method != "GET" and not any(isinstance(one, _NOT_SENT) for one in chain):
             return Uncertain(
-                explain(url, f"{method} was sent and then: {what}", "an answer", "look again before repeating it")
+                explain(
+                    url, f"{method} was sent and then: {what}", "an answer", "look again before repeating it"
+                )
             )
         return Unreachable(
             explain(url, what, f"a {self.daemon}", "check that it runs and that this host may reach it")

@@ -16,11 +16,11 @@ from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Suspend
-from yarnctl.deciding.records import Decision, Header, Performed, Transition, decode, encode
+from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.explain import explain, in_words
-from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.file import JournalFile, Line, read
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.replay import replay
 from yarnctl.loop import tick
@@ -249,6 +249,34 @@ def test_replay_stops_at_the_first_difference(journal_path, capsys, kind, number
     error = capsys.readouterr().err
     assert error.startswith(f"error: {journal_path}:{line}: ")
     assert story in error
+
+
+@pytest.mark.parametrize(
+    ("source", "order", "after", "story"),
+    [
+        ("p1", "o-000001", 2, ""),  # p1 asked for it, and it is open
+        ("p2", "o-000001", 2, "transferred from p2, but it is asked for p1"),
+        ("p1", "o-000044", 2, "no decision made it"),
+        ("p1", "o-000001", 9, "transferred from p1, but it is granted for p1"),
+    ],
+)
+def test_replay_follows_transfers(journal_path, source, order, after, story):
+    records = [line.record for line in read(journal_path)][:after]
+    passed = Transfer(order=order, source=source, target="p9", at_ms=1, why="test")
+    lines = [Line(n, record, encode(record)) for n, record in enumerate([*records, passed], start=1)]
+    if not story:
+        assert replay(lines, "j").records == after + 1
+        return
+    with pytest.raises(Different, match=story):
+        replay(lines, "j")
+
+
+def test_explain_follows_transfers(journal_path):
+    records = [line.record for line in read(journal_path)][:2]
+    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why="test")
+    found = explain([*records, passed], "p9")
+    assert [(story.first_asker, story.asker) for story in found.orders] == [("p1", "p9")]
+    assert "  passed on at 3500 ms to p9: test" in in_words(found)
 
 
 def test_replay_compares_the_bytes(journal_path, journal_bytes):

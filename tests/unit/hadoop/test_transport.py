@@ -1,0 +1,305 @@
+"""The transport: standbys, redirects, pages, silence and garbage, each with one right ending."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import time
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port, page, routes
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
+
+QUICK = Limits(connect_ms=500, silence_ms=150, answer_ms=300, answer_bytes=100_000, retries=1, backoff_ms=1)
+METRICS = '{"clusterMetrics":{"totalMB":1024,"activeNodes":3}}'
+PATH = "/ws/v1/cluster/metrics"
+
+
+def metrics(*urls: str, limits: Limits = QUICK, user: str = "") -> wire.ClusterMetrics:
+    with Transport(urls, Identity(user), limits) as to:
+        return to.read(PATH, wire.CLUSTER_METRICS)
+
+
+def test_a_get_says_who_we_are_and_what_we_want():
+    with Replay(Reply(METRICS)) as rm:
+        assert metrics(rm.url, user="ann b").nodes_active == 3
+    (heard,) = rm.heard
+    assert (heard.method, heard.path, heard.query) == ("GET", PATH, {"user.name": "ann b"})
+    assert heard.headers["Accept"] == "application/json"
+    assert heard.headers["Accept-Encoding"] == "gzip"
+    assert "Content-Type" not in heard.headers
+
+
+def test_a_compressed_answer_is_read():
+    body = gzip.compress(METRICS.encode())
+    with Replay(Reply(body, headers=(("Content-Encoding", "gzip"),))) as rm:
+        assert metrics(rm.url).total_mib == 1024
+
+
+def test_the_constructor_sends_nothing():
+    with Replay(Reply(METRICS)) as rm, Transport([rm.url, f"http://127.0.0.1:{closed_port()}"]):
+        pass
+    assert rm.heard == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "words"),
+    [
+        (page(), BadAnswer, "HTML page"),
+        (page("<form><input name=login><input type=password></form>"), BadAnswer, "login page"),
+        (page("<b>WARNING: The following page may not be safe!</b> proxyapproved=true"), BadAnswer, "warning page"),
+        (page("This is standby RM. The redirect url is: http://x"), BadAnswer, "standby's page"),
+        (Reply("There is no active RM right now.", kind="text/plain"), Standby, "no ResourceManager is active"),
+        (Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)), Standby, "knows no active one"),
+        (Reply("", 307, headers=(("Location", "ftp://x/"),)), BadAnswer, "cannot be used"),
+        (Reply("", 307, headers=(("Location", "http://u:p@127.0.0.1:1/"),)), BadAnswer, "cannot be used"),
+        (Reply("", 307, headers=(("Location", "http://[::1/"),)), BadAnswer, "cannot be used"),
+        (Reply("", 307, headers=(("Location", PATH),)), BadAnswer, "without an end"),
+        (Reply("", 302, headers=(("Location", "http://h/x?token=abc"),)), BadAnswer, "HTTP 302 to http://h/x;"),
+        (Reply(METRICS, kind="text/plain"), BadAnswer, "type text/plain"),
+        (Reply('{"apps":{}}'), BadAnswer, "clusterMetrics"),
+        (Reply("{not json"), BadAnswer, "not JSON"),
+        (Reply("", 204), BadAnswer, "HTTP 204"),
+        (Reply(METRICS, 500), BadAnswer, "HTTP 500"),
+        (Reply(METRICS, 503), BadAnswer, "HTTP 503"),
+        (page("<h1>no</h1>", 401), Rejected, "set user"),
+        (page("<h1>no</h1>", 403), Rejected, "ACLs"),
+        (page("<h1>no</h1>", 404), Missing, "HTTP 404"),
+        (
+            Reply('{"RemoteException":{"exception":"NotFoundException","message":"app x not found"}}', 404),
+            Missing,
+            "app x not found",
+        ),
+        (
+            Reply('{"RemoteException":{"exception":"StandbyException","message":"READ"}}', 403),
+            Standby,
+            "StandbyException",
+        ),
+        (Reply("x" * 100_001), BadAnswer, "too long"),
+        (
+            Reply(gzip.compress(b"0" * 5_000_000), headers=(("Content-Encoding", "gzip"),)),
+            BadAnswer,
+            "too long",
+        ),
+        (Reply(b"junk", headers=(("Content-Encoding", "gzip"),)), Unreachable, "compression"),
+        (Reply(METRICS, cut=10), Unreachable, "ends in its middle"),
+        (Reply(METRICS, delay_s=5), Unreachable, "in time"),
+        (Reply(METRICS, drip_s=0.05), Unreachable, "in time"),
+        (Reply(raw=b"SSH-2.0-OpenSSH_9\r\n"), Unreachable, "does not speak HTTP"),
+        (Reply(raw=b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"), Unreachable, ""),
+        (Reply(raw=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Unreachable, ""),
+    ],
+)
+def test_what_is_no_answer_ends_in_one_clear_error(reply, kind, words):
+    with Replay(reply) as rm:
+        began = time.monotonic()
+        with pytest.raises(YarnctlError) as caught:
+            metrics(rm.url, user="ann")
+        assert time.monotonic() - began < 3
+    message = str(caught.value)
+    assert type(caught.value) is kind, message
+    assert words in message
+    assert rm.url.removeprefix("http://") in message or "127.0.0.1" in message
+    assert "\n" not in message
+    assert "user.name" not in message
+
+
+def test_headers_that_drip_are_bounded_too():
+    class Slow(Replay):
+        def _send(self, handler, reply):
+            for at in range(40):
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\n" if at == 0 else b"x")
+                time.sleep(0.05)
+
+    with Slow(Reply()) as rm:
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="in time"):
+            metrics(rm.url)
+        assert time.monotonic() - began < 2
+
+
+def test_nothing_listens():
+    with pytest.raises(Unreachable, match="connection refused"):
+        metrics(f"http://127.0.0.1:{closed_port()}")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Reply("There is no active RM right now.", kind="text/plain"),
+        Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)),
+        Reply("no", 500),
+        page(),
+        Reply('{"RemoteException":{"exception":"StandbyException"}}', 403),
+    ],
+)
+def test_one_that_is_of_no_use_passes_the_question_on_and_the_good_one_is_kept(bad):
+    with Replay(bad) as first, Replay(Reply(METRICS)) as second, Transport([first.url, second.url], limits=QUICK) as to:
+        for _ in range(3):
+            assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
+        assert to.pinned == second.url
+        asked = len(first.heard)
+        assert asked >= 1
+        assert len(second.heard) == 3
+        second.answer = lambda _heard: bad
+        first.answer = lambda _heard: Reply(METRICS)
+        assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
+        assert to.pinned == first.url
+        assert len(first.heard) == asked + 1
+
+
+def test_all_are_standby():
+    bad = Reply("There is no active RM right now.", kind="text/plain")
+    with (
+        Replay(bad) as first,
+        Replay(bad) as second,
+        pytest.raises(Standby, match="none of 2 ResourceManager addresses"),
+    ):
+        metrics(first.url, second.url)
+
+
+def test_a_redirect_keeps_method_body_and_name_and_pins_its_target():
+    with ExitStack() as stack:
+        active = stack.enter_context(Replay(Reply('{"priority":8}')))
+        target = (("Location", f"{active.url}/ws/v1/cluster/apps/a/priority?user.name=ann"),)
+        standby = stack.enter_context(Replay(Reply("This is standby RM", 307, "text/plain", target)))
+        to = stack.enter_context(Transport([standby.url, active.url], Identity("ann"), QUICK))
+        to.change("PUT", "/ws/v1/cluster/apps/a/priority", b'{"priority":8}')
+        assert to.pinned == active.url
+        (heard,) = active.heard
+        assert (heard.method, heard.body, heard.query) == ("PUT", b'{"priority":8}', {"user.name": "ann"})
+        assert heard.headers["Content-Type"] == "application/json"
+        assert heard.headers["Accept"] == "application/json"
+
+
+def test_a_get_is_repeated_after_a_503_and_a_change_is_not():
+    seen = iter([Reply("", 503), Reply(METRICS)] * 2)
+    with Replay(lambda _heard: next(seen)) as rm, Transport([rm.url], limits=QUICK) as to:
+        assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
+        with pytest.raises(Uncertain, match="look again"):
+            to.change("PUT", PATH, b"{}")
+        assert len(rm.heard) == 3
+
+
+def test_a_retry_after_of_an_hour_is_not_obeyed():
+    with Replay(Reply("", 503, headers=(("Retry-After", "3600"),))) as rm, pytest.raises(BadAnswer):
+        metrics(rm.url)
+
+
+@pytest.mark.parametrize("reply", [Reply("{}", delay_s=5), Reply("{}", drip_s=0.2), Reply("x" * 99, cut=3)])
+def test_a_change_without_an_answer_is_uncertain_and_not_passed_on(reply):
+    with Replay(reply) as first, Replay(Reply("{}")) as second, Transport([first.url, second.url], limits=QUICK) as to:
+        with pytest.raises(Uncertain, match="PUT was sent and then"):
+            to.change("PUT", "/x", b"{}")
+        assert (len(first.heard), len(second.heard)) == (1, 0)
+
+
+def test_a_change_that_surely_did_not_arrive_is_passed_on():
+    dead = f"http://127.0.0.1:{closed_port()}"
+    with Replay(Reply("{}")) as second, Transport([dead, second.url], limits=QUICK) as to:
+        to.change("PUT", "/x", b"{}")
+        assert len(second.heard) == 1
+
+
+def test_one_user_s_cookie_is_never_sent_for_another():
+    cookie = Reply(METRICS, headers=(("Set-Cookie", "hadoop.auth=ann-s-secret; Path=/"),))
+    with Replay(cookie) as rm:
+        with Transport([rm.url], Identity("ann"), QUICK) as ann, Transport([rm.url], Identity("bob"), QUICK) as bob:
+            for to in (ann, bob, ann):
+                to.read(PATH, wire.CLUSTER_METRICS)
+        cookies = [heard.headers.get("Cookie", "") for heard in rm.heard]
+    assert cookies == ["", "", "hadoop.auth=ann-s-secret"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "rm:8088", "ftp://rm", "http://", "http://u:pw@rm:8088", "http://rm:8088/?x=pw", "http://rm:99999", "http://[::1"],
+)
+def test_an_address_that_cannot_be_used_is_the_user_s_to_mend(address):
+    with pytest.raises(BadInput) as caught:
+        Transport([address])
+    assert "pw" not in str(caught.value)
+
+
+def test_kerberos_without_its_package_says_what_to_install():
+    with pytest.raises(BadInput, match=r"pip install 'yarnctl\[kerberos\]'"):
+        Transport(["http://rm:8088"], Identity("", "kerberos"))
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("see http://h/x?delegation=HAAEX&op=OPEN", "HAAEX"),
+        ('{"token": "abc def"}', "abc"),
+        ("Authorization: Negotiate YII", "YII"),
+        ("at http://joe:pass@h/", "pass"),
+        ("hadoop.auth=u%3Dann&s=zzz", "ann"),
+    ],
+)
+def test_secrets_are_blotted_out_of_foreign_texts(text, hidden):
+    assert hidden not in excerpt(text)
+    assert len(excerpt(text * 500)) <= 160
+
+
+def test_a_url_is_shown_without_what_it_carries():
+    assert safe_url("http://u:p@h:1/a?op=OPEN&delegation=S#f") == "http://h:1/a?op=OPEN"
+
+
+def test_nothing_of_a_query_is_logged_above_debug(caplog):
+    caplog.set_level(logging.INFO)
+    with Replay(Reply(METRICS, cut=5)) as rm, pytest.raises(Unreachable):
+        metrics(rm.url, user="ann")
+    assert "user.name" not in caplog.text
+
+
+NOISE = st.one_of(
+    st.binary(max_size=200).map(lambda body: Reply(raw=body or b"\0")),
+    st.binary(max_size=200).map(lambda body: Reply(raw=b"HTTP/1.1 200 OK\r\n" + body)),
+    st.builds(
+        Reply,
+        body=st.binary(max_size=80) | st.just(METRICS.encode()),
+        status=st.sampled_from([200, 201, 202, 204, 301, 304, 307, 308, 400, 401, 404, 429, 500, 502, 599]),
+        kind=st.sampled_from(["application/json", "text/html", "text/plain", "", "application/json; charset=\u00e9"]),
+        headers=st.sampled_from(
+            [(), (("Location", "http://127.0.0.1:1/"),), (("Location", "//"),), (("Location", "http://\u00e9/"),)]
+        ),
+        cut=st.sampled_from([-1, -1, 0, 7]),
+    ),
+)
+
+
+@settings(derandomize=True, max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(reply=NOISE)
+def test_noise_gives_an_answer_or_our_error_and_never_a_hang(noisy, reply):
+    noisy.answer = lambda _heard: reply
+    began = time.monotonic()
+    with Transport([noisy.url], limits=QUICK) as to:
+        for ask in (
+            lambda: to.read(PATH, wire.CLUSTER_METRICS),
+            lambda: to.change("PUT", PATH, b"{}"),
+            lambda: to.fetch(PATH),
+        ):
+            try:
+                ask()
+            except YarnctlError as error:
+                assert "\n" not in str(error)
+    assert time.monotonic() - began < 5
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    with Replay(Reply()) as rm:
+        yield rm
+
+
+def test_routes_of_the_fake_answer_as_hadoop_does():
+    assert routes({})(Heard("GET", "/x", {}, {}, b"")).status == 404

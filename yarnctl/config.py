@@ -1,0 +1,156 @@
+"""Configuration: which cluster, and who we are to it.
+
+Law: everything is checked before anything is opened, and every value knows where it came from. What is
+said nearest wins: an option, then the environment (``YARNCTL_RM`` and so on), then the TOML file, then
+what Hadoop's own files in ``HADOOP_CONF_DIR`` say. A key that nobody knows is refused, not ignored.
+
+::
+
+    [cluster]
+    resource_managers = ["http://rm1:8088", "http://rm2:8088"]   # YARNCTL_RM, comma-separated
+    name_nodes = ["http://nn1:9870"]                              # YARNCTL_NAME_NODE
+    user = "yarnctl"                                              # YARNCTL_USER
+    authentication = "simple"                                     # YARNCTL_AUTHENTICATION, or "kerberos"
+    ca_file = "/etc/ssl/cluster.pem"                              # YARNCTL_CA_FILE
+    hadoop_conf_dir = "/etc/hadoop/conf"                          # HADOOP_CONF_DIR
+    connect_ms = 3000
+    silence_ms = 10000
+    answer_ms = 20000
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yarnctl.errors import BadInput
+from yarnctl.hadoop import addresses, site_xml
+from yarnctl.hadoop.auth import Identity, Method
+from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.webhdfs import WebHdfs
+
+ENVIRONMENT = {
+    "YARNCTL_RM": "resource_managers",
+    "YARNCTL_NAME_NODE": "name_nodes",
+    "YARNCTL_USER": "user",
+    "YARNCTL_AUTHENTICATION": "authentication",
+    "YARNCTL_CA_FILE": "ca_file",
+    "HADOOP_CONF_DIR": "hadoop_conf_dir",
+}
+_LISTS = ("resource_managers", "name_nodes")
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to reach one cluster. Spans in milliseconds; ``name_nodes`` may be empty (no checkpoints)."""
+
+    resource_managers: tuple[str, ...] = ()
+    name_nodes: tuple[str, ...] = ()
+    user: str = ""
+    authentication: Method = "simple"
+    ca_file: str = ""
+    hadoop_conf_dir: str = ""
+    connect_ms: int = 3_000
+    silence_ms: int = 10_000
+    answer_ms: int = 20_000
+
+    @property
+    def identity(self) -> Identity:
+        """Who we are."""
+        return Identity(self.user, self.authentication)
+
+    @property
+    def limits(self) -> Limits:
+        """The bounds of every call."""
+        return Limits(connect_ms=self.connect_ms, silence_ms=self.silence_ms, answer_ms=self.answer_ms)
+
+    def transport(self) -> Transport:
+        """Return a transport to the ResourceManagers and their proxies; nothing is sent."""
+        return Transport(self.resource_managers, self.identity, self.limits, ca_file=self.ca_file)
+
+    def resource_manager(self) -> ResourceManager:
+        """Return a client of the ResourceManagers; nothing is sent."""
+        return ResourceManager(self.transport())
+
+    def store(self) -> WebHdfs:
+        """Return a client of HDFS; nothing is sent."""
+        return WebHdfs(self.name_nodes, self.identity, self.limits, ca_file=self.ca_file)
+
+
+def load_cluster(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Cluster:
+    """Put the configuration together; raises BadInput naming file and key, variable or option.
+
+    ``environment`` is given by the caller (os.environ); ``options`` are the command line's, with the
+    names of the TOML keys; None means not given.
+    """
+    environment = environment or {}
+    told = _from_file(file) if file is not None else {}
+    places = dict.fromkeys(told, str(file))
+    for variable, key in ENVIRONMENT.items():
+        if environment.get(variable):
+            value = environment[variable]
+            told[key] = _split(value) if key in _LISTS else value
+            places[key] = variable
+    for key, value in (options or {}).items():
+        if value is not None and value != ():
+            told[key], places[key] = value, "--" + key.replace("_", "-")
+    if told.get("hadoop_conf_dir"):
+        for key, value in _from_hadoop(Path(str(told["hadoop_conf_dir"])), environment).items():
+            told.setdefault(key, value)
+    cluster = _checked(told, places)
+    if not cluster.resource_managers:
+        remedy = "give --rm, set YARNCTL_RM or HADOOP_CONF_DIR, or write [cluster] resource_managers"
+        raise BadInput("resource_managers", "no ResourceManager is named", remedy)
+    return cluster
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(str(file), f"cannot be read ({type(error).__name__})") from None
+    except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
+        raise BadInput(str(file), f"is no TOML ({str(error)[:120]})") from None
+    section = document.get("cluster", {})
+    if not isinstance(section, dict):
+        raise BadInput(f"{file}: cluster", "is no table", "write [cluster] and its keys below")
+    return dict(section)
+
+
+def _from_hadoop(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    site = site_xml.load(folder, addresses.DEFAULTS, environment, {"user.name": environment.get("USER", "")})
+    found: dict[str, Any] = {"authentication": addresses.authentication(site)}
+    if managers := addresses.resource_managers(site):
+        found["resource_managers"] = managers
+    if nodes := addresses.name_nodes(site):
+        found["name_nodes"] = nodes
+    return found
+
+
+def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> Cluster:
+    """Check key by key, so that the message names the one that is wrong and its place."""
+    fields = {one.name: one for one in msgspec.structs.fields(Cluster)}
+    for key, value in told.items():
+        where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"
+        if key not in fields:
+            raise BadInput(where, "is no known key", f"known are {', '.join(sorted(fields))}")
+        try:
+            made = msgspec.convert(value, fields[key].type)
+        except msgspec.ValidationError as error:
+            raise BadInput(where, str(error)) from None
+        if isinstance(made, int) and made <= 0:
+            raise BadInput(where, f"{made} is no span", "give milliseconds above 0")
+    return msgspec.convert(dict(told), Cluster)
+
+
+def _split(value: str) -> list[str]:
+    return [part for part in (one.strip() for one in value.split(",")) if part]

@@ -1,0 +1,140 @@
+"""The lock: one holder at a time, kept in HDFS.
+
+Law: who holds is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
+directory of files ``term-1``, ``term-2``, ...; the highest term holds. Nobody but its holder ever writes to a
+term again (a renewal replaces its own record), so a late write of a dead holder harms nobody.
+
+Clocks of different hosts are never compared. A holder counts as dead when its record has not changed
+for its own ``ttl_ms`` as measured by the rival. The holder trusts itself only until half of ``ttl_ms``
+after it *began* its last renewal that succeeded, and may begin one only until then: so it stops before
+the earliest instant at which a rival may start.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from yarnctl.hadoop.problems import Exists, Missing
+from yarnctl.hadoop.webhdfs import WebHdfs
+
+_TERM = re.compile(r"term-([0-9]{1,12})")
+RECORD_BYTES = 1 << 16
+
+
+class LockRecord(msgspec.Struct, frozen=True):
+    """What a term's file says. ``beat`` grows with every renewal; ``released``: given up in order."""
+
+    holder: str
+    term: int
+    beat: int
+    ttl_ms: int
+    released: bool = False
+
+
+class LockFile:
+    """One candidate for a lock. ``clock`` tells seconds and never goes back.
+
+    ``holder`` names the instance and stays the same over its restart, which may then go on at once;
+    two processes must not share it. All methods raise as the store does (then try again later).
+    """
+
+    def __init__(
+        self,
+        store: WebHdfs,
+        path: str,
+        holder: str,
+        ttl_ms: int = 15_000,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self.path = path
+        self.holder = holder
+        self.ttl_ms = ttl_ms
+        self._clock = clock
+        self._record = LockRecord(holder, 0, 0, ttl_ms)
+        self._renewed_at: float | None = None
+        self._seen: tuple[LockRecord, float] | None = None
+
+    @property
+    def held(self) -> bool:
+        """Whether it is certain now that nobody else holds the lock. Ask before every action."""
+        return self._renewed_at is not None and (self._clock() - self._renewed_at) * 1000 < self.ttl_ms / 2
+
+    def acquire(self) -> bool:
+        """Try once; while it returns False call again, every second or so."""
+        began = self._clock()
+        top = self._highest()
+        if top is None:
+            self._store.make_directories(self.path, 0o755)
+            return self._begin(1, began)
+        rival = self.read(top)
+        if rival.released or rival.holder == self.holder or self._stands_still(rival, began):
+            return self._begin(top + 1, began)
+        return False
+
+    def renew(self) -> bool:
+        """Renew; False: it is lost, stop acting at once. Call every ``ttl_ms / 5``."""
+        began = self._clock()
+        if not self.held or self._highest() != self._record.term:
+            self._renewed_at = None
+            return False
+        self._replace(msgspec.structs.replace(self._record, beat=self._record.beat + 1))
+        self._renewed_at = began
+        return self.held
+
+    def release(self) -> None:
+        """Give the lock up so that the next may have it at once."""
+        if self.held and self._highest() == self._record.term:
+            self._replace(msgspec.structs.replace(self._record, beat=self._record.beat + 1, released=True))
+        self._renewed_at = None
+
+    def current(self) -> LockRecord | None:
+        """Return the record of the highest term, for people; None if nobody ever held the lock."""
+        top = self._highest()
+        return None if top is None else self.read(top)
+
+    def read(self, term: int) -> LockRecord:
+        """Return a term's record; one that cannot be read is an unfinished write, and waits its time."""
+        try:
+            return msgspec.json.decode(self._store.read(self._name(term), RECORD_BYTES), type=LockRecord)
+        except (msgspec.MsgspecError, UnicodeError, Missing):
+            return LockRecord("(unreadable)", term, 0, self.ttl_ms)
+
+    def _highest(self) -> int | None:
+        try:
+            names = [row.name for row in self._store.listing(self.path)]
+        except Missing:
+            return None
+        return max((int(match[1]) for match in map(_TERM.fullmatch, names) if match), default=None)
+
+    def _name(self, term: int) -> str:
+        return f"{self.path}/term-{term}"
+
+    def _stands_still(self, rival: LockRecord, now: float) -> bool:
+        if self._seen is None or self._seen[0] != rival:
+            self._seen = (rival, now)
+            return False
+        return (now - self._seen[1]) * 1000 >= rival.ttl_ms
+
+    def _begin(self, term: int, began: float) -> bool:
+        """Create the next term: of many candidates exactly one succeeds."""
+        record = LockRecord(self.holder, term, 0, self.ttl_ms)
+        try:
+            self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
+        except Exists:
+            return False
+        self._record, self._renewed_at, self._seen = record, began, None
+        for old in range(max(1, term - 8), term):  # only the highest counts
+            self._store.delete(self._name(old))
+        return self.held
+
+    def _replace(self, record: LockRecord) -> None:
+        """Write beside and rename onto it, so that nobody ever reads half a record."""
+        beside = f"{self.path}/renewal-{record.term}"
+        self._store.create(beside, msgspec.json.encode(record), mode=0o644, overwrite=True)
+        self._store.rename(beside, self._name(record.term), overwrite=True)
+        self._record = record

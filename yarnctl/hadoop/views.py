@@ -1,0 +1,218 @@
+"""Views: from what the ResourceManager's answers say to what deciding wants to know.
+
+Law: pure. Here, and only here, percentages become absolute vectors, rows for nodes and racks are
+left out of the demand, MapReduce's priorities get their meaning, and a queue gets one name: its last
+name where that is the only such leaf, otherwise its path (versions before 3.4 tell an application's
+queue one way, later ones the other).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
+from yarnctl.hadoop import wire
+from yarnctl.units import NOTHING, Resources, minus, plus, times
+
+ANYWHERE = "*"
+AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
+"""MapReduce's request priorities (facts, section 1.1)."""
+
+_DEADLINE = re.compile(r"deadline:([0-9]{1,13})")
+_WAITING_FOR_LIMIT = "not yet activated"
+
+
+class Leaf(msgspec.Struct, frozen=True):
+    """One leaf queue with its path from the root and the one name it has for us."""
+
+    name: str
+    path: str
+    queue: wire.Queue
+
+
+def leaves(root: wire.Queue) -> tuple[Leaf, ...]:
+    """Return the leaf queues in the tree's order, paths built by walking (YARN-10610)."""
+    found = tuple(_walk(root, root.name))
+    last = [queue.name for _, queue in found]
+    return tuple(
+        Leaf(queue.name if last.count(queue.name) == 1 else path, path, queue) for path, queue in found
+    )
+
+
+def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
+    """Return any spelling of a queue (path or last name) -> its one name."""
+    names: dict[str, str] = {}
+    for leaf in tree:
+        names[leaf.path] = leaf.name
+        names.setdefault(leaf.queue.name, leaf.name)
+    return names
+
+
+def queue_views(root: wire.Queue, total: Resources) -> tuple[QueueView, ...]:
+    """Return the leaf queues as deciding sees them, ordered by name.
+
+    ``total`` is the sum over live nodes; it turns shares into vectors where a version gives none.
+    """
+    return tuple(sorted((queue_view(leaf, total) for leaf in leaves(root)), key=lambda view: view.queue))
+
+
+def queue_view(leaf: Leaf, total: Resources) -> QueueView:
+    """Return one leaf queue. Its user limit is the hard one, guarantee x factor (-1: none).
+
+    The softer share by minimum-user-limit-percent moves with who is active and is left out.
+    """
+    queue = leaf.queue
+    guaranteed = _vector(queue.guaranteed, queue.guaranteed_percent, total)
+    maximum = _vector(queue.maximum, queue.maximum_percent, total)
+    limit: Resources | None = None
+    if queue.user_limit_factor >= 0:
+        limit = Resources(*(int(part * queue.user_limit_factor) for part in guaranteed))
+        if limit.memory_mib >= maximum.memory_mib and limit.vcores >= maximum.vcores:
+            limit = None
+    return QueueView(
+        queue=leaf.name,
+        guaranteed=guaranteed,
+        maximum=maximum,
+        used=queue.used.resources,
+        priority=queue.priority,
+        user_limit=limit,
+        am_limit=queue.am_limit.resources if queue.am_limit is not None else None,
+        am_used=queue.am_used.resources,
+    )
+
+
+def asks(requests: Iterable[wire.ResourceRequest]) -> tuple[ContainerAsk, ...]:
+    """Return the demand: the ``*`` rows that still want something, summed by priority and size.
+
+    Rows for nodes and racks repeat the same containers; rows of 0 are left over.
+    """
+    found: dict[tuple[int, Resources], int] = {}
+    for row in requests:
+        if row.place == ANYWHERE and row.count > 0:
+            key = (row.priority, row.size.resources)
+            found[key] = found.get(key, 0) + row.count
+    return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))
+
+
+def pending(application: wire.Application) -> Resources:
+    """Return what is asked for in sum: ``uses`` if told, else from the asks, else nothing."""
+    if application.uses is not None:
+        return application.uses.pending()
+    total = NOTHING
+    for ask in asks(application.requests):
+        total = plus(total, times(ask.size, ask.count))
+    return total
+
+
+def activated(application: wire.Application) -> bool:
+    """Say whether the queue's AM limit lets its master be scheduled (only its diagnostics tell)."""
+    return application.state != "ACCEPTED" or _WAITING_FOR_LIMIT not in application.diagnostics
+
+
+def deadline_at_ms(application: wire.Application) -> int | None:
+    """Return the deadline from the tag ``deadline:<seconds since the epoch>`` (ms if 13 digits)."""
+    for tag in application.tags.split(","):
+        match = _DEADLINE.fullmatch(tag.strip().lower())
+        if match:
+            return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000
+    return None
+
+
+def ranks(applications: Iterable[wire.Application]) -> dict[str, int]:
+    """Return application -> rank in its queue's FIFO order: priority, then submission, then id."""
+    ordered = sorted(
+        applications, key=lambda one: (-one.priority, one.submitted_at_ms, order(one.application))
+    )
+    return {one.application: rank for rank, one in enumerate(ordered)}
+
+
+def order(application: str) -> tuple[int, int, str]:
+    """Return the sort key of an application id: application_9 comes before application_10."""
+    parts = application.split("_")
+    try:
+        return int(parts[-2]), int(parts[-1]), application
+    except (IndexError, ValueError):
+        return 0, 0, application
+
+
+def application_view(
+    application: wire.Application,
+    *,
+    queue: str,
+    rank: int,
+    am_size: Resources,
+    task_size: Resources,
+    demand: Sequence[ContainerAsk] = (),
+    runner: bool = True,
+) -> ApplicationView:
+    """Return one application as deciding sees it; a count of -1 (3.5.0, just accepted) is none."""
+    return ApplicationView(
+        application=application.application,
+        queue=queue,
+        user=application.user,
+        submitted_at_ms=application.submitted_at_ms,
+        rank=rank,
+        containers=max(0, application.containers),
+        used=Resources(max(0, application.allocated_mib), max(0, application.allocated_vcores)),
+        am_size=am_size,
+        task_size=task_size,
+        asks=tuple(demand),
+        activated=activated(application),
+        runner=runner,
+        priority=application.priority,
+        deadline_at_ms=deadline_at_ms(application),
+        progress_ratio=min(1.0, max(0.0, application.progress_percent / 100)),
+    )
+
+
+def kind_of(container: wire.Container) -> TaskKind | None:
+    """Return what a MapReduce container runs, by its priority; None for other frameworks."""
+    if container.priority == AM_PRIORITY:
+        return "am"
+    if container.priority == REDUCE:
+        return "reduce"
+    return "map" if container.priority in (FAILED_MAP, *MAPS) else None
+
+
+def cluster_room(nodes: Sequence[wire.Node]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
+    """Return the total over nodes, the largest node, and the free room of each node that has some.
+
+    A node that is being decommissioned counts in the total (its containers run) but offers no room.
+    """
+    total, largest = NOTHING, NOTHING
+    free: dict[str, Resources] = {}
+    for node in sorted(nodes, key=lambda one: one.node):
+        total, largest = plus(total, node.total), max(largest, node.total)
+        if node.state == "RUNNING" and node.free.memory_mib > 0:
+            free[node.node] = node.free
+    return total, largest, free
+
+
+def reserved(application: wire.Application) -> Resources:
+    """Return what the scheduler holds back on nodes for this application's larger asks."""
+    return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
+
+
+def unreserved(application: wire.Application) -> Resources:
+    """Return the pending sum without what is reserved already."""
+    left = minus(pending(application), reserved(application))
+    return Resources(max(0, left.memory_mib), max(0, left.vcores))
+
+
+def _walk(queue: wire.Queue, path: str) -> Iterator[tuple[str, wire.Queue]]:
+    if not queue.children:
+        if "Leaf" in queue.kind or not queue.kind:
+            yield path, queue
+        return
+    for child in queue.children:
+        yield from _walk(child, f"{path}.{child.name}")
+
+
+def _vector(told: wire.Vector | None, percent: float, total: Resources) -> Resources:
+    """Return the vector that was told, or the share of the whole cluster."""
+    if told is not None and told.memory_mib > 0:
+        return told.resources
+    return Resources(*(int(part * percent / 100) for part in total))

@@ -1,0 +1,273 @@
+"""HDFS over WebHDFS (facts, section 10): the ``hdfs`` package, and what it does not check.
+
+Law: nothing here believes a status code. A rename says yes or no in its body; a create that is not
+exclusive is not offered under that name; a file is whole only if somebody else's manifest says so. The
+package moves the bytes (create, append-free, and open) and walks folders; single operations of the
+NameNode go through our transport, which knows standbys and shows no secrets.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+from urllib.parse import quote
+
+import hdfs
+import msgspec
+import requests
+import urllib3.exceptions
+from hdfs.util import HdfsError
+from msgspec import field
+
+from yarnctl.errors import BadInput, Unreachable
+from yarnctl.hadoop.answers import JSON, decoded
+from yarnctl.hadoop.auth import Identity, session_auth
+from yarnctl.hadoop.problems import (
+    BadAnswer,
+    Exists,
+    Missing,
+    Rejected,
+    Standby,
+    Uncertain,
+    excerpt,
+    explain,
+)
+from yarnctl.hadoop.session import Limits, open_session
+from yarnctl.hadoop.shapes import One
+from yarnctl.hadoop.transport import Transport
+
+PREFIX = "/webhdfs/v1"
+
+
+class FileStatus(msgspec.Struct, frozen=True):
+    """One file or directory. ``name`` is "" for the path that was asked for itself."""
+
+    kind: Literal["FILE", "DIRECTORY", "SYMLINK"] = field(name="type")
+    name: str = field(name="pathSuffix", default="")
+    owner: str = ""
+    group: str = ""
+    permission: str = ""
+    length: int = 0
+    modified_at_ms: int = field(name="modificationTime", default=0)
+
+    @property
+    def mode(self) -> int:
+        """The permission bits (0o700 and so on)."""
+        return int(self.permission, 8) if self.permission.isdigit() else 0
+
+
+class _Statuses(msgspec.Struct):
+    rows: tuple[FileStatus, ...] = field(name="FileStatus", default=())
+
+
+class _Yes(msgspec.Struct):
+    yes: bool = field(name="boolean")
+
+
+class _Path(msgspec.Struct):
+    path: str = field(name="Path")
+
+
+_STATUS = One(FileStatus, "FileStatus")
+_STATUSES = One(_Statuses, "FileStatuses")
+_BOOLEAN = One(_Yes)
+_HOME = One(_Path)
+
+
+class WebHdfs:
+    """A file system seen through its NameNodes. Paths are absolute; the constructor sends nothing.
+
+    All methods raise Unreachable, Rejected (Missing, Exists), and, where they change something,
+    Uncertain. ``limits`` bound single operations, ``bulk`` the transfer of a file's bytes.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        identity: Identity | None = None,
+        limits: Limits | None = None,
+        *,
+        bulk: Limits | None = None,
+        ca_file: str = "",
+    ) -> None:
+        self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
+        self._bulk = bulk or Limits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
+        session = open_session(self._bulk, session_auth(self._to.identity), ca_file, follow=True)
+        session.headers["Accept-Encoding"] = "identity"
+        joined = ";".join(self._to.addresses)
+        user = self._to.identity.user if self._to.identity.method == "simple" else ""
+        if user:
+            self._package = hdfs.InsecureClient(joined, user=user, session=session, timeout=self._bulk.pair())
+        else:
+            self._package = hdfs.Client(joined, session=session, timeout=self._bulk.pair())
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def status(self, path: str) -> FileStatus:
+        """Return owner, mode, length of a path; Missing if there is none."""
+        status: FileStatus = self._to.read(_at(path), _STATUS, {"op": "GETFILESTATUS"})
+        return status
+
+    def find(self, path: str) -> FileStatus | None:
+        """Return the status, or None if there is nothing at ``path``."""
+        try:
+            return self.status(path)
+        except Missing:
+            return None
+
+    def listing(self, path: str) -> tuple[FileStatus, ...]:
+        """Return the entries of a directory ordered by name; Missing if there is none."""
+        rows: tuple[FileStatus, ...] = self._to.read(_at(path), _STATUSES, {"op": "LISTSTATUS"}).rows
+        if len(rows) == 1 and not rows[0].name:
+            raise Rejected(explain(self._to.pinned + _at(path), "is a file", "a directory"))
+        return tuple(sorted(rows, key=lambda row: row.name))
+
+    def home(self) -> str:
+        """Return the caller's home directory."""
+        return str(self._to.read(f"{PREFIX}/", _HOME, {"op": "GETHOMEDIRECTORY"}).path)
+
+    def read(self, path: str, limit_bytes: int = 16 << 20) -> bytes:
+        """Return a whole small file; BadAnswer if it is longer than ``limit_bytes``."""
+        parts, size = [], 0
+        with self.open(path) as chunks:
+            for chunk in chunks:
+                size += len(chunk)
+                if size > limit_bytes:
+                    raise BadAnswer(
+                        explain(self._url(path), f"longer than {limit_bytes} bytes", "a small file")
+                    )
+                parts.append(chunk)
+        return b"".join(parts)
+
+    @contextmanager
+    def open(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[Iterator[bytes]]:
+        """Yield the bytes from ``offset`` on, at most ``length``, in chunks.
+
+        The transfer may break off in its middle (Unreachable while iterating); only a length and a
+        digest known beforehand prove that a file is whole.
+        """
+        _at(path)
+        with (
+            self._translated("GET", path),
+            self._package.read(path, offset=offset, length=length, chunk_size=1 << 16) as chunks,
+        ):
+            yield chunks
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def create(
+        self, path: str, data: bytes | Iterator[bytes], *, mode: int = 0o600, overwrite: bool = False
+    ) -> None:
+        """Write a new file; Exists if there is one and ``overwrite`` is not set.
+
+        Without ``overwrite`` this is the exclusive create of HDFS: of many callers one succeeds. A
+        writer that dies leaves a shorter file that looks complete: write, then ``rename``.
+        """
+        _at(path)
+        with self._translated("PUT", path):
+            self._package.write(path, data, overwrite=overwrite, permission=f"{mode:o}")
+
+    def make_directories(self, path: str, mode: int = 0o700) -> None:
+        """Make a directory and those above it; fine if it exists already (its mode stays)."""
+        self._yes("PUT", path, "MKDIRS", {"permission": f"{mode:o}"})
+
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Rename in one transaction. Without ``overwrite``: Exists, Missing or Rejected if it says no.
+
+        With it an existing *file* is replaced atomically (``renameoptions``, served though not documented).
+        """
+        _at(target)
+        if overwrite:
+            self._change("PUT", source, "RENAME", {"destination": target, "renameoptions": "OVERWRITE"})
+            return
+        try:
+            self._yes("PUT", source, "RENAME", {"destination": target})
+        except Exists:
+            raise
+        except Rejected as problem:
+            if problem.status == 200:
+                self._why_not(source, target)
+            raise
+
+    def delete(self, path: str, *, recursive: bool = False) -> bool:
+        """Delete; return False if there was nothing."""
+        answer = self._change("DELETE", path, "DELETE", {"recursive": str(recursive).lower()})
+        return bool(decoded(answer, _BOOLEAN).yes)
+
+    def set_mode(self, path: str, mode: int) -> None:
+        """Set the permission bits."""
+        self._change("PUT", path, "SETPERMISSION", {"permission": f"{mode:o}"})
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _url(self, path: str) -> str:
+        return self._to.pinned + _at(path)
+
+    def _change(self, method: str, path: str, op: str, query: dict[str, str]) -> Any:
+        answer = self._to.change(method, _at(path), media=JSON, query={"op": op, **query})
+        if answer.status >= 300 or "html" in answer.kind:
+            story = f"HTTP {answer.status} {answer.kind}"
+            raise BadAnswer(explain(answer.url, story, "WebHDFS", "check that dfs.webhdfs.enabled is true"))
+        return answer
+
+    def _yes(self, method: str, path: str, op: str, query: dict[str, str]) -> None:
+        answer = self._change(method, path, op, query)
+        if not decoded(answer, _BOOLEAN).yes:
+            raise Rejected(explain(answer.url, "the NameNode answered no", "boolean true"), 200)
+
+    def _why_not(self, source: str, target: str) -> None:
+        """Say why a rename answered no, as far as looking again can tell."""
+        if self.find(source) is None:
+            raise Missing(explain(self._url(source), "is not there to be renamed"), 200)
+        if self.find(target) is not None:
+            raise Exists(explain(self._url(target), "exists, so nothing was renamed onto it"), 200)
+        parent = posixpath.dirname(target)
+        if self.find(parent) is None:
+            raise Missing(explain(self._url(parent), "is missing, so nothing can be renamed into it"), 200)
+
+    @contextmanager
+    def _translated(self, method: str, path: str) -> Iterator[None]:
+        """Turn whatever the package raises into ours, without its text where that may hold a URL."""
+        url = self._url(path)
+        try:
+            yield
+        except HdfsError as error:
+            raise _said(url, method, error) from None
+        except requests.ConnectTimeout:
+            raise Unreachable(explain(url, "no connection in time", "a NameNode")) from None
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            story = f"the transfer broke off ({type(error).__name__})"
+            if method == "GET":
+                raise Unreachable(explain(url, story, "a whole answer", "try again")) from None
+            raise Uncertain(explain(url, story, "201 Created", "look again before repeating it")) from None
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError):
+            remedy = "check that this is WebHDFS"
+            raise BadAnswer(
+                explain(url, "an answer that is not WebHDFS's", "JSON or a Location", remedy)
+            ) from None
+
+
+def _said(url: str, method: str, error: Any) -> Exception:
+    """Return our exception for one of the package's (its message is the NameNode's or DataNode's)."""
+    remote = str(error.exception or "")
+    story = f"{remote}: {excerpt(str(error))}".removeprefix(": ")
+    if remote == "FileAlreadyExistsException" or "already exists" in story:
+        return Exists(explain(url, story), 403, remote)
+    if remote == "FileNotFoundException":
+        return Missing(explain(url, story), 404, remote)
+    if remote in ("StandbyException", "RetriableException"):
+        return Standby(explain(url, story, "an active NameNode", "wait for the failover"))
+    if not remote and method == "GET":
+        return BadAnswer(explain(url, story, "WebHDFS", "check that this is a NameNode"))
+    return Rejected(explain(url, story, "", "check owner and permissions of the path"), 403, remote)
+
+
+def _at(path: str) -> str:
+    """Return the URL's path for an absolute HDFS path; raises BadInput for anything else."""
+    clean = posixpath.normpath(path) if path else ""
+    odd = any(not letter.isprintable() for letter in path) or "#LATEST" in path or ";" in path
+    if not path.startswith("/") or odd or ".." in path.split("/"):
+        raise BadInput(f"HDFS path {path[:120]!r}", "cannot be used", "name an absolute path without ..")
+    return PREFIX + quote("/" + clean.lstrip("/"), safe="/=")

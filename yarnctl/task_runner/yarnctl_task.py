@@ -1,0 +1,2328 @@
+#!/bin/sh
+""":"
+# sh reads these lines, Python takes them for its docstring: without a Python of at least 3.8 the
+# original reducer runs as if this file were not there. -I: files shipped with the job shadow nothing.
+trap '' QUIT
+for python in python3 python; do
+    if "$python" -ISc 'import sys; sys.exit(sys.version_info < (3, 8))' >/dev/null 2>&1; then
+        exec "$python" -IS "$0" "$@"
+    fi
+done
+while [ "$#" -gt 0 ] && [ "$1" != -- ]; do shift; done
+if [ "$#" -gt 0 ]; then shift; fi
+case "$1" in
+*/*) ;;
+*) if [ -f "./$1" ] && [ -x "./$1" ]; then first="./$1"; shift; set -- "$first" "$@"; fi ;;
+esac
+exec "$@"
+":"""
+
+# The task runner: wraps an unmodified Hadoop streaming reducer so that it can be suspended on demand.
+#
+#     -reducer "sh yarnctl_task.py --restartable [--group-fields N] [options] -- <original reducer>"
+#
+# Law: output is byte for byte that of an undisturbed run. What cannot be proven resumable is left
+# alone: the original reducer runs untouched, or a checkpoint is set aside and the work starts from
+# zero, or the attempt fails and says why. Never a short output, never a wrong one.
+# One file, Python >= 3.8, standard library only. Importing it has no side effects.
+#
+# WHAT IS PROMISED BY THE SUBMITTER. --restartable: the reducer keeps no state from one key group to the
+# next and prints nothing at its start or end that depends on other groups. --group-fields N: the
+# reducer groups by the first N fields of the key (default: all of them). Without --restartable
+# nothing is ever suspended. A reducer with state also gives --save CMD and --load CMD: while the file
+# named by YARNCTL_SUSPENDING exists, the reducer must meet its end of input by keeping its state and
+# printing no summary; then the standard output of CMD (run by sh) is kept with the checkpoint, and
+# before the reducer is started again it is the standard input of the other CMD.
+#
+# KEYS are bytes; a line ends at \n only. The key is the first N fields by the map-output separator
+# (stream.map.output.field.separator), ended by the reduce-input separator (stream.reduce.input.field
+# .separator), both one byte. Short, empty and non-UTF-8 keys are keys like others. Keys must arrive in
+# the order of their bytes (Hadoop's default comparator); from the first that does not, the attempt
+# cannot be suspended, and if it has already skipped by a checkpoint it fails and sets that one aside.
+#
+# STORE (--store or YARNCTL_STORE; file:///folder or webhdfs://host:port[,host:port]/folder), per task:
+#   <job>/<task>/gen-000003-<attempt>.part           raw output since the generation before
+#   <job>/<task>/gen-000003-<attempt>.state          what --save printed, if declared
+#   <job>/<task>/gen-000003-<attempt>.manifest.json  written last, by rename; names are never used twice
+#   <job>/<task>/gen-000003-<attempt>.manifest.json.aside-<attempt>   why this one is not to be used
+#   <job>/<task>/answer-<order>-<attempt>.json       {"schema":1,"order","attempt","answer","generation",
+#       "reason"}; answer is unchanged (generation is still valid, 0 is "nothing done yet"), refused
+#       (this attempt goes on and cannot be suspended, or not now), completing (the input is at its end)
+# A request that led to a new generation has no answer file: the manifest's "order" is the answer.
+#
+# REQUESTS (--requests or YARNCTL_REQUESTS, default <store>/requests), written by yarnctl, read only:
+#   <job>/<attempt>/<order>.request.json  {"schema":1,"order","attempt"[,"generation"][,"hold_ms"]}
+#   <job>/<attempt>/<order>.withdrawn     empty: go on at once
+# SIGQUIT is a doorbell: "look there". Until it was heard once the runner also looks every --poll-ms.
+#
+# MANIFEST, one JSON object, defined here and nowhere else (bytes are base64, counters' names are text
+# with undecodable bytes as lone surrogates):
+#   schema 1; tool; version; check (sha256 of the object without "check", keys sorted, no spaces)
+#   job, task, attempt, container, past_containers [..], host, user, order, created_at_ms, took_ms
+#   generation, previous_generation (0: none)
+#   key_rule {fields, key_fields, map_separator, reduce_separator}; reducer [argv]
+#   groups_done, keys_digest (sha256 over every distinct key followed by \n, in order), last_key
+#   input_bytes (read up to the border), output_bytes; parts [{name, bytes, sha256}, ..] in order
+#   state null or {name, bytes, sha256}; counters {group: {counter: total since the task's beginning}}
+
+from __future__ import annotations
+
+import argparse
+import base64
+import binascii
+import collections
+import errno
+import hashlib
+import json
+import os
+import random
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import (
+    IO,
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    NoReturn,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+)
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # not a POSIX system: the original reducer runs untouched
+    fcntl = termios = None  # type: ignore[assignment]
+
+SCHEMA = 1
+VERSION = "0.1.0"
+
+EXIT_UNPROVABLE = 70
+"""The attempt failed because nothing else was safe."""
+EXIT_SUSPENDED = 76
+"""With --leave-when-saved only: a generation was saved, another attempt must go on."""
+
+BLOCK_BYTES = 1 << 18
+PIPE_BYTES = 1 << 18
+LONG_LINE_BYTES = 1 << 18
+READ_AHEAD_BYTES = 1 << 20
+SMALL_FILE_BYTES = 1 << 24
+COPY_BYTES = 1 << 20
+PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
+
+SLICE_MIN_BYTES = 64
+SLICE_FAST_BYTES = 1 << 16
+SLICE_QUICK_S = 0.05
+SLICE_SLOW_S = 0.12
+SLICE_GOAL_S = 0.1
+UPLOAD_BYTES_PER_S_GUESS = 20 << 20
+
+POLL_MIN_MS = 15_000
+HOLD_MS = 30_000
+SPOOL_LIMIT_MIB = 1024
+TASK_TIMEOUT_MS = 600_000
+STATUS_EVERY_S = 5.0
+HTTP_TIMEOUT_S = 30.0
+
+Counters = Dict[str, Dict[str, int]]
+
+
+class StoreError(Exception):
+    """The checkpoint store did not do what was asked; the text says what and where."""
+
+
+class Exists(StoreError):
+    """A name that must be new is taken."""
+
+
+class Unusable(Exception):
+    """A checkpoint, request or path must not be used; the text says why."""
+
+
+class Unprovable(Exception):
+    """Going on could give a wrong output: the attempt ends here."""
+
+
+# ------------------------------------------------------------------------------------- keys
+
+
+class KeyRule:
+    """What a key is, and how keys are found in whole lines.
+
+    ``fields`` are the fields the reducer groups by, ``key_fields`` those Hadoop sorts by.
+    """
+
+    def __init__(
+        self, fields: int = 1, map_separator: bytes = b"\t", reduce_separator: bytes = b"\t", key_fields: int = 0
+    ) -> None:
+        self.fields = fields
+        self.key_fields = key_fields or fields
+        self.map_separator = map_separator
+        self.reduce_separator = reduce_separator
+        ends = b"".join(b"\\x%02x" % byte for byte in sorted(set(map_separator + reduce_separator)))
+        hold = b"+" if sys.version_info >= (3, 11) else b""  # possessive: a fifth faster
+        field = b"[^%s\\n]*%s" % (ends, hold)
+        more = b"(?:%s%s){0,%d}%s" % (re.escape(map_separator), field, fields - 1, hold)
+        key = field + (more if fields > 1 else b"")
+        self._key = re.compile(key)
+        self._line = re.compile(b"(%s)[^\\n]*%s\\n" % (key, hold))
+        # With one field a key ends wherever a separator or the line does, so lines that repeat the
+        # key of the line before can be passed over inside the expression: two to three times faster.
+        self._group = re.compile(
+            b"(%s)[^\\n]*%s\\n(?:\\1(?=[%s\\n])[^\\n]*%s\\n)*%s" % (key, hold, ends, hold, hold)
+        )
+
+    def keys(self, lines: bytes) -> List[bytes]:
+        """Return the keys of whole lines in order; of equal neighbours at least the first."""
+        return (self._group if self.fields == 1 else self._line).findall(lines)
+
+    def lines(self, lines: bytes) -> Iterator[Tuple[int, bytes]]:
+        """Give each line's place and key."""
+        for match in self._line.finditer(lines):
+            yield match.start(), match.group(1)
+
+    def key_of_start(self, data: bytes, final: bool = False) -> Optional[bytes]:
+        """Return the key of a line that has no end yet, None while the key may go on."""
+        match = self._key.match(data)
+        if match is None:
+            return None
+        return match.group() if final or match.end() < len(data) else None
+
+    def all_of(self, key: bytes, lines: bytes) -> bool:
+        """Say whether every line has this key, quickly for large groups; False may also mean "look"."""
+        end = lines[len(key) : len(key) + 1]
+        start = key + end
+        last = lines.rfind(b"\n", 0, -1) + 1
+        if not (lines.startswith(start) and lines.startswith(start, last)):
+            return False
+        if end == self.map_separator:  # a short key is another one when a field follows
+            if key.count(end) < self.fields - 1:
+                return False
+        elif end != self.reduce_separator:
+            return False
+        return lines.count(b"\n") == lines.count(b"\n" + start) + 1
+
+    def in_order(self, keys: List[bytes]) -> bool:
+        """Say whether keys rise by their bytes, as Hadoop's default comparator leaves them."""
+        if keys == sorted(keys):
+            return True
+        if self.fields == self.key_fields:
+            return False
+        ended = [key + self.map_separator for key in keys]  # where a prefix of the sorted key ends
+        return ended == sorted(ended)
+
+    def as_json(self) -> Dict[str, Any]:
+        """Return what the manifest says of it."""
+        return {
+            "fields": self.fields,
+            "key_fields": self.key_fields,
+            "map_separator": self.map_separator.hex(),
+            "reduce_separator": self.reduce_separator.hex(),
+        }
+
+
+class Scanner:
+    """Counts key groups and digests their keys while bytes go by, in pieces of any size.
+
+    ``groups`` counts groups begun. Nothing is kept but the beginning of an unfinished line whose
+    key is not known yet, so the cost is that of one regular expression over the input.
+    """
+
+    def __init__(self, rule: KeyRule) -> None:
+        self.rule = rule
+        self.groups = 0
+        self.key: Optional[bytes] = None
+        self.bytes = 0
+        self.sorted = True
+        self._digest = hashlib.sha256()
+        self._carry = b""
+        self._in_line = False  # inside a line whose key is accounted for
+
+    @property
+    def settled(self) -> bool:
+        """Say whether the key of every byte taken is known."""
+        return not self._carry
+
+    def digest(self) -> str:
+        """Return the digest of the distinct keys so far."""
+        return self._digest.hexdigest()
+
+    def take(self, data: bytes) -> None:
+        """Account for bytes that were handed on, wherever they end."""
+        self.bytes += len(data)
+        start = self._end_of_line(data)
+        cut = data.rfind(b"\n") + 1
+        if cut > start:
+            self._account_lines(self._carry + data[start:cut])
+            self._carry = data[cut:]
+        else:
+            self._carry += data[start:]
+        if len(self._carry) > LONG_LINE_BYTES:
+            key = self.rule.key_of_start(self._carry)
+            if key is not None:
+                self._account([key])
+                self._carry, self._in_line = b"", True
+
+    def take_groups(self, data: bytes, limit: int, final: bool = False) -> Tuple[int, bool]:
+        """Account for bytes as long as no more than ``limit`` groups are begun.
+
+        Return how many bytes were taken and whether the next line begins group ``limit`` + 1;
+        if not, show the rest again with more after it. ``final``: nothing comes after ``data``.
+        """
+        at = self._end_of_line(data)
+        end = data.rfind(b"\n") + 1
+        found = False
+        if end > at:
+            lines = data[at:end]
+            keys = self._new_keys(lines)
+            if self.groups + len(keys) <= limit:
+                self._account(keys)
+                at = end
+            else:
+                at += self._walk(lines, limit)
+                found = True
+        if not found and at < len(data):
+            at, found = self._take_start(data, at, limit, final)
+        self.bytes += at
+        return at, found
+
+    def finish(self) -> None:
+        """Account for a last line without an end."""
+        if self._carry:
+            self._account_lines(self._carry + b"\n")
+            self._carry = b""
+
+    def _end_of_line(self, data: bytes) -> int:
+        if not self._in_line:
+            return 0
+        end = data.find(b"\n")
+        if end < 0:
+            return len(data)
+        self._in_line = False
+        return end + 1
+
+    def _take_start(self, data: bytes, at: int, limit: int, final: bool) -> Tuple[int, bool]:
+        rest = data[at:]
+        key = self.rule.key_of_start(rest, final)
+        if key is None:
+            return at, False
+        if key != self.key and self.groups >= limit:
+            return at, True
+        if final or len(rest) > LONG_LINE_BYTES:
+            self._account([key])
+            self._in_line = not final
+            return len(data), False
+        return at, False
+
+    def _walk(self, lines: bytes, limit: int) -> int:
+        for at, key in self.rule.lines(lines):
+            if key != self.key:
+                if self.groups >= limit:
+                    return at
+                self._account([key])
+        raise AssertionError("no border where one was counted")
+
+    def _new_keys(self, lines: bytes) -> List[bytes]:
+        """Return the keys of groups that begin in these lines."""
+        if self.key is not None and self.rule.all_of(self.key, lines):
+            return []
+        keys = self.rule.keys(lines)
+        if self.rule.fields > 1:
+            keys = [key for at, key in enumerate(keys) if not at or key != keys[at - 1]]
+        if keys and keys[0] == self.key:
+            del keys[0]
+        return keys
+
+    def _account_lines(self, lines: bytes) -> None:
+        self._account(self._new_keys(lines))
+
+    def _account(self, keys: List[bytes]) -> None:
+        if keys and keys[0] == self.key:
+            keys = keys[1:]
+        if not keys:
+            return
+        if not self.rule.in_order(keys) or (self.key is not None and not self.rule.in_order([self.key, keys[0]])):
+            self.sorted = False
+        keys.append(b"")
+        self._digest.update(b"\n".join(keys))
+        self.groups += len(keys) - 1
+        self.key = keys[-2]
+
+
+# ------------------------------------------------------------------------------------ store
+
+
+class Entry(NamedTuple):
+    """One file or folder of a store. ``mode`` are permission bits with the sticky bit."""
+
+    name: str
+    bytes: int
+    owner: str
+    mode: int
+    is_folder: bool
+
+
+class Store:
+    """A folder that keeps checkpoints. Paths are relative to it, with slashes.
+
+    What a name names never changes: ``create`` refuses a name that is taken.
+    """
+
+    user = ""
+
+    def entry(self, path: str) -> Optional[Entry]:
+        """Return what is at ``path``, None if nothing."""
+        raise NotImplementedError
+
+    def list(self, path: str) -> List[Entry]:
+        """Return what is in a folder, nothing if there is none."""
+        raise NotImplementedError
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Give a file's bytes."""
+        raise NotImplementedError
+
+    def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
+        """Write a new file; raise Exists if the name is taken."""
+        raise NotImplementedError
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file its final name; raise Exists or StoreError if that did not happen."""
+        raise NotImplementedError
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, for the owner alone; none is changed that exists."""
+        raise NotImplementedError
+
+    def read_small(self, path: str) -> bytes:
+        """Return a small file's bytes."""
+        held = b""
+        for piece in self.read(path):
+            held += piece
+            if len(held) > SMALL_FILE_BYTES:
+                raise Unusable(f"{path}: larger than {SMALL_FILE_BYTES} bytes")
+        return held
+
+
+class LocalStore(Store):
+    """A store in a local folder, for tests and the emulator."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.user = user_name(os.getuid())
+
+    def entry(self, path: str) -> Optional[Entry]:
+        """Return what is at ``path``, None if nothing."""
+        try:
+            return self._entry(os.path.basename(path), os.stat(self._at(path)))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def list(self, path: str) -> List[Entry]:
+        """Return what is in a folder, nothing if there is none."""
+        try:
+            with os.scandir(self._at(path)) as found:
+                return sorted(self._entry(entry.name, entry.stat(follow_symlinks=False)) for entry in found)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Give a file's bytes."""
+        try:
+            with open(self._at(path), "rb") as stream:
+                for piece in iter(lambda: stream.read(COPY_BYTES), b""):
+                    yield piece
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
+        """Write a new file; raise Exists if the name is taken."""
+        try:
+            handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "wb", buffering=0) as stream:
+                for piece in pieces:
+                    stream.write(piece)
+                os.fsync(handle)
+        except FileExistsError as error:
+            raise Exists(f"{self._at(path)}: exists") from error
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file its final name; a link, because os.rename would replace what is there."""
+        try:
+            os.link(self._at(old), self._at(new))
+            os.unlink(self._at(old))
+        except FileExistsError as error:
+            raise Exists(f"{self._at(new)}: exists") from error
+        except OSError as error:
+            raise StoreError(f"{self._at(new)}: {error.strerror}") from error
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, for the owner alone."""
+        try:
+            at = self.root
+            os.makedirs(at, exist_ok=True)
+            for part in path.split("/"):
+                at = os.path.join(at, part)
+                if not os.path.isdir(at):
+                    os.mkdir(at, 0o700)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def _at(self, path: str) -> str:
+        return os.path.join(self.root, *path.split("/")) if path else self.root
+
+    @staticmethod
+    def _entry(name: str, found: os.stat_result) -> Entry:
+        is_folder = (found.st_mode & 0o170000) == 0o040000
+        return Entry(name, found.st_size, user_name(found.st_uid), found.st_mode & 0o7777, is_folder)
+
+
+class WebHdfsStore(Store):
+    """A store in HDFS over WebHDFS. Traps kept in mind: a client that dies mid-body leaves a file
+    that looks complete, and RENAME says by a boolean whether it happened.
+    """
+
+    def __init__(self, hosts: Sequence[str], root: str, user: str, secure: bool = False) -> None:
+        self.hosts = list(hosts)
+        self.root = "/" + root.strip("/")
+        self.user = user
+        self.secure = secure
+
+    def entry(self, path: str) -> Optional[Entry]:
+        """Return what is at ``path``, None if nothing."""
+        found = self._json("GET", path, "GETFILESTATUS")
+        return None if found is None else self._entry(found["FileStatus"], path.rsplit("/", 1)[-1])
+
+    def list(self, path: str) -> List[Entry]:
+        """Return what is in a folder, nothing if there is none."""
+        found = self._json("GET", path, "LISTSTATUS")
+        if found is None:
+            return []
+        try:
+            return sorted(self._entry(each) for each in found["FileStatuses"]["FileStatus"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{self._name(path)}: LISTSTATUS answered something else: {error!r}") from error
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Give a file's bytes; a body that ends early is an error, not an end."""
+        connection, answer = self._open("GET", path, "OPEN")
+        try:
+            if answer.status != 200:
+                raise self._refused(path, "OPEN", answer.status, answer.read(4096))
+            expected = answer.getheader("Content-Length")
+            seen_bytes = 0
+            for piece in iter(lambda: answer.read(COPY_BYTES), b""):
+                seen_bytes += len(piece)
+                yield piece
+            if expected is not None and int(expected) != seen_bytes:
+                raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes came")
+        except (OSError, self._http_error()) as error:
+            raise StoreError(f"{self._name(path)}: OPEN: {error!r}") from error
+        finally:
+            connection.close()
+
+    def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
+        """Write a new file in two steps: the NameNode names a DataNode, that takes the body."""
+        status, body, where = self._exchange("PUT", path, "CREATE", {"overwrite": "false", "permission": "600"})
+        if status == 200:
+            where = json.loads(body or b"{}").get("Location")
+        elif status != 307:
+            raise self._refused(path, "CREATE", status, body)
+        if not where:
+            raise StoreError(f"{self._name(path)}: CREATE: redirected to nowhere")
+        self._send_body(path, where, size_bytes, pieces)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file its final name; HDFS never replaces by RENAME, it answers false."""
+        found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
+        if found is None or found.get("boolean") is not True:
+            raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, for the owner alone."""
+        found = self._json("PUT", path, "MKDIRS", {"permission": "700"})
+        if found is None or found.get("boolean") is not True:
+            raise StoreError(f"{self._name(path)}: MKDIRS answered {found!r}")
+
+    def _send_body(self, path: str, where: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
+        connection, target = self._connect(where)
+        try:
+            connection.putrequest("PUT", target)
+            connection.putheader("Content-Type", "application/octet-stream")
+            connection.putheader("Content-Length", str(size_bytes))
+            connection.endheaders()
+            for piece in pieces:
+                connection.send(piece)
+            answer = connection.getresponse()
+            body = answer.read(4096)
+            if answer.status != 201:
+                raise self._refused(path, "CREATE", answer.status, body)
+        except (OSError, self._http_error()) as error:
+            raise StoreError(f"{self._name(path)}: CREATE: {error!r}") from error
+        finally:
+            connection.close()
+
+    def _json(
+        self, method: str, path: str, op: str, query: Optional[Dict[str, str]] = None
+    ) -> Optional[Dict[str, Any]]:
+        """Return the answer of a NameNode, None for 404."""
+        status, body, _ = self._exchange(method, path, op, query)
+        if status == 404:
+            return None
+        if status != 200:
+            raise self._refused(path, op, status, body)
+        try:
+            found = json.loads(body)
+        except ValueError as error:
+            raise StoreError(f"{self._name(path)}: {op}: no JSON: {body[:80]!r}") from error
+        if not isinstance(found, dict):
+            raise StoreError(f"{self._name(path)}: {op}: {found!r} is no object")
+        return found
+
+    def _exchange(
+        self, method: str, path: str, op: str, query: Optional[Dict[str, str]] = None
+    ) -> Tuple[int, bytes, Optional[str]]:
+        """Ask one NameNode after the other; a standby and a dead one are passed over."""
+        last: Exception = StoreError(f"{self._name(path)}: no NameNode is named")
+        for host in list(self.hosts):
+            connection, target = self._connect(self._url(host, path, op, query))
+            try:
+                connection.request(method, target)
+                answer = connection.getresponse()
+                body = answer.read()
+                if answer.status == 403 and b"StandbyException" in body:
+                    last = StoreError(f"{host}: standby")
+                    continue
+                self.hosts.sort(key=lambda other: other != host)
+                return answer.status, body, answer.getheader("Location")
+            except (OSError, self._http_error()) as error:
+                last = error
+            finally:
+                connection.close()
+        raise StoreError(f"{self._name(path)}: {op}: {last!r}") from last
+
+    def _open(self, method: str, path: str, op: str) -> Tuple[Any, Any]:
+        status, body, where = self._exchange(method, path, op, {"noredirect": "true"})
+        if status == 200:
+            try:
+                where = json.loads(body).get("Location")
+            except (ValueError, AttributeError) as error:
+                raise StoreError(f"{self._name(path)}: {op}: no Location in {body[:80]!r}") from error
+        elif status != 307:
+            raise self._refused(path, op, status, body)
+        if not where:
+            raise StoreError(f"{self._name(path)}: {op}: redirected to nowhere")
+        connection, target = self._connect(where)
+        try:
+            connection.request(method, target)
+            return connection, connection.getresponse()
+        except (OSError, self._http_error()) as error:
+            connection.close()
+            raise StoreError(f"{self._name(path)}: {op}: {error!r}") from error
+
+    def _connect(self, url: str) -> Tuple[Any, str]:
+        from http import client
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(url)
+        make = client.HTTPSConnection if parts.scheme == "https" else client.HTTPConnection
+        target = parts.path + ("?" + parts.query if parts.query else "")
+        return make(parts.netloc, timeout=HTTP_TIMEOUT_S), target
+
+    def _url(self, host: str, path: str, op: str, query: Optional[Dict[str, str]]) -> str:
+        from urllib.parse import quote, urlencode
+
+        asked = urlencode({"op": op, **(query or {}), "user.name": self.user})
+        return f"{'https' if self.secure else 'http'}://{host}/webhdfs/v1{quote(self._name(path))}?{asked}"
+
+    def _name(self, path: str) -> str:
+        return self.root.rstrip("/") + ("/" + path if path else "")
+
+    def _refused(self, path: str, op: str, status: int, body: bytes) -> StoreError:
+        kind = Exists if b"FileAlreadyExistsException" in body else StoreError
+        return kind(f"{self._name(path)}: {op}: HTTP {status}: {body[:200].decode('utf-8', 'replace')}")
+
+    @staticmethod
+    def _http_error() -> type:
+        from http.client import HTTPException
+
+        return HTTPException
+
+    @staticmethod
+    def _entry(status: Dict[str, Any], name: str = "") -> Entry:
+        return Entry(
+            str(status.get("pathSuffix") or name),
+            int(status["length"]),
+            str(status["owner"]),
+            int(str(status["permission"]), 8),
+            status["type"] == "DIRECTORY",
+        )
+
+
+def open_store(url: str, user: str) -> Store:
+    """Return the store at ``file:///folder`` or ``webhdfs://host:port[,host:port]/folder``."""
+    scheme, found, rest = url.partition("://")
+    if not found:
+        scheme, rest = "file", url
+    if scheme == "file" and rest.startswith("/"):
+        return LocalStore(rest)
+    if scheme in ("webhdfs", "swebhdfs") and "/" in rest:
+        hosts, _, root = rest.partition("/")
+        return WebHdfsStore([host for host in hosts.split(",") if host], root, user, scheme == "swebhdfs")
+    raise StoreError(f"{url}: neither file:///folder nor webhdfs://host:port/folder")
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name, or the number where there is no name."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
+    """Refuse a path that is somebody else's or that others may change."""
+    if entry.owner not in owners:
+        raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
+    if entry.mode & 0o022:
+        raise Unusable(f"{where}: others may write to it (mode {entry.mode:o})")
+
+
+def check_root(store: Store) -> None:
+    """Refuse a store whose folder lets anybody move other people's folders."""
+    found = store.entry("")
+    if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
+        raise Unusable(f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky")
+
+
+# --------------------------------------------------------------------------------- manifest
+
+
+class TaskId(NamedTuple):
+    """Which attempt of which task this is, in Hadoop's words."""
+
+    job: str
+    task: str
+    attempt: str
+    container: str = ""
+
+    @property
+    def folder(self) -> str:
+        """Return where the task's checkpoints are."""
+        return f"{self.job}/{self.task}"
+
+
+class Part(NamedTuple):
+    """One file of a checkpoint."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Manifest(NamedTuple):
+    """What a checkpoint says of itself, checked; ``raw`` is all of it."""
+
+    generation: int
+    attempt: str
+    groups_done: int
+    keys_digest: str
+    last_key: bytes
+    output_bytes: int
+    parts: Tuple[Part, ...]
+    state: Optional[Part]
+    counters: Counters
+    past_containers: Tuple[str, ...]
+    order: str
+    raw: Dict[str, Any]
+
+
+class Found(NamedTuple):
+    """What the store holds for a task: the newest usable manifest, and the highest number in use."""
+
+    manifest: Optional[Manifest]
+    highest_generation: int
+    refused: Tuple[str, ...]
+
+
+MANIFEST_NAME = re.compile(r"gen-(\d{6,9})-([A-Za-z0-9_]+)\.manifest\.json")
+GENERATION_NAME = re.compile(r"\.?gen-(\d{6,9})-")
+ORDER = re.compile(r"[A-Za-z0-9._-]{1,120}")
+ATTEMPT_NUMBER = re.compile(r"_(\d+)$")
+
+
+def stem(generation: int, attempt: str) -> str:
+    """Return how the names of a generation's files begin."""
+    return f"gen-{generation:06d}-{attempt}"
+
+
+def attempt_number(attempt: str) -> int:
+    """Return the number at the end of an attempt's id; numbers rise, with gaps."""
+    found = ATTEMPT_NUMBER.search(attempt)
+    return int(found.group(1)) if found else -1
+
+
+def canonical(value: Any) -> bytes:
+    """Return JSON in one spelling only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def sealed(fields: Dict[str, Any]) -> bytes:
+    """Return a manifest's bytes with its check."""
+    return canonical({**fields, "check": hashlib.sha256(canonical(fields)).hexdigest()})
+
+
+def parse_manifest(data: bytes) -> Manifest:
+    """Return a manifest, raise Unusable with the reason if it is torn or of another kind."""
+    try:
+        raw = json.loads(data)
+        check = raw.pop("check")
+        if raw["schema"] != SCHEMA:
+            raise Unusable(f"schema {raw['schema']!r}, not {SCHEMA}")
+        if hashlib.sha256(canonical(raw)).hexdigest() != check:
+            raise Unusable("its check does not match: torn or changed")
+        state = raw["state"]
+        return Manifest(
+            generation=int(raw["generation"]),
+            attempt=str(raw["attempt"]),
+            groups_done=int(raw["groups_done"]),
+            keys_digest=str(raw["keys_digest"]),
+            last_key=base64.b64decode(raw["last_key"], validate=True),
+            output_bytes=int(raw["output_bytes"]),
+            parts=tuple(_part(part) for part in raw["parts"]),
+            state=None if state is None else _part(state),
+            counters=raw["counters"],
+            past_containers=tuple(raw["past_containers"]),
+            order=str(raw["order"]),
+            raw=raw,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise Unusable(f"torn or no manifest: {error!r}") from error
+
+
+def _part(raw: Dict[str, Any]) -> Part:
+    name = str(raw["name"])
+    if "/" in name or name.startswith("."):
+        raise Unusable(f"a part called {name!r}")
+    return Part(name, int(raw["bytes"]), str(raw["sha256"]))
+
+
+def read_manifest(store: Store, task: TaskId, name: str) -> Manifest:
+    """Return one manifest of a task after every check that needs no other file."""
+    named = MANIFEST_NAME.fullmatch(name)
+    if named is None:
+        raise Unusable(f"{name}: no manifest's name")
+    manifest = parse_manifest(store.read_small(f"{task.folder}/{name}"))
+    raw = manifest.raw
+    if raw.get("job") != task.job or raw.get("task") != task.task:
+        raise Unusable(f"of another task: {raw.get('job')}/{raw.get('task')}")
+    if manifest.generation != int(named.group(1)) or manifest.attempt != named.group(2):
+        raise Unusable(f"says generation {manifest.generation} of {manifest.attempt}, its name says otherwise")
+    if not 0 <= int(raw.get("previous_generation", 0)) < manifest.generation:
+        raise Unusable(f"generation {manifest.generation} out of order after {raw.get('previous_generation')}")
+    if not manifest.attempt.startswith(task.task.replace("task_", "attempt_", 1) + "_"):
+        raise Unusable(f"made by a foreign attempt {manifest.attempt}")
+    if sum(part.bytes for part in manifest.parts) != manifest.output_bytes or manifest.groups_done < 1:
+        raise Unusable("its numbers contradict each other")
+    return manifest
+
+
+def find_checkpoint(
+    store: Store, task: TaskId, rule: KeyRule, reducer: Sequence[str], owners: Sequence[str]
+) -> Found:
+    """Return the newest manifest this attempt may go on from, and why others were refused."""
+    folder = store.entry(task.folder)
+    if folder is None:
+        return Found(None, 0, ())
+    check_owner(folder, owners, task.folder)
+    entries = {entry.name: entry for entry in store.list(task.folder)}
+    numbers = [int(found.group(1)) for found in map(GENERATION_NAME.match, entries) if found]
+    aside = {name.partition(".aside-")[0] for name in entries if ".aside-" in name}
+    usable: List[Manifest] = []
+    refused: List[str] = []
+    for name in sorted((name for name in entries if MANIFEST_NAME.fullmatch(name)), reverse=True):
+        try:
+            if name in aside:
+                raise Unusable("set aside by an earlier attempt")
+            check_owner(entries[name], owners, name)
+            manifest = read_manifest(store, task, name)
+            check_fit(manifest, task, rule, reducer)
+            check_files(manifest, entries, owners)
+            usable.append(manifest)
+        except Unusable as why:
+            refused.append(f"{name}: {why}")
+    usable.sort(key=lambda manifest: (attempt_number(manifest.attempt), manifest.generation))
+    chosen = max(usable, key=lambda each: (each.generation, attempt_number(each.attempt)), default=None)
+    if chosen is not None and chosen is not usable[-1]:
+        refused.append(f"{stem(chosen.generation, chosen.attempt)}: generation out of order between attempts")
+        chosen = usable[-1]
+    return Found(chosen, max(numbers, default=0), tuple(refused))
+
+
+def check_fit(manifest: Manifest, task: TaskId, rule: KeyRule, reducer: Sequence[str]) -> None:
+    """Refuse a manifest made under other rules, by another reducer or by a later attempt."""
+    if manifest.raw.get("key_rule") != rule.as_json():
+        raise Unusable(f"made with other keys: {manifest.raw.get('key_rule')}")
+    if manifest.raw.get("reducer") != list(reducer):
+        raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
+    if attempt_number(manifest.attempt) >= attempt_number(task.attempt):
+        raise Unusable(f"made by {manifest.attempt}, which does not come before {task.attempt}")
+
+
+def check_files(manifest: Manifest, entries: Mapping[str, Entry], owners: Sequence[str]) -> None:
+    """Refuse a manifest whose files are missing, foreign or of another length."""
+    for part in manifest.parts + (() if manifest.state is None else (manifest.state,)):
+        entry = entries.get(part.name)
+        if entry is None or entry.bytes != part.bytes:
+            raise Unusable(f"{part.name}: {'missing' if entry is None else f'{entry.bytes} bytes'}, not {part.bytes}")
+        check_owner(entry, owners, part.name)
+
+
+def write_checkpoint(
+    store: Store,
+    task: TaskId,
+    fields: Dict[str, Any],
+    output: Optional[Spool] = None,
+    state: Optional[bytes] = None,
+    beat: Callable[[], None] = lambda: None,
+) -> Manifest:
+    """Write the files of one generation, the manifest last, and return it.
+
+    ``fields`` are the manifest's but for what is known only now: the new part (``parts`` holds the
+    older ones), ``state`` and ``output_bytes``.
+    """
+    store.make_folder(task.folder)
+    beginning = stem(fields["generation"], fields["attempt"])
+    fields = {**fields, "parts": list(fields.get("parts", [])), "state": None}
+    if output is not None and output.bytes:
+        part = put_file(store, task.folder, beginning + ".part", output.bytes, lambda: output.pieces(beat))
+        fields["parts"].append(part._asdict())
+    if state is not None:
+        kept = state
+        fields["state"] = put_file(store, task.folder, beginning + ".state", len(kept), lambda: [kept])._asdict()
+    fields["output_bytes"] = sum(part["bytes"] for part in fields["parts"])
+    data = sealed(fields)
+    manifest = parse_manifest(data)
+    name = f"{beginning}.manifest.json"
+    written = put_file(store, task.folder, f".{name}.tmp", len(data), lambda: [data])
+    store.rename(f"{task.folder}/{written.name}", f"{task.folder}/{name}")
+    return manifest
+
+
+def put_file(
+    store: Store, folder: str, name: str, size_bytes: int, pieces: Callable[[], Iterable[bytes]], tries: int = 3
+) -> Part:
+    """Write a new file and return its description; a try that failed has used its name up."""
+    for number in range(tries):
+        digest = hashlib.sha256()
+
+        def digested(digest: Any = digest) -> Iterator[bytes]:
+            for piece in pieces():
+                digest.update(piece)
+                yield piece
+
+        tried = name if not number else f"{name}.r{number}"
+        try:
+            store.create(f"{folder}/{tried}", size_bytes, digested())
+            return Part(tried, size_bytes, digest.hexdigest())
+        except StoreError:
+            if number + 1 == tries:
+                raise
+    raise StoreError(f"{folder}/{name}: not written")
+
+
+def set_aside(store: Store, task: TaskId, manifest: Manifest, why: str) -> None:
+    """Leave word that a checkpoint must not be used again; it stays where it is."""
+    name = f"{stem(manifest.generation, manifest.attempt)}.manifest.json.aside-{task.attempt}"
+    data = canonical({"schema": SCHEMA, "attempt": task.attempt, "reason": why})
+    try:
+        store.create(f"{task.folder}/{name}", len(data), [data])
+    except Exists:
+        return
+
+
+def printable(words: Sequence[str]) -> List[str]:
+    """Return words as JSON can keep them."""
+    return [word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for word in words]
+
+
+# --------------------------------------------------------------------------------- requests
+
+
+class Request(NamedTuple):
+    """One order to this attempt: save and hold."""
+
+    order: str
+    hold_ms: Optional[int]
+
+
+def request_name(task: TaskId, order: str) -> str:
+    """Return where a request for an attempt lies, below the folder of requests."""
+    return f"{task.job}/{task.attempt}/{order}.request.json"
+
+
+def write_request(store: Store, task: TaskId, order: str, **more: Any) -> None:
+    """Write a request (what yarnctl does); Exists if this order was already written."""
+    data = canonical({"schema": SCHEMA, "order": order, "attempt": task.attempt, **more})
+    store.make_folder(f"{task.job}/{task.attempt}")
+    name = request_name(task, order)
+    hidden = f"{task.job}/{task.attempt}/.{order}.tmp"
+    store.create(hidden, len(data), [data])
+    store.rename(hidden, name)
+
+
+def withdraw_request(store: Store, task: TaskId, order: str) -> None:
+    """Take a request back (what yarnctl does)."""
+    store.make_folder(f"{task.job}/{task.attempt}")
+    store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
+
+
+def read_request(data: bytes, name: str, task: TaskId) -> Request:
+    """Return a request, raise Unusable if it is not for this attempt or cannot be understood."""
+    try:
+        raw = json.loads(data)
+        if raw["schema"] != SCHEMA or raw["attempt"] != task.attempt:
+            raise Unusable(f"{name}: for {raw.get('attempt')}, schema {raw.get('schema')}")
+        order = str(raw["order"])
+        if f"{order}.request.json" != name or not ORDER.fullmatch(order):
+            raise Unusable(f"{name}: orders {order!r}")
+        hold_ms = raw.get("hold_ms")
+        return Request(order, None if hold_ms is None else max(0, int(hold_ms)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unusable(f"{name}: {error!r}") from error
+
+
+class Watcher(threading.Thread):
+    """Looks for requests when the doorbell rings, and now and then until it rang once.
+
+    The bell is a pipe that the interpreter writes signal numbers to, so it is heard whatever the
+    main thread is doing. A store that hangs hangs this thread, never the data.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(daemon=True, name="watcher")
+        self.runner = runner
+        self.bell_r, self.bell_w = os.pipe()
+        for end in (self.bell_r, self.bell_w):
+            os.set_blocking(end, False)
+        self.heard = False
+        self.seen: Set[str] = set()
+        self.complained: Set[str] = set()
+
+    def listen(self) -> None:
+        """Take SIGQUIT as the doorbell; a Java parent hands it down blocked."""
+        signal.signal(signal.SIGQUIT, lambda *_: None)
+        signal.set_wakeup_fd(self.bell_w, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGQUIT})
+
+    def run(self) -> None:
+        """Look once at the start (a ring may have come too early), then when there is a cause."""
+        bell = select.poll()
+        bell.register(self.bell_r, select.POLLIN)
+        again = not self.look()
+        while True:
+            bell.poll(self._wait_ms(again))
+            try:
+                rung = os.read(self.bell_r, 4096)
+            except BlockingIOError:
+                rung = b""
+            self.heard = self.heard or bytes((signal.SIGQUIT,)) in rung
+            again = not self.look()
+
+    def look(self) -> bool:
+        """Hand new requests to the runner; return False if the store could not be asked."""
+        try:
+            self._look()
+        except (StoreError, Unusable) as why:
+            self._complain(str(why))
+            return isinstance(why, Unusable)
+        return True
+
+    def _wait_ms(self, again: bool) -> Optional[float]:
+        if again:
+            return 1000 + random.random() * 1000
+        poll_ms = self.runner.settings.poll_ms
+        return None if self.heard or not poll_ms else poll_ms * (1 + random.random() / 3)
+
+    def _look(self) -> None:
+        runner, task = self.runner, self.runner.task
+        folder = f"{task.job}/{task.attempt}"
+        entries = runner.requests.list(folder)
+        if not entries:
+            return
+        owners = runner.settings.request_owners
+        above = runner.requests.entry(folder)
+        if above is not None:
+            check_owner(above, owners, folder)
+        for entry in entries:
+            order, _, kind = entry.name.partition(".withdrawn")
+            if not kind and order != entry.name and order not in runner.withdrawn:
+                check_owner(entry, owners, entry.name)
+                runner.withdrawn.add(order)
+                runner.wake()
+            elif entry.name.endswith(".request.json") and entry.name not in self.seen:
+                self.seen.add(entry.name)
+                self._deliver(folder, entry, owners)
+
+    def _deliver(self, folder: str, entry: Entry, owners: Sequence[str]) -> None:
+        try:
+            check_owner(entry, owners, entry.name)
+            data = self.runner.requests.read_small(f"{folder}/{entry.name}")
+            self.runner.inbox.append(read_request(data, entry.name, self.runner.task))
+            self.runner.wake()
+        except StoreError:
+            self.seen.discard(entry.name)
+            raise
+        except Unusable as why:
+            self._complain(f"request refused: {why}")
+
+    def _complain(self, why: str) -> None:
+        if why not in self.complained:
+            self.complained.add(why)
+            self.runner.errors.note(why)
+
+
+# ------------------------------------------------------------------- what the child writes
+
+
+class Spool:
+    """Bytes on the local disk, in a file without a name, up to a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self.failed = ""
+        self._file: Optional[IO[bytes]] = None
+
+    def add(self, data: bytes) -> None:
+        """Keep bytes; from the first that cannot be kept nothing is held any more."""
+        if self.failed:
+            return
+        try:
+            if self.bytes + len(data) > self.limit_bytes:
+                raise OSError(errno.EFBIG, f"more than {self.limit_bytes} bytes")
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0, dir=spool_folder())
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+            self.bytes += len(data)
+        except OSError as error:
+            self.failed = str(error.strerror)
+            self.clear()
+
+    def pieces(self, beat: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+        """Give the bytes from the beginning."""
+        at = 0
+        while self._file is not None and at < self.bytes:
+            piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
+            if not piece:
+                raise StoreError("the local spool is shorter than it was")
+            at += len(piece)
+            beat()
+            yield piece
+
+    def clear(self) -> None:
+        """Hold nothing; the limit counts anew."""
+        if self._file is not None:
+            self._file.close()
+        self._file = None
+        self.bytes = 0
+
+
+def spool_folder() -> str:
+    """Return a local folder that goes with the container: TMPDIR as streaming sets it, else here."""
+    named = os.environ.get("TMPDIR", "")
+    return named if os.path.isdir(named) else "."
+
+
+class Errors:
+    """Standard error, shared by the child and the runner: whole lines only, counters noted."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix.encode()
+        self.counters: Counters = {}
+        self._lock = threading.Lock()
+        self._open_line = False
+
+    def note(self, text: str) -> None:
+        """Say something in the task's log."""
+        self._line(f"yarnctl: {text}")
+
+    def status(self, text: str) -> None:
+        """Say something to the master: this is also what keeps a waiting task alive."""
+        self._line(f"{self.prefix.decode()}status:yarnctl {text}")
+
+    def count(self, group: str, name: str, amount: int) -> None:
+        """Tell the master of a counter."""
+        line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
+        self._write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+    def pass_on(self, source: int) -> None:
+        """Copy a child's standard error line by line until it ends."""
+        carry = b""
+        for data in iter(lambda: os.read(source, 1 << 16), b""):
+            carry += data
+            cut = carry.rfind(b"\n") + 1
+            if not cut and len(carry) < LONG_LINE_BYTES:
+                continue
+            cut = cut or len(carry)
+            self._heard(carry[:cut])
+            self._write(carry[:cut], own_line=False)
+            carry = carry[cut:]
+        if carry:
+            self._heard(carry)
+            self._write(carry, own_line=False)
+
+    def _heard(self, lines: bytes) -> None:
+        mark = self.prefix + b"counter:"
+        if mark not in lines:
+            return
+        for line in lines.split(b"\n"):
+            if line.startswith(mark):
+                words = line[len(mark) :].decode("utf-8", "surrogateescape").split(",")
+                if len(words) == 3 and re.fullmatch(r"\s*[+-]?\d+\s*", words[2]):
+                    add_counter(self.counters, words[0], words[1], int(words[2]))
+
+    def _line(self, text: str) -> None:
+        self._write(" ".join(text.splitlines()).encode("utf-8", "backslashreplace") + b"\n")
+
+    def _write(self, data: bytes, own_line: bool = True) -> None:
+        with self._lock:
+            if self._open_line and own_line:
+                data = b"\n" + data
+            self._open_line = not data.endswith(b"\n")
+            try:
+                write_all(2, data)
+            except OSError:
+                return  # nobody reads the log: no reason to stop the work
+
+
+def add_counter(counters: Counters, group: str, name: str, amount: int) -> None:
+    """Add to one counter."""
+    inside = counters.setdefault(group, {})
+    inside[name] = inside.get(name, 0) + amount
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write every byte, however long it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+class Child:
+    """One run of the original reducer, in a process group of its own, and its two readers."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], output: Spool, runner: Runner) -> None:
+        self.output = output
+        self.runner = runner
+        self.broken = False
+        self.process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=dict(env),
+            preexec_fn=before_exec(),
+        )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.input = self.process.stdin.fileno()
+        os.set_blocking(self.input, False)
+        widen_pipe(self.process.stdout.fileno())
+        self.fed_bytes = 0
+        self.finished: List[str] = []
+        for work in (self._copy_output, self._copy_errors):
+            threading.Thread(target=self._read, args=(work,), daemon=True).start()
+
+    def _read(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            self.finished.append(work.__name__)
+            self.runner.wake()
+
+    def _copy_output(self) -> None:
+        assert self.process.stdout
+        source = self.process.stdout
+        try:
+            for data in iter(lambda: os.read(source.fileno(), BLOCK_BYTES), b""):
+                write_all(1, data)
+                self.output.add(data)
+        except OSError:
+            self.broken = True  # nobody takes the output: the child learns it as it would without us
+            source.close()
+
+    def _copy_errors(self) -> None:
+        assert self.process.stderr
+        self.runner.errors.pass_on(self.process.stderr.fileno())
+
+    @property
+    def reading(self) -> bool:
+        """Say whether output may still come."""
+        return len(self.finished) < 2
+
+    def close_input(self) -> None:
+        """Let the child see the end of its input."""
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def kill(self, number: int) -> None:
+        """Send a signal to the child and all it started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except OSError:
+            return
+
+    def status(self) -> int:
+        """Wait for the end and return the status as a shell (and Java) counts it."""
+        code = self.process.wait()
+        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        return code if code >= 0 else 128 - code
+
+
+def before_exec() -> Callable[[], None]:
+    """Return what a child does before it becomes the reducer.
+
+    Own process group: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of it. Dies with us,
+    because YARN's kill no longer reaches it. The libraries are loaded here, before the fork.
+    """
+    parent = os.getpid()
+    try:
+        import ctypes
+
+        prctl: Any = ctypes.CDLL(None, use_errno=True).prctl
+    except (ImportError, OSError, AttributeError):
+        prctl = None
+
+    def prepare() -> None:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if prctl is not None:
+            prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(EXIT_UNPROVABLE)
+
+    return prepare
+
+
+def widen_pipe(handle: int) -> None:
+    """Let a pipe hold more, so that both sides run longer; not allowed is not needed."""
+    try:
+        fcntl.fcntl(handle, getattr(fcntl, "F_SETPIPE_SZ", 1031), PIPE_BYTES)
+    except OSError:
+        return
+
+
+def unread_bytes(handle: int) -> int:
+    """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
+    try:
+        answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
+    except OSError:
+        return 0
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+# ------------------------------------------------------------------------------ feed-ahead
+
+
+class Pacer:
+    """Bounds by time how far the child is fed ahead of what it has done.
+
+    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
+    waiting slice lies unread is the time the child needs for the one before, however large its
+    buffer is; slices grow while that is short and shrink when it is long. A child that takes a
+    full pipe in no time is fed without any waiting.
+    """
+
+    def __init__(self) -> None:
+        self.slice_bytes = SLICE_MIN_BYTES
+        self.fast = False
+        self.waiting_since_s = 0.0
+
+    def taken(self, size_bytes: int, waited_s: float) -> None:
+        """Learn from a slice that was taken after lying unread for a while."""
+        if waited_s < SLICE_QUICK_S:
+            if size_bytes >= self.slice_bytes // 2:
+                self.slice_bytes = min(2 * self.slice_bytes, SLICE_FAST_BYTES)
+            self.fast = self.slice_bytes >= SLICE_FAST_BYTES
+        elif waited_s > SLICE_SLOW_S:
+            share = SLICE_GOAL_S / waited_s
+            self.slice_bytes = max(SLICE_MIN_BYTES // 4, int(max(size_bytes, 1) * share))
+
+    def stalled(self, taken_bytes: int, waited_s: float) -> None:
+        """Learn that a child fed at full speed let a full pipe lie for a while."""
+        if waited_s > SLICE_SLOW_S:
+            self.fast = False
+            share = SLICE_GOAL_S / waited_s
+            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
+
+
+# --------------------------------------------------------------------------------- settings
+
+
+class Settings(NamedTuple):
+    """What the command line and the job's configuration say."""
+
+    restartable: bool
+    rule: KeyRule
+    save: str
+    load: str
+    store_url: str
+    requests_url: str
+    request_owners: Tuple[str, ...]
+    user: str
+    hold_ms: int
+    poll_ms: int
+    spool_limit_bytes: int
+    task_timeout_ms: int
+    reporter_prefix: str
+    suspend_at: Tuple[int, ...]
+    leave_when_saved: bool
+
+
+class Conf:
+    """A job's configuration as streaming hands it down: names with ``_`` for what is no letter or digit."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return a value, the default where it is absent."""
+        return self.env.get(re.sub(r"[^A-Za-z0-9]", "_", name), default)
+
+    def number(self, name: str, default: int) -> int:
+        """Return a whole number, the default where there is none."""
+        try:
+            return int(self.get(name, str(default)))
+        except ValueError:
+            return default
+
+
+TEXT = "org.apache.hadoop.io.Text"
+ALLOWED = {
+    "stream.reduce.input": ("text",),
+    "stream.reduce.output": ("text",),
+    "stream.reduce.input.writer.class": ("org.apache.hadoop.streaming.io.TextInputWriter",),
+    "stream.reduce.output.reader.class": ("org.apache.hadoop.streaming.io.TextOutputReader",),
+    "mapreduce.job.output.key.comparator.class": (TEXT + "$Comparator",),
+    "mapred.output.key.comparator.class": (TEXT + "$Comparator",),
+    "mapreduce.job.output.group.comparator.class": (),
+    "mapred.output.value.groupfn.class": (),
+    "mapreduce.map.output.key.class": (TEXT,),
+    "mapred.output.committer.class": ("org.apache.hadoop.mapred.FileOutputCommitter",),
+    "mapreduce.task.ismap": ("false",),
+    "mapreduce.job.ubertask.enable": ("false",),
+    "mapreduce.job.skiprecords": ("false",),
+    "mapreduce.reduce.skip.maxgroups": ("0",),
+    "mapred.skip.reduce.max.skip.groups": ("0",),
+    "mapreduce.map.skip.maxrecords": ("0",),
+}
+"""What a setting may be if it is there at all; with anything else nothing is suspended."""
+
+REQUIRED = {"mapreduce.reduce.speculative": "false"}
+"""What must be said, because Hadoop's default is another."""
+
+
+def why_not(conf: Conf) -> str:
+    """Return why this job's configuration forbids suspension, empty if it does not."""
+    for name, values in ALLOWED.items():
+        found = conf.get(name)
+        if found and found not in values:
+            return f"{name} is {found}"
+    for name, wanted in REQUIRED.items():
+        if conf.get(name) != wanted:
+            return f"{name} is {conf.get(name) or 'not set'}, not {wanted}"
+    for name in ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id"):
+        if not re.fullmatch(r"[A-Za-z0-9_]+", conf.get(name)):
+            return f"{name} is {conf.get(name) or 'not set'}: not run by Hadoop"
+    return ""
+
+
+def separator(conf: Conf, name: str) -> bytes:
+    """Return a separator, which must be one byte."""
+    value = conf.get(name, "\t").encode("utf-8", "surrogateescape")
+    if len(value) != 1 or value == b"\n":
+        raise Unusable(f"{name} is {value!r}, not one byte")
+    return value
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving: the reducer must run whatever we are told."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse complains of."""
+        raise Unusable(message)
+
+
+def option_parser() -> Parser:
+    """Return the parser of what stands before ``--``."""
+    parser = Parser(prog="yarnctl_task.py", add_help=False, allow_abbrev=False)
+    parser.add_argument("--restartable", action="store_true")
+    parser.add_argument("--group-fields", type=int, default=0)
+    parser.add_argument("--save", default="")
+    parser.add_argument("--load", default="")
+    parser.add_argument("--store", default="")
+    parser.add_argument("--requests", default="")
+    parser.add_argument("--requests-owner", default="")
+    parser.add_argument("--hold-ms", type=int, default=HOLD_MS)
+    parser.add_argument("--poll-ms", type=int, default=POLL_MIN_MS)
+    parser.add_argument("--spool-limit-mib", type=int, default=SPOOL_LIMIT_MIB)
+    parser.add_argument("--suspend-at", default="", help="groups after which to suspend: tests, wrap --verify")
+    parser.add_argument("--leave-when-saved", action="store_true", help="end instead of holding: the same")
+    return parser
+
+
+def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    """Return the settings, or raise Unusable with why nothing can be suspended."""
+    given = option_parser().parse_args(list(arguments))
+    conf = Conf(env)
+    if not given.restartable:
+        raise Unusable("--restartable is not promised")
+    if bool(given.save) != bool(given.load):
+        raise Unusable("--save and --load go together")
+    reason = why_not(conf)
+    if reason:
+        raise Unusable(reason)
+    store_url = given.store or env.get("YARNCTL_STORE", "")
+    if not store_url:
+        raise Unusable("no store: neither --store nor YARNCTL_STORE")
+    user = env.get("HADOOP_USER_NAME") or env.get("USER") or user_name(os.getuid())
+    return Settings(
+        restartable=True,
+        rule=read_rule(conf, given.group_fields),
+        save=given.save,
+        load=given.load,
+        store_url=store_url,
+        requests_url=given.requests or env.get("YARNCTL_REQUESTS") or store_url.rstrip("/") + "/requests",
+        request_owners=tuple(filter(None, (given.requests_owner or env.get("YARNCTL_REQUESTS_OWNER"),))),
+        user=user,
+        hold_ms=max(0, given.hold_ms),
+        poll_ms=max(POLL_MIN_MS, given.poll_ms) if given.poll_ms > 0 else 0,
+        spool_limit_bytes=max(0, given.spool_limit_mib) << 20,
+        task_timeout_ms=conf.number("mapreduce.task.timeout", TASK_TIMEOUT_MS) or TASK_TIMEOUT_MS,
+        reporter_prefix=conf.get("stream.stderr.reporter.prefix", "reporter:"),
+        suspend_at=read_cuts(given.suspend_at),
+        leave_when_saved=given.leave_when_saved,
+    )
+
+
+def read_cuts(text: str) -> Tuple[int, ...]:
+    """Return group numbers of --suspend-at."""
+    try:
+        return tuple(sorted({int(word) for word in text.split(",") if word}))
+    except ValueError as error:
+        raise Unusable(f"--suspend-at: {error}") from error
+
+
+def read_rule(conf: Conf, group_fields: int) -> KeyRule:
+    """Return what a key is in this job."""
+    key_fields = conf.number("stream.num.map.output.key.fields", 1)
+    fields = group_fields or key_fields
+    if not 1 <= fields <= key_fields:
+        raise Unusable(f"--group-fields {fields} of {key_fields} key fields")
+    map_separator = separator(conf, "stream.map.output.field.separator")
+    return KeyRule(fields, map_separator, separator(conf, "stream.reduce.input.field.separator"), key_fields)
+
+
+# ----------------------------------------------------------------------------------- runner
+
+
+class Leave(Exception):
+    """The attempt ends with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Runner:
+    """One attempt: skip, replay, feed, suspend, hold, go on. All decisions are taken in one thread.
+
+    Phases are ``skip``, ``replay``, ``run``, ``drain``, ``save``, ``hold``, ``end``. Requests come in through
+    ``inbox``; the pipe ``wake`` interrupts every wait.
+    """
+
+    def __init__(self, settings: Settings, task: TaskId, words: Sequence[str], env: Mapping[str, str]) -> None:
+        self.settings = settings
+        self.task = task
+        self.words = printable(words)  # as given: where the program lies differs between nodes
+        self.argv = resolve(words)
+        self.env = dict(env)
+        self.errors = Errors(settings.reporter_prefix)
+        self.store = open_store(settings.store_url, settings.user)
+        self.requests = open_store(settings.requests_url, settings.user)
+        self.settings = settings._replace(request_owners=settings.request_owners or (self.store.user,))
+        self.inbox: Deque[Request] = collections.deque()
+        self.withdrawn: Set[str] = set()
+        self.wake_r, self.wake_w = os.pipe()
+        for end in (self.wake_r, self.wake_w):
+            os.set_blocking(end, False)
+        self.scanner = Scanner(settings.rule)
+        self.pacer = Pacer()
+        self.output = Spool(settings.spool_limit_bytes)
+        self.skipped = Spool(settings.spool_limit_bytes)
+        self.again: Iterator[bytes] = iter(())
+        self.cuts = list(settings.suspend_at)
+        self.child: Optional[Child] = None
+        self.manifest: Optional[Manifest] = None  # the generation that is valid now
+        self.resumed = False
+        self.highest_generation = 0
+        self.past_counters: Counters = {}
+        self.phase = "start"
+        self.why_not = ""
+        self.buffer = b""
+        self.at = 0
+        self.ended = False
+        self.read_bytes = 0
+        self.last_position = (-1, -1)
+        self.next_status_s = 0.0
+        self.upload_bytes_per_s = float(UPLOAD_BYTES_PER_S_GUESS)
+        self.drain_s = 1.0
+        self.suspending_file = ""
+
+    # -- waiting ---------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Interrupt the main thread's wait; called from any thread."""
+        try:
+            os.write(self.wake_w, b"!")
+        except BlockingIOError:
+            return
+
+    def wait(self, handle: int, events: int, timeout_s: Optional[float]) -> bool:
+        """Wait until a handle is ready (-1: none), somebody wakes us, or time is over; say if ready."""
+        waiting = select.poll()
+        waiting.register(self.wake_r, select.POLLIN)
+        if handle >= 0:
+            waiting.register(handle, events)
+        found = dict(waiting.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+        if self.wake_r in found:
+            try:
+                os.read(self.wake_r, 4096)
+            except BlockingIOError:
+                pass
+        return handle in found
+
+    def tell(self, keep_alive: bool) -> None:
+        """Report the position; while the child works only if it got on, so that a hung one times out."""
+        now_s = time.monotonic()
+        if now_s < self.next_status_s:
+            return
+        position = (self.done_bytes(), self.output.bytes)
+        if not keep_alive and position == self.last_position:
+            return
+        self.last_position = position
+        self.next_status_s = now_s + min(STATUS_EVERY_S, self.settings.task_timeout_ms / 6000)
+        self.say_position()
+
+    def say_position(self) -> None:
+        """Write the position: groups, bytes done by the child, bytes known of, whether that is all."""
+        known = self.read_bytes + (0 if self.ended else unread_bytes(0))
+        self.errors.status(
+            f"phase={self.phase} groups={self.scanner.groups} done={self.done_bytes()} known={known}"
+            f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}"
+        )
+
+    def enter(self, phase: str, more: str = "") -> None:
+        """Begin a phase and say so."""
+        self.phase = phase
+        self.errors.status(f"phase={phase} groups={self.scanner.groups} gen={self.generation}{more}")
+        self.next_status_s = time.monotonic() + STATUS_EVERY_S
+
+    def done_bytes(self) -> int:
+        """Return how much input the child has taken."""
+        unread = unread_bytes(self.child.input) if self.child and self.phase == "run" else 0
+        return self.scanner.bytes - unread
+
+    @property
+    def generation(self) -> int:
+        """Return the generation that is valid now, 0 if none."""
+        return self.manifest.generation if self.manifest else 0
+
+    # -- input -----------------------------------------------------------------------------
+
+    def fill(self, wait_s: Optional[float]) -> bool:
+        """Read input if there is some, into the buffer; return whether anything changed."""
+        piece = next(self.again, None)
+        if piece is not None:
+            self._append(piece)
+            return True
+        if self.ended or not self.wait(0, select.POLLIN, wait_s):
+            return False
+        data = os.read(0, BLOCK_BYTES)
+        self.read_bytes += len(data)
+        self.ended = not data
+        self._append(data)
+        return True
+
+    def _append(self, data: bytes) -> None:
+        self.buffer = self.buffer[self.at :] + data if self.at < len(self.buffer) else data
+        self.at = 0
+
+    # -- the whole life --------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Run the attempt and return its exit status."""
+        try:
+            if self.manifest is None or not self.resume(self.manifest):
+                self.start_child()
+            self.enter("run")
+            while self.step():
+                pass
+            return self.end()
+        except Leave as leaving:
+            return leaving.status
+        except Unprovable as why:
+            self.errors.note(f"this attempt ends here: {why}")
+            if self.manifest is not None and self.resumed:
+                self.put_aside(self.manifest, str(why))
+            return EXIT_UNPROVABLE
+        finally:
+            if self.child is not None:
+                self.child.kill(signal.SIGKILL)
+
+    def step(self) -> bool:
+        """Do one small thing of the phase ``run``; return False at the end of the input."""
+        if self.inbox:
+            self.serve(self.inbox.popleft())
+        elif self.cuts and not self.why_not:
+            self.feed_to_cut()
+        elif self.at < len(self.buffer):
+            self.feed_some()
+        elif self.ended:
+            return False
+        else:
+            self.fill(STATUS_EVERY_S)
+        self.tell(keep_alive=False)
+        return True
+
+    def start_child(self) -> None:
+        """Start the reducer; with --load its state comes first."""
+        state = self.manifest.state if self.manifest else None
+        if self.settings.load and state is not None:
+            data = b"".join(self.checked_pieces(state))
+            done = subprocess.run(["/bin/sh", "-c", self.settings.load], input=data, stdout=2, check=False)
+            if done.returncode:
+                raise Unprovable(f"--load ended with status {done.returncode}")
+        if self.settings.save and not self.suspending_file:
+            name = os.path.join(os.path.abspath(spool_folder()), f"yarnctl-suspending-{os.getpid()}")
+            self.suspending_file = self.env["YARNCTL_SUSPENDING"] = name
+        try:
+            self.child = Child(self.argv, self.env, self.output, self)
+        except OSError as error:
+            self.errors.note(f"{self.argv[0]}: {error.strerror}")
+            raise Leave(127 if isinstance(error, FileNotFoundError) else 126) from error
+        self.pacer = Pacer()
+
+    def end(self) -> int:
+        """Let the child finish after the last line and return its status."""
+        child = self.child
+        assert child is not None
+        self.scanner.finish()
+        self.check_order()
+        child.close_input()
+        self.enter("end")
+        while child.reading:
+            while self.inbox:
+                self.answer(self.inbox.popleft(), "completing", "the input is at its end")
+            self.wait(-1, 0, STATUS_EVERY_S)
+            self.tell(keep_alive=False)
+        return child.status()
+
+    # -- feeding ---------------------------------------------------------------------------
+
+    def feed_some(self) -> None:
+        """Hand the child one slice, as large as its speed allows, and account for what it took."""
+        child = self.child
+        assert child is not None
+        if not self.pacer.fast and not self.pipe_is_empty(child):
+            return
+        size_bytes = BLOCK_BYTES if self.pacer.fast else self.slice_bytes()
+        data = self.buffer[self.at : self.at + size_bytes]
+        try:
+            taken = os.write(child.input, data)
+        except BlockingIOError:
+            self.wait_for_room(child)
+            return
+        except BrokenPipeError:
+            self.child_left()
+        self.at += taken
+        child.fed_bytes += taken
+        self.account(data if taken == len(data) else data[:taken])
+        if not self.pacer.fast:
+            self.pacer.waiting_since_s = time.monotonic()
+            self.last_slice_bytes = taken
+
+    last_slice_bytes = 0
+
+    def slice_bytes(self) -> int:
+        """Return a slice's size: whole lines if possible, at least one if it is not very long."""
+        wanted = self.pacer.slice_bytes
+        end = self.buffer.rfind(b"\n", self.at, self.at + wanted) + 1
+        if not end:
+            end = self.buffer.find(b"\n", self.at, self.at + SLICE_FAST_BYTES) + 1
+        return end - self.at if end else max(wanted, PIPE_ATOMIC_BYTES)
+
+    def pipe_is_empty(self, child: Child) -> bool:
+        """Look whether the slice before was taken; if not wait a little (reading ahead) and say no."""
+        waited_s = time.monotonic() - self.pacer.waiting_since_s
+        if unread_bytes(child.input) == 0:
+            if self.last_slice_bytes:
+                self.pacer.taken(self.last_slice_bytes, waited_s)
+                self.last_slice_bytes = 0
+                if self.pacer.fast:
+                    widen_pipe(child.input)
+            return True
+        nap_s = min(0.01, max(0.0002, waited_s / 8))
+        if len(self.buffer) - self.at < READ_AHEAD_BYTES and self.fill(0):
+            return False
+        if self.wait(child.input, select.POLLERR, nap_s):
+            self.child_left()
+        return False
+
+    def wait_for_room(self, child: Child) -> None:
+        """Wait until a child that is fed at full speed takes something."""
+        before_bytes, since_s = unread_bytes(child.input), time.monotonic()
+        self.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
+        waited_s = time.monotonic() - since_s
+        self.pacer.stalled(before_bytes - unread_bytes(child.input), waited_s)
+
+    def feed_all(self, data: bytes) -> None:
+        """Hand the child every byte, without pacing: a group has to be finished."""
+        child = self.child
+        assert child is not None
+        view = memoryview(data)
+        while view:
+            try:
+                taken = os.write(child.input, view)
+            except BlockingIOError:
+                self.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
+                self.tell(keep_alive=False)
+                continue
+            except BrokenPipeError:
+                self.child_left()
+            child.fed_bytes += taken
+            view = view[taken:]
+
+    def account(self, data: bytes) -> None:
+        """Note what the child was given, and whether the attempt can still be suspended."""
+        if self.why_not:
+            self.scanner.bytes += len(data)
+            return
+        self.scanner.take(data)
+        self.check_order()
+        if self.output.failed:
+            self.cannot(f"the output cannot be kept: {self.output.failed}")
+
+    def check_order(self) -> None:
+        """Stop trusting keys that are not in order; nothing may rest on them."""
+        if not self.scanner.sorted and not self.why_not:
+            if self.resumed:
+                raise Unprovable("keys are not in the order of their bytes, and a checkpoint was relied on")
+            self.cannot("keys are not in the order of their bytes")
+
+    def cannot(self, why: str) -> None:
+        """From now on this attempt only passes bytes through."""
+        self.why_not = why
+        self.output.limit_bytes = -1  # its reader lets go of what is held
+        self.errors.note(f"cannot be suspended any more: {why}")
+
+    def child_left(self) -> NoReturn:
+        """End as the child did: it closed its input early, and Java must see that as it would."""
+        child = self.child
+        assert child is not None
+        child.close_input()
+        while child.reading:
+            self.wait(-1, 0, STATUS_EVERY_S)
+        raise Leave(child.status())
+
+    # -- requests --------------------------------------------------------------------------
+
+    def serve(self, request: Request) -> None:
+        """Do what an order asks, in the phases in which the child may be at work."""
+        if request.order in self.withdrawn:
+            return
+        if self.why_not:
+            self.answer(request, "refused", self.why_not)
+        elif self.nothing_new():
+            self.unchanged(request)
+        elif self.too_large():
+            self.answer(request, "refused", self.too_large())
+        else:
+            self.suspend(request)
+
+    def nothing_new(self) -> bool:
+        """Say whether the child was given nothing since the valid generation."""
+        return self.child is None or not self.child.fed_bytes
+
+    def too_large(self) -> str:
+        """Return why draining and uploading might take more than half of the time-out."""
+        need_s = self.drain_s + self.output.bytes / self.upload_bytes_per_s
+        limit_s = self.settings.task_timeout_ms / 2000
+        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
+
+    def unchanged(self, request: Request) -> None:
+        """Answer that the valid generation still says everything, and hold."""
+        self.answer(request, "unchanged", f"generation {self.generation} still valid")
+        self.hold(request)
+
+    def answer(self, request: Request, kind: str, reason: str) -> None:
+        """Leave an answer that is no manifest."""
+        self.errors.status(f"ckpt={kind} gen={self.generation} order={request.order} {reason}")
+        fields = {"schema": SCHEMA, "order": request.order, "attempt": self.task.attempt}
+        data = canonical({**fields, "answer": kind, "generation": self.generation, "reason": reason})
+        name = f"{self.task.folder}/answer-{request.order}-{self.task.attempt}.json"
+        try:
+            self.store.make_folder(self.task.folder)
+            self.store.create(f"{name}.tmp", len(data), [data])
+            self.store.rename(f"{name}.tmp", name)
+        except StoreError as error:
+            self.errors.note(f"answer not written: {error}")
+
+    def hold(self, request: Request) -> None:
+        """Wait to be killed; go on when nobody does, or when the order is withdrawn."""
+        before = self.phase
+        self.enter("hold", f" order={request.order}")
+        hold_ms = self.settings.hold_ms if request.hold_ms is None else request.hold_ms
+        until_s = time.monotonic() + hold_ms / 1000
+        while time.monotonic() < until_s and request.order not in self.withdrawn:
+            while self.inbox:
+                self.answer(self.inbox.popleft(), "unchanged", f"generation {self.generation} still valid")
+            self.wait(-1, 0, min(STATUS_EVERY_S, until_s - time.monotonic()))
+            self.tell(keep_alive=True)
+        if before in ("skip", "replay", "run"):
+            self.enter(before)
+
+    # -- suspending ------------------------------------------------------------------------
+
+    def feed_to_cut(self) -> None:
+        """Feed up to the next group number of --suspend-at, and suspend there."""
+        limit = max(self.cuts[0], self.scanner.groups)
+        if self.feed_groups(limit):
+            self.cuts.pop(0)
+            if not self.nothing_new():
+                self.suspend(Request(f"cut-{limit}", 0))
+        elif self.ended:
+            self.cuts.clear()
+
+    def feed_groups(self, limit: int) -> bool:
+        """Feed what is there of the first ``limit`` groups; say whether the next one was met."""
+        if self.at < len(self.buffer):
+            rest = self.buffer[self.at :]
+            taken, found = self.scanner.take_groups(rest, limit, final=self.ended)
+            self.at += taken
+            self.feed_all(rest[:taken])
+            self.check_order()
+            if found or self.why_not:
+                return found and not self.why_not
+        if not self.ended:
+            self.fill(STATUS_EVERY_S)
+        return False
+
+    def finish_group(self) -> bool:
+        """Feed the rest of the current key group; say whether a border was reached before the end."""
+        while not self.scanner.settled and not self.why_not:
+            if self.at == len(self.buffer):
+                if self.ended:
+                    return False
+                self.fill(STATUS_EVERY_S)
+                continue
+            end = self.buffer.find(b"\n", self.at) + 1 or len(self.buffer)
+            data = self.buffer[self.at : end]
+            self.at = end
+            self.feed_all(data)
+            self.account(data)
+        limit = self.scanner.groups
+        while not self.why_not:
+            if self.feed_groups(limit):
+                return True
+            if self.ended and self.at == len(self.buffer):
+                return False
+        return False
+
+    def suspend(self, request: Request) -> None:
+        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
+        started_s = time.monotonic()
+        if not self.finish_group():
+            why = self.why_not or "the input is at its end"
+            self.answer(request, "refused" if self.why_not else "completing", why)
+            return
+        self.drain()
+        drained_s = time.monotonic()
+        self.drain_s = drained_s - started_s
+        if self.output.failed:
+            self.cannot(f"the output cannot be kept: {self.output.failed}")
+            self.answer(request, "refused", self.why_not)
+        else:
+            self.save(request, started_s)
+        self.start_child()
+        self.enter("run")
+
+    def drain(self) -> None:
+        """Close the child's input and read it out; only status 0 after reading everything is an end."""
+        child = self.child
+        assert child is not None
+        if child.process.poll() is not None:
+            self.child_left()
+        self.enter("drain")
+        if self.suspending_file:
+            with open(self.suspending_file, "wb"):
+                pass
+        looking = reading_end(child.input)
+        child.close_input()
+        while child.reading:
+            self.wait(-1, 0, STATUS_EVERY_S)
+            self.tell(keep_alive=False)
+        status = child.status()
+        left_bytes = 0
+        if looking >= 0:
+            left_bytes = unread_bytes(looking)
+            os.close(looking)
+        if status or child.broken or left_bytes:
+            if left_bytes and not status:
+                self.errors.note(f"the reducer ended with {left_bytes} bytes unread: left as it ended")
+            raise Leave(status)
+        self.child = None
+
+    def save(self, request: Request, started_s: float) -> None:
+        """Write the next generation and hold; where the store fails the work just goes on."""
+        self.enter("save")
+        began_s = time.monotonic()
+        try:
+            state = self.saved_state()
+            manifest = write_checkpoint(
+                self.store, self.task, self.fields(request, began_s - started_s), self.output, state, self.beat
+            )
+        except (StoreError, Unusable) as error:
+            self.highest_generation += 1  # the name may be half taken
+            self.answer(request, "refused", f"not saved: {error}")
+            if self.settings.save:
+                raise Unprovable("the reducer has given its state away and it could not be kept") from error
+            return
+        took_s = max(time.monotonic() - began_s, 0.001)
+        if self.output.bytes > 1 << 20:
+            self.upload_bytes_per_s = self.output.bytes / took_s
+        self.manifest = manifest
+        self.highest_generation = manifest.generation
+        self.output.clear()
+        self.errors.status(
+            f"ckpt=saved gen={manifest.generation} order={request.order} groups={manifest.groups_done}"
+            f" bytes={manifest.output_bytes} ms={int((time.monotonic() - started_s) * 1000)}"
+        )
+        if self.settings.leave_when_saved:
+            raise Leave(EXIT_SUSPENDED)
+        self.hold(request)
+
+    def beat(self) -> None:
+        """Keep the task alive while bytes go to or come from the store."""
+        self.tell(keep_alive=True)
+
+    def saved_state(self) -> Optional[bytes]:
+        """Return what --save prints, None where it is not declared."""
+        if not self.settings.save:
+            return None
+        done = subprocess.run(["/bin/sh", "-c", self.settings.save], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
+        if self.suspending_file and os.path.exists(self.suspending_file):
+            os.unlink(self.suspending_file)
+        if done.returncode:
+            raise Unusable(f"--save ended with status {done.returncode}")
+        return done.stdout
+
+    def fields(self, request: Request, drain_s: float) -> Dict[str, Any]:
+        """Return what the next manifest says."""
+        last = self.manifest
+        past = [*last.past_containers, str(last.raw["container"])] if last else []
+        return {
+            "schema": SCHEMA,
+            "tool": "yarnctl",
+            "version": VERSION,
+            "job": self.task.job,
+            "task": self.task.task,
+            "attempt": self.task.attempt,
+            "container": self.task.container,
+            "past_containers": list(dict.fromkeys(name for name in past if name != self.task.container)),
+            "host": os.uname().nodename,
+            "user": self.settings.user,
+            "order": request.order,
+            "created_at_ms": int(time.time() * 1000),
+            "took_ms": {"drain": int(drain_s * 1000)},
+            "generation": max(self.highest_generation, self.generation) + 1,
+            "previous_generation": self.generation,
+            "key_rule": self.settings.rule.as_json(),
+            "reducer": self.words,
+            "groups_done": self.scanner.groups,
+            "keys_digest": self.scanner.digest(),
+            "last_key": base64.b64encode(self.scanner.key or b"").decode(),
+            "input_bytes": self.scanner.bytes,
+            "parts": [part._asdict() for part in last.parts] if last else [],
+            "counters": self.all_counters(),
+        }
+
+    def all_counters(self) -> Counters:
+        """Return user counters since the task's beginning, over all attempts that count."""
+        total: Counters = {}
+        for counters in (self.past_counters, self.errors.counters):
+            for group, inside in counters.items():
+                for name, amount in inside.items():
+                    add_counter(total, group, name, amount)
+        return total
+
+    # -- resuming --------------------------------------------------------------------------
+
+    def resume(self, manifest: Manifest) -> bool:
+        """Skip by a checkpoint and replay it; False: it is set aside and all input is there again."""
+        saved = self.fetch(manifest)
+        if saved is None:
+            return self.resume(self.manifest) if self.manifest is not None else False
+        self.enter("skip")
+        why = self.skip(manifest)
+        if why:
+            self.put_aside(manifest, why)
+            self.manifest = None
+            self.scanner = Scanner(self.settings.rule)
+            if self.skipped.failed:
+                raise Unprovable(f"the input was skipped in vain and could not be kept: {self.skipped.failed}")
+            self.begin_again()
+            return False
+        self.skipped.clear()
+        self.resumed = True
+        self.replay(manifest, saved)
+        self.start_child()
+        return True
+
+    def fetch(self, manifest: Manifest) -> Optional[Spool]:
+        """Bring the saved output here and check it before anything is skipped."""
+        self.enter("fetch")
+        saved = Spool(sys.maxsize)
+        try:
+            for part in manifest.parts:
+                for piece in self.checked_pieces(part):
+                    saved.add(piece)
+                    self.beat()
+            if manifest.state is not None:
+                for _ in self.checked_pieces(manifest.state):
+                    self.beat()
+            if saved.failed:
+                raise StoreError(f"the local disk: {saved.failed}")
+            return saved
+        except (Unusable, StoreError) as why:
+            if isinstance(why, Unusable):
+                self.put_aside(manifest, str(why))
+            self.errors.note(f"generation {manifest.generation} is not used: {why}")
+            self.manifest = None
+            if isinstance(why, Unusable):
+                self.look_for_checkpoint()
+            return None
+
+    def checked_pieces(self, part: Part) -> Iterator[bytes]:
+        """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
+        digest, size_bytes = hashlib.sha256(), 0
+        for piece in self.store.read(f"{self.task.folder}/{part.name}"):
+            digest.update(piece)
+            size_bytes += len(piece)
+            yield piece
+        if (size_bytes, digest.hexdigest()) != (part.bytes, part.sha256):
+            raise Unusable(f"{part.name}: its bytes are not those that were saved")
+
+    def skip(self, manifest: Manifest) -> str:
+        """Pass over the groups that are done; return what does not match, empty if all does."""
+        found = False
+        while not found:
+            while self.inbox:
+                self.unchanged(self.inbox.popleft())
+            rest = self.buffer[self.at :]
+            taken, found = self.scanner.take_groups(rest, manifest.groups_done, final=self.ended)
+            if taken:
+                self.skipped.add(rest[:taken])
+                self.at += taken
+            self.beat()
+            if not self.scanner.sorted:
+                return "keys are not in the order of their bytes"
+            if found:
+                break
+            if self.ended:
+                return f"the input ended after {self.scanner.groups} groups, {manifest.groups_done} were done"
+            self.fill(STATUS_EVERY_S)
+        here = (self.scanner.groups, self.scanner.digest(), self.scanner.key)
+        there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
+        return "" if here == there else f"the first {manifest.groups_done} keys are not those that were done"
+
+    def replay(self, manifest: Manifest, saved: Spool) -> None:
+        """Write counters and output of the attempts before; requests are answered in between."""
+        self.enter("replay")
+        self.past_counters = manifest.counters
+        for group, inside in sorted(manifest.counters.items()):
+            for name, amount in sorted(inside.items()):
+                self.errors.count(group, name, amount)
+        for piece in saved.pieces():
+            view = memoryview(piece)
+            while view:
+                while self.inbox:
+                    self.unchanged(self.inbox.popleft())
+                if self.wait(1, select.POLLOUT, STATUS_EVERY_S):
+                    try:
+                        view = view[os.write(1, view[:PIPE_ATOMIC_BYTES]) :]
+                    except BrokenPipeError:
+                        raise Leave(EXIT_UNPROVABLE) from None
+                self.beat()
+        saved.clear()
+
+    def put_aside(self, manifest: Manifest, why: str) -> None:
+        """Say that a checkpoint is of no use, in the log and in the store."""
+        self.errors.note(f"generation {manifest.generation} is set aside: {why}")
+        try:
+            set_aside(self.store, self.task, manifest, why)
+        except StoreError as error:
+            self.errors.note(f"no word of it could be left: {error}")
+
+    def begin_again(self) -> None:
+        """Have the skipped input come again before the rest."""
+        rest, self.buffer, self.at = self.buffer[self.at :], b"", 0
+        self.ended = False  # if it was the end, the end will be read once more
+
+        def again() -> Iterator[bytes]:
+            yield from self.skipped.pieces()
+            self.skipped.clear()
+            if rest:
+                yield rest
+
+        self.again = again()
+
+    def look_for_checkpoint(self) -> None:
+        """Find the newest usable checkpoint; say why others are not."""
+        owners = (self.store.user,)
+        found = find_checkpoint(self.store, self.task, self.settings.rule, self.words, owners)
+        for why in found.refused:
+            self.errors.note(f"not used: {why}")
+        self.manifest = found.manifest
+        self.highest_generation = found.highest_generation
+
+
+def reading_end(handle: int) -> int:
+    """Open the reading end of a pipe by its writing end, -1 where that cannot be done."""
+    try:
+        return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return -1
+
+
+# ------------------------------------------------------------------------------------- main
+
+
+def resolve(argv: Sequence[str]) -> List[str]:
+    """Find the program as streaming does: the working folder first, then PATH."""
+    name = argv[0]
+    if "/" not in name and os.path.isfile(name) and os.access(name, os.X_OK):
+        return [os.path.join(".", name), *argv[1:]]
+    return [shutil.which(name) or name, *argv[1:]]
+
+
+def untouched(argv: Sequence[str], why: str) -> NoReturn:
+    """Become the original reducer."""
+    Errors("reporter:").note(f"runs untouched: {why}")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], list(argv))
+    except OSError as error:
+        Errors("reporter:").note(f"{argv[0]}: {error.strerror}")
+        raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
+
+
+def die_together(runner: Runner) -> None:
+    """On SIGTERM end the child's group first: YARN's kill does not reach it, and SIGKILL follows in 250 ms."""
+
+    def end(number: int, _frame: Any) -> None:
+        child = runner.child
+        if child is not None:
+            child.kill(number)
+            for _ in range(20):
+                if child.process.poll() is not None:
+                    break
+                time.sleep(0.005)
+            child.kill(signal.SIGKILL)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, end)
+
+
+def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, str]) -> Runner:
+    """Return a runner that may suspend, or raise Unusable or StoreError with why there is none."""
+    settings = read_settings(arguments, env)
+    if fcntl is None or not hasattr(select, "poll"):
+        raise Unusable("this system has no poll")
+    conf = Conf(env)
+    task = TaskId(
+        conf.get("mapreduce.job.id"),
+        conf.get("mapreduce.task.id"),
+        conf.get("mapreduce.task.attempt.id"),
+        env.get("CONTAINER_ID", ""),
+    )
+    runner = Runner(settings, task, words, env)
+    check_root(runner.store)
+    runner.store.make_folder(task.folder)
+    for path in (task.job, task.folder):
+        entry = runner.store.entry(path)
+        if entry is not None:
+            check_owner(entry, (runner.store.user,), path)
+    runner.look_for_checkpoint()
+    return runner
+
+
+def main(words: Sequence[str]) -> int:
+    """Run ``[options] -- reducer...`` and return the exit status."""
+    arguments = list(words)
+    if "--" not in arguments or arguments[-1] == "--":
+        Errors("reporter:").note("usage: yarnctl_task.py [options] -- reducer [arguments]")
+        return 2
+    border = arguments.index("--")
+    reducer = arguments[border + 1 :]
+    try:
+        runner = prepare(arguments[:border], reducer, os.environ)
+    except (Unusable, StoreError, OSError) as why:
+        untouched(resolve(reducer), str(why))
+    die_together(runner)
+    widen_pipe(0)
+    watcher = Watcher(runner)
+    watcher.listen()
+    watcher.start()
+    return runner.run()
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)  # the watcher may hang in a store; nothing is buffered here
