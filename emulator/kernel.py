@@ -71,11 +71,6 @@ class Kernel:
         for waiting in self._waiting.values():
             yield from map(_instant, waiting)
 
-    @property
-    def _buckets(self) -> dict[int, None]:
-        """The instants that wait, for who still looks here: :meth:`waiting_ms` is the way."""
-        return dict.fromkeys(self.waiting_ms())
-
     def next_at_ms(self) -> int | None:
         """Return the first instant after now that has an event, or None."""
         place = bisect_right(self._times, self.now_ms)

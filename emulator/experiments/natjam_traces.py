@@ -116,7 +116,12 @@ def _within(values: float, what: str, paper: float) -> tuple[Row, Claim]:
     """The paper says that something is within +- ``paper`` s: ours may be ten times as far, or nearer."""
     return (
         row(what, "difference_s", paper, [values], counts=False),
-        Claim(f"{what} within", f"{paper:g} s", f"{values:+.2f} s", abs(values) <= 10 * paper),
+        Claim(
+            f"{what}: at most ten times the paper's",
+            f"within {paper:g} s",
+            f"{values:+.2f} s",
+            abs(values) <= 10 * paper,
+        ),
     )
 
 

@@ -1,8 +1,8 @@
 """The benchmarked hour: a full cluster, research that keeps it full, production that comes in bursts.
 
 ``nodes`` x 8 containers, tasks of 120 s on average, two queues. Research wants 1.1 x the cluster
-over the hour; production wants 0.65 % of it, in two bursts half an hour apart, each one job of as
-many maps as reduces (a tenth of the cluster's containers in all) that finds the cluster full.
+over the hour; production wants 0.55 % of it, in two bursts half an hour apart, each one job of as
+many maps as reduces (a twelfth of the cluster's containers in all) that finds the cluster full.
 
 Nodes speak at even milliseconds, each (of 500) at one of its own, applications at odd ones, and
 maps end at even ones: no two events are left whose order would be a matter of taste, so another
@@ -28,7 +28,7 @@ HOUR_MS = 3_600_000
 SLOTS = 8
 SEED = 1
 BURST_GAP_MS = 1_800_000
-PRODUCTION_LOAD = 0.0065
+PRODUCTION_LOAD = 0.0055
 TIMING = Timing(am_start_ms=4501)
 
 

@@ -18,8 +18,6 @@ from emulator.task import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, RUNNING, Cont
 from emulator.timing import PAPER
 from tests.property.stories import Stage, bare, job, tell
 
-SLOW_NODES = msgspec.structs.replace(PAPER, nm_heartbeat_ms=1000)
-
 
 class Seen:
     """Every container that ever ran in a story, in the order in which they were granted."""
@@ -226,10 +224,6 @@ def test_a_job_without_reduces_has_its_map_output_safe():
     seen = Seen(bare(job("j", "research", 0, 8, 0, map_ms=maps), nodes=3, faults=(NodeLost(16_000, 1),)))
     done = [each for each in seen.of(MAP) if each.ending == "completed"]
     assert len(done) == 8
-
-
-def node_of(seen: Seen, kind: int) -> int:
-    return next(each for each in seen.of(kind) if each.node.index).node.index
 
 
 def test_a_container_granted_before_its_node_died_does_no_work_though_launched_after():

@@ -276,16 +276,16 @@ _NOT_SENT = (
 )
 _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (TooLarge, _TOO_LONG),
+    (ConnectionRefusedError, "connection refused"),
     (urllib3.exceptions.NameResolutionError, "the host's name is not known"),
+    (urllib3.exceptions.NewConnectionError, "no connection"),
     (urllib3.exceptions.ConnectTimeoutError, "no connection in time"),
     (urllib3.exceptions.SSLError, "no trusted TLS connection (check the scheme and ca_file)"),
-    (ConnectionRefusedError, "connection refused"),
     (urllib3.exceptions.ReadTimeoutError, "no whole answer in time"),
     (TimeoutError, "no whole answer in time"),
     (urllib3.exceptions.DecodeError, "the answer's compression is broken"),
     (urllib3.exceptions.IncompleteRead, "the answer ends in its middle"),
     (http.client.IncompleteRead, "the answer ends in its middle"),
-    (urllib3.exceptions.NewConnectionError, "no connection"),
     (urllib3.exceptions.ProtocolError, "the connection broke or does not speak HTTP"),
     (http.client.HTTPException, "the answer is no HTTP"),
 )

@@ -119,6 +119,7 @@ EXIT_SUSPENDED = 76
 
 BLOCK_BYTES = 1 << 18
 PIPE_BYTES = 1 << 18
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
 LONG_LINE_BYTES = 1 << 18
 READ_AHEAD_BYTES = 1 << 20
 SMALL_FILE_BYTES = 1 << 24
@@ -130,6 +131,8 @@ SLICE_FAST_BYTES = 1 << 16
 SLICE_QUICK_S = 0.05
 SLICE_SLOW_S = 0.12
 SLICE_GOAL_S = 0.1
+NAP_MIN_S = 0.0001
+NAP_MAX_S = 0.02
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
 
 POLL_MIN_MS = 15_000
@@ -1257,6 +1260,7 @@ class Child:
         os.set_blocking(self.input, False)
         widen_pipe(self.process.stdout.fileno())
         self.fed_bytes = 0
+        self.pipe_bytes = SLICE_FAST_BYTES
         self.finished: List[str] = []
         for work in (self._copy_output, self._copy_errors):
             threading.Thread(target=self._read, args=(work,), daemon=True).start()
@@ -1336,12 +1340,14 @@ def before_exec() -> Callable[[], None]:
     return prepare
 
 
-def widen_pipe(handle: int) -> None:
-    """Let a pipe hold more, so that both sides run longer; not allowed is not needed."""
-    try:
-        fcntl.fcntl(handle, getattr(fcntl, "F_SETPIPE_SZ", 1031), PIPE_BYTES)
-    except OSError:
-        return
+def widen_pipe(handle: int) -> int:
+    """Let a pipe hold more, so that both sides run longer; return what it holds (64 KiB if unknown)."""
+    for command, argument in ((F_SETPIPE_SZ, PIPE_BYTES), (F_GETPIPE_SZ, 0)):
+        try:
+            return fcntl.fcntl(handle, command, argument)
+        except OSError:  # not allowed, or no pipe
+            continue
+    return SLICE_FAST_BYTES
 
 
 def unread_bytes(handle: int) -> int:
@@ -1369,6 +1375,7 @@ class Pacer:
         self.slice_bytes = SLICE_MIN_BYTES
         self.fast = False
         self.waiting_since_s = 0.0
+        self.nap_s = NAP_MIN_S
 
     def taken(self, size_bytes: int, waited_s: float) -> None:
         """Learn from a slice that was taken after lying unread for a while."""
@@ -1379,6 +1386,13 @@ class Pacer:
         elif waited_s > SLICE_SLOW_S:
             share = SLICE_GOAL_S / waited_s
             self.slice_bytes = max(SLICE_MIN_BYTES // 4, int(max(size_bytes, 1) * share))
+
+    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
+        """Learn from what was left in the pipe after a nap: about half is right."""
+        if left_bytes > pipe_bytes * 5 // 8:
+            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
+        elif left_bytes < pipe_bytes * 3 // 8:
+            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
 
     def stalled(self, taken_bytes: int, waited_s: float) -> None:
         """Learn that a child fed at full speed let a full pipe lie for a while."""
@@ -1802,7 +1816,7 @@ class Runner:
                 self.pacer.taken(self.last_slice_bytes, waited_s)
                 self.last_slice_bytes = 0
                 if self.pacer.fast:
-                    widen_pipe(child.input)
+                    child.pipe_bytes = widen_pipe(child.input)
             return True
         nap_s = min(0.01, max(0.0002, waited_s / 8))
         if len(self.buffer) - self.at < READ_AHEAD_BYTES and self.fill(0):
@@ -1814,9 +1828,12 @@ class Runner:
     def wait_for_room(self, child: Child) -> None:
         """Wait until a child that is fed at full speed takes something."""
         before_bytes, since_s = unread_bytes(child.input), time.monotonic()
-        self.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
-        waited_s = time.monotonic() - since_s
-        self.pacer.stalled(before_bytes - unread_bytes(child.input), waited_s)
+        if before_bytes == 0 or self.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
+            # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
+            self.wait(-1, 0, self.pacer.nap_s)
+        left_bytes = unread_bytes(child.input)
+        self.pacer.napped(left_bytes, child.pipe_bytes)
+        self.pacer.stalled(before_bytes - left_bytes, time.monotonic() - since_s)
 
     def feed_all(self, data: bytes) -> None:
         """Hand the child every byte, without pacing: a group has to be finished."""

@@ -143,7 +143,9 @@ def routes(table: dict[str, Reply | str | bytes]) -> Callable[[Heard], Reply]:
         key = heard.path if heard.method == "GET" else f"{heard.method} {heard.path}"
         found = table.get(key)
         if found is None:
-            return Reply('{"RemoteException":{"exception":"NotFoundException","message":"no such path"}}', 404)
+            return Reply(
+                '{"RemoteException":{"exception":"NotFoundException","message":"no such path"}}', 404
+            )
         return found if isinstance(found, Reply) else Reply(found)
 
     return answer

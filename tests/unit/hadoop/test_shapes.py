@@ -13,7 +13,9 @@ from yarnctl.hadoop.shapes import Unreadable
 from yarnctl.units import Resources
 
 APP = {"id": "application_1_0001", "user": "ann", "queue": "research", "state": "RUNNING", "progress": 50.0}
-CONTAINER = '"containerId":"container_1_0001_01_000002","allocatedMB":"1536","allocatedVCores":"2","priority":"10"'
+CONTAINER = (
+    '"containerId":"container_1_0001_01_000002","allocatedMB":"1536","allocatedVCores":"2","priority":"10"'
+)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,9 @@ def test_one_application_in_every_form(body, claim):
     assert (row.allocated_mib, row.containers) == (0, 0), claim
 
 
-@pytest.mark.parametrize("body", ['{"apps":{}}', '{"apps":null}', '{"apps":""}', '{"apps":{"app":[]}}', "{}", "null"])
+@pytest.mark.parametrize(
+    "body", ['{"apps":{}}', '{"apps":null}', '{"apps":""}', '{"apps":{"app":[]}}', "{}", "null"]
+)
 def test_no_application_in_every_form(body):
     assert wire.APPLICATIONS.read(body.encode()) == []
 
@@ -75,7 +79,9 @@ def test_not_a_number_counts_as_not_told(word):
 
 
 def test_one_odd_row_does_not_change_the_others():
-    rows = wire.APPLICATIONS.read(b'{"apps":{"app":[{"id":"a","priority":1},null,{"id":"b","priority":"2"}]}}')
+    rows = wire.APPLICATIONS.read(
+        b'{"apps":{"app":[{"id":"a","priority":1},null,{"id":"b","priority":"2"}]}}'
+    )
     assert [(row.application, row.priority) for row in rows] == [("a", 1), ("b", 2)]
 
 
@@ -147,11 +153,15 @@ def test_elapsed_time_is_computed_because_hadoop_says_0_while_running():
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(["apps", "app", "id", "queues", "queue", "queueName", "progress", "resourceInfo", "x"]),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["apps", "app", "id", "queues", "queue", "queueName", "progress", "resourceInfo", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
 )
@@ -161,7 +171,13 @@ JSON_VALUES = st.recursive(
 @given(value=JSON_VALUES)
 def test_any_json_gives_records_or_our_error(value):
     body = json.dumps(value).encode()
-    for shape in (wire.APPLICATIONS, wire.SCHEDULER, wire.CLUSTER_METRICS, wire_mapreduce.JOBS, wire.REMOTE_EXCEPTION):
+    for shape in (
+        wire.APPLICATIONS,
+        wire.SCHEDULER,
+        wire.CLUSTER_METRICS,
+        wire_mapreduce.JOBS,
+        wire.REMOTE_EXCEPTION,
+    ):
         try:
             shape.read(body)
         except Unreadable as error:
@@ -182,7 +198,11 @@ def test_any_bytes_give_records_or_our_error(body):
 @given(
     rows=st.lists(
         st.fixed_dictionaries(
-            {"id": st.text(min_size=1, max_size=5), "priority": st.integers(0, 99), "progress": st.floats(0, 100)}
+            {
+                "id": st.text(min_size=1, max_size=5),
+                "priority": st.integers(0, 99),
+                "progress": st.floats(0, 100),
+            }
         ),
         min_size=1,
         max_size=4,

@@ -56,15 +56,27 @@ def test_the_constructor_sends_nothing():
     [
         (page(), BadAnswer, "HTML page"),
         (page("<form><input name=login><input type=password></form>"), BadAnswer, "login page"),
-        (page("<b>WARNING: The following page may not be safe!</b> proxyapproved=true"), BadAnswer, "warning page"),
+        (
+            page("<b>WARNING: The following page may not be safe!</b> proxyapproved=true"),
+            BadAnswer,
+            "warning page",
+        ),
         (page("This is standby RM. The redirect url is: http://x"), BadAnswer, "standby's page"),
-        (Reply("There is no active RM right now.", kind="text/plain"), Standby, "no ResourceManager is active"),
+        (
+            Reply("There is no active RM right now.", kind="text/plain"),
+            Standby,
+            "no ResourceManager is active",
+        ),
         (Reply("", 307, headers=(("Refresh", "3; url=http://x/"),)), Standby, "knows no active one"),
         (Reply("", 307, headers=(("Location", "ftp://x/"),)), BadAnswer, "cannot be used"),
         (Reply("", 307, headers=(("Location", "http://u:p@127.0.0.1:1/"),)), BadAnswer, "cannot be used"),
         (Reply("", 307, headers=(("Location", "http://[::1/"),)), BadAnswer, "cannot be used"),
         (Reply("", 307, headers=(("Location", PATH),)), BadAnswer, "without an end"),
-        (Reply("", 302, headers=(("Location", "http://h/x?token=abc"),)), BadAnswer, "HTTP 302 to http://h/x;"),
+        (
+            Reply("", 302, headers=(("Location", "http://h/x?token=abc"),)),
+            BadAnswer,
+            "HTTP 302 to http://h/x;",
+        ),
         (Reply(METRICS, kind="text/plain"), BadAnswer, "type text/plain"),
         (Reply('{"apps":{}}'), BadAnswer, "clusterMetrics"),
         (Reply("{not json"), BadAnswer, "not JSON"),
@@ -143,7 +155,11 @@ def test_nothing_listens():
     ],
 )
 def test_one_that_is_of_no_use_passes_the_question_on_and_the_good_one_is_kept(bad):
-    with Replay(bad) as first, Replay(Reply(METRICS)) as second, Transport([first.url, second.url], limits=QUICK) as to:
+    with (
+        Replay(bad) as first,
+        Replay(Reply(METRICS)) as second,
+        Transport([first.url, second.url], limits=QUICK) as to,
+    ):
         for _ in range(3):
             assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
         assert to.pinned == second.url
@@ -197,7 +213,11 @@ def test_a_retry_after_of_an_hour_is_not_obeyed():
 
 @pytest.mark.parametrize("reply", [Reply("{}", delay_s=5), Reply("{}", drip_s=0.2), Reply("x" * 99, cut=3)])
 def test_a_change_without_an_answer_is_uncertain_and_not_passed_on(reply):
-    with Replay(reply) as first, Replay(Reply("{}")) as second, Transport([first.url, second.url], limits=QUICK) as to:
+    with (
+        Replay(reply) as first,
+        Replay(Reply("{}")) as second,
+        Transport([first.url, second.url], limits=QUICK) as to,
+    ):
         with pytest.raises(Uncertain, match="PUT was sent and then"):
             to.change("PUT", "/x", b"{}")
         assert (len(first.heard), len(second.heard)) == (1, 0)
@@ -213,7 +233,10 @@ def test_a_change_that_surely_did_not_arrive_is_passed_on():
 def test_one_user_s_cookie_is_never_sent_for_another():
     cookie = Reply(METRICS, headers=(("Set-Cookie", "hadoop.auth=ann-s-secret; Path=/"),))
     with Replay(cookie) as rm:
-        with Transport([rm.url], Identity("ann"), QUICK) as ann, Transport([rm.url], Identity("bob"), QUICK) as bob:
+        with (
+            Transport([rm.url], Identity("ann"), QUICK) as ann,
+            Transport([rm.url], Identity("bob"), QUICK) as bob,
+        ):
             for to in (ann, bob, ann):
                 to.read(PATH, wire.CLUSTER_METRICS)
         cookies = [heard.headers.get("Cookie", "") for heard in rm.heard]
@@ -222,7 +245,16 @@ def test_one_user_s_cookie_is_never_sent_for_another():
 
 @pytest.mark.parametrize(
     "address",
-    ["", "rm:8088", "ftp://rm", "http://", "http://u:pw@rm:8088", "http://rm:8088/?x=pw", "http://rm:99999", "http://[::1"],
+    [
+        "",
+        "rm:8088",
+        "ftp://rm",
+        "http://",
+        "http://u:pw@rm:8088",
+        "http://rm:8088/?x=pw",
+        "http://rm:99999",
+        "http://[::1",
+    ],
 )
 def test_an_address_that_cannot_be_used_is_the_user_s_to_mend(address):
     with pytest.raises(BadInput) as caught:
@@ -268,9 +300,16 @@ NOISE = st.one_of(
         Reply,
         body=st.binary(max_size=80) | st.just(METRICS.encode()),
         status=st.sampled_from([200, 201, 202, 204, 301, 304, 307, 308, 400, 401, 404, 429, 500, 502, 599]),
-        kind=st.sampled_from(["application/json", "text/html", "text/plain", "", "application/json; charset=\u00e9"]),
+        kind=st.sampled_from(
+            ["application/json", "text/html", "text/plain", "", "application/json; charset=\u00e9"]
+        ),
         headers=st.sampled_from(
-            [(), (("Location", "http://127.0.0.1:1/"),), (("Location", "//"),), (("Location", "http://\u00e9/"),)]
+            [
+                (),
+                (("Location", "http://127.0.0.1:1/"),),
+                (("Location", "//"),),
+                (("Location", "http://\u00e9/"),),
+            ]
         ),
         cut=st.sampled_from([-1, -1, 0, 7]),
     ),

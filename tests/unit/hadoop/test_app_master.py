@@ -1,0 +1,172 @@
+"""The master's client: jobs and reduces in their shapes, Absent for whatever is no master, the kill."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.hadoop.replaying import Replay, Reply, closed_port, page, routes
+from yarnctl.errors import BadInput
+from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.problems import Rejected, Uncertain
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
+
+APP = "application_1700000000000_0007"
+JOB = "job_1700000000000_0007"
+ROOT = f"/proxy/{APP}/ws/v1/mapreduce"
+REDUCE = "task_1700000000000_0007_r_000000"
+ATTEMPT = "attempt_1700000000000_0007_r_000000_1000"
+QUICK = Limits(connect_ms=500, silence_ms=200, answer_ms=400, retries=0, backoff_ms=1)
+
+
+def master(rm: Replay) -> AppMaster:
+    return AppMaster(Transport([rm.url], limits=QUICK), APP)
+
+
+def serve(table) -> Replay:
+    return Replay(routes({f"{key[0]}{ROOT}{key[1]}": reply for key, reply in table.items()}))
+
+
+def test_the_job_and_its_running_reduces():
+    tasks = [
+        {"id": REDUCE, "type": "REDUCE", "state": "RUNNING"},
+        {"id": REDUCE[:-1] + "1", "type": "REDUCE", "state": "SUCCEEDED"},
+    ]
+    attempts = [
+        {
+            "id": ATTEMPT,
+            "state": "RUNNING",
+            "type": "REDUCE",
+            "assignedContainerId": "c",
+            "mergeFinishTime": 7,
+        },
+        {"id": ATTEMPT[:-4] + "0", "state": "KILLED"},
+    ]
+    table = {
+        ("", "/jobs"): json.dumps({"jobs": {"job": [{"id": JOB, "reducesTotal": 2, "uberized": False}]}}),
+        ("", f"/jobs/{JOB}/tasks"): json.dumps({"tasks": {"task": tasks}}),
+        ("", f"/jobs/{JOB}/tasks/{REDUCE}/attempts"): json.dumps({"taskAttempts": {"taskAttempt": attempts}}),
+    }
+    with serve(table) as rm:
+        am = master(rm)
+        job = am.job()
+        assert not isinstance(job, Absent)
+        assert job.reduces_total == 2
+        running = am.running_reduces()
+        assert not isinstance(running, Absent)
+        assert [(one.attempt, one.container, one.phase) for one in running] == [(ATTEMPT, "c", "reduce")]
+    assert rm.heard[1].query == {"type": "r"}
+    assert len(rm.heard) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "claim"),
+    [
+        (page(), "the RM's application page"),
+        (Reply("", 302, headers=(("Location", "http://h:19888/jobhistory"),)), "gone to the history"),
+        (Reply("", 404), "an application nobody knows"),
+        (Reply("boom", 500, "text/plain"), "a proxy that cannot connect"),
+        (Reply("{}", delay_s=5), "a master that hangs"),
+        (Reply('{"jobs":7}'), "JSON of something else"),
+        (page("no", 401), "not allowed"),
+    ],
+)
+def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
+    with Replay(reply) as rm:
+        am = master(rm)
+        answers = [
+            am.jobs(),
+            am.job(),
+            am.reduces(),
+            am.running_reduces(),
+            am.job_counters(),
+            am.configuration(),
+        ]
+    assert all(isinstance(one, Absent) and one.why for one in answers), claim
+
+
+def test_nothing_listens_is_absent():
+    am = AppMaster(Transport([f"http://127.0.0.1:{closed_port()}"], limits=QUICK), APP)
+    assert isinstance(am.jobs(), Absent)
+
+
+def test_a_job_that_has_not_begun_is_absent():
+    with serve({("", "/jobs"): '{"jobs":{}}'}) as rm:
+        assert master(rm).job() == Absent("its job has not begun")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "ask"),
+    [
+        (
+            "",
+            '{"jobCounters":{"id":"j","counterGroup":[{"counterGroupName":"G","counter":[{"name":"N","totalCounterValue":3}]}]}}',
+            AppMaster.job_counters,
+        ),
+        (
+            f"/tasks/{REDUCE}",
+            '{"jobTaskCounters":{"id":"t","taskCounterGroup":{"counterGroupName":"G","counter":{"name":"N","value":"3"}}}}',
+            lambda am: am.task_counters(REDUCE),
+        ),
+        (
+            f"/tasks/{REDUCE}/attempts/{ATTEMPT}",
+            '{"jobTaskAttemptCounters":{"id":"a","taskAttemptCounterGroup":[{"counterGroupName":"G","counter":[{"name":"N","value":3}]}]}}',
+            lambda am: am.attempt_counters(REDUCE, ATTEMPT),
+        ),
+    ],
+)
+def test_counters_of_job_task_and_attempt(path, body, ask):
+    with serve({("", f"/jobs/{JOB}{path}/counters"): body}) as rm:
+        assert ask(master(rm)) == {"G": {"N": 3}}
+
+
+def test_the_job_s_configuration():
+    body = '{"conf":{"path":"hdfs://x/job.xml","property":[{"name":"mapreduce.job.reduces","value":"4","source":["job.xml"]}]}}'
+    with serve({("", f"/jobs/{JOB}/conf"): body}) as rm:
+        assert master(rm).configuration() == {"mapreduce.job.reduces": "4"}
+
+
+STATE = f"/jobs/{JOB}/tasks/{REDUCE}/attempts/{ATTEMPT}/state"
+
+
+@pytest.mark.parametrize("echo", ['{"state":"KILLED"}', '{"jobTaskAttemptState":{"state":"KILLED"}}'])
+def test_a_kill_is_a_put_of_the_state(echo):
+    with serve({("PUT ", STATE): echo, ("", STATE): '{"state":"RUNNING"}'}) as rm:
+        am = master(rm)
+        assert am.kill(REDUCE, ATTEMPT) == "KILLED"
+        assert am.attempt_state(REDUCE, ATTEMPT) == "RUNNING"
+    one = rm.heard[0]
+    assert (one.method, one.path, one.body) == ("PUT", ROOT + STATE, b'{"state":"KILLED"}')
+    assert one.headers["Content-Type"] == "application/json"  # the proxy compares names with their case
+    assert one.headers["Accept"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("reply", "ending"),
+    [
+        (Reply("", 302, headers=(("Location", "http://h/app"),)), Absent),
+        (page(), Absent),
+        (Reply("", 404), Absent),
+        (Reply('{"RemoteException":{"message":"null"}}', 500), Rejected),
+        (Reply("", 403), Rejected),
+        (Reply("", 504), Uncertain),
+        (Reply("{}", delay_s=5), Uncertain),
+    ],
+)
+def test_a_kill_that_did_not_work_says_whether_it_may_have(reply, ending):
+    with Replay(reply) as rm:
+        if ending is Absent:
+            assert isinstance(master(rm).kill(REDUCE, ATTEMPT), Absent)
+        else:
+            with pytest.raises(ending):
+                master(rm).kill(REDUCE, ATTEMPT)
+        assert len(rm.heard) == 1
+
+
+def test_only_ids_get_into_a_path():
+    with pytest.raises(BadInput):
+        AppMaster(Transport(["http://rm:8088"]), "application_1_2/x")
+    with pytest.raises(BadInput):
+        AppMaster(Transport(["http://rm:8088"]), APP).kill("task_1/../x", ATTEMPT)

@@ -1,0 +1,216 @@
+"""Views: tables of answers, the records deciding wants, and the claim."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from yarnctl.deciding.model import ContainerAsk
+from yarnctl.hadoop import views, wire
+from yarnctl.units import Resources
+
+TOTAL = Resources(10_000, 100)
+
+
+def queue(name: str, **fields) -> dict:
+    return {"queueName": name, "type": "capacitySchedulerLeafQueueInfo", **fields}
+
+
+def root(*children: dict) -> wire.Queue:
+    body = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": list(children)}}
+    return wire.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": body}}).encode())
+
+
+def vector(memory: int, cores: int) -> dict:
+    return {"memory": memory, "vCores": cores}
+
+
+@pytest.mark.parametrize(
+    ("fields", "guaranteed", "maximum", "user_limit", "claim"),
+    [
+        (
+            {"absoluteCapacity": 95.0},
+            (9500, 95),
+            TOTAL,
+            (9500, 95),
+            "shares of the cluster where no vector is told",
+        ),
+        (
+            {"minEffectiveCapacity": vector(500, 5), "absoluteCapacity": 95},
+            (500, 5),
+            TOTAL,
+            (500, 5),
+            "the vector wins",
+        ),
+        ({"absoluteCapacity": 5, "userLimitFactor": 4}, (500, 5), TOTAL, (2000, 20), "guarantee x factor"),
+        (
+            {"absoluteCapacity": 5, "userLimitFactor": 40},
+            (500, 5),
+            TOTAL,
+            None,
+            "a limit above the maximum is none",
+        ),
+        (
+            {"absoluteCapacity": 5, "userLimitFactor": -1},
+            (500, 5),
+            TOTAL,
+            None,
+            "-1 switches it off (YARN-10531)",
+        ),
+        ({"absoluteCapacity": 5, "absoluteMaxCapacity": 50}, (500, 5), (5000, 50), (500, 5), "a maximum"),
+        (
+            {"minEffectiveCapacity": vector(0, 0), "absoluteCapacity": 5},
+            (500, 5),
+            TOTAL,
+            (500, 5),
+            "0: not yet computed",
+        ),
+        (
+            {"absoluteCapacity": "5.0", "userLimitFactor": "1.0"},
+            (500, 5),
+            TOTAL,
+            (500, 5),
+            "numbers as strings",
+        ),
+    ],
+)
+def test_a_queue_becomes_vectors(fields, guaranteed, maximum, user_limit, claim):
+    (view,) = views.queue_views(root(queue("a", **fields)), TOTAL)
+    assert (view.queue, view.guaranteed, view.maximum, view.user_limit) == (
+        "a",
+        guaranteed,
+        maximum,
+        user_limit,
+    ), claim
+
+
+def test_the_am_s_share_and_use_and_the_priority():
+    fields = {
+        "AMResourceLimit": vector(3, 1),
+        "usedAMResource": vector(1, 1),
+        "queuePriority": 10,
+        "resourcesUsed": vector(7, 2),
+    }
+    (view,) = views.queue_views(root(queue("a", **fields)), TOTAL)
+    assert (view.am_limit, view.am_used, view.priority, view.used) == ((3, 1), (1, 1), 10, (7, 2))
+    (bare,) = views.queue_views(root(queue("a")), TOTAL)
+    assert (bare.am_limit, bare.am_used) == (None, (0, 0))
+
+
+def test_paths_are_built_by_walking_and_names_are_unique():
+    tree = root(
+        {"queueName": "x", "queues": {"queue": [queue("a"), queue("b")]}},
+        {"queueName": "y", "queues": {"queue": queue("a")}},
+        {"queueName": "z", "type": "capacitySchedulerInfo"},
+    )
+    found = views.leaves(tree)
+    assert [(leaf.name, leaf.path) for leaf in found] == [
+        ("root.x.a", "root.x.a"), ("b", "root.x.b"), ("root.y.a", "root.y.a"),
+    ]  # z is a parent without children yet  # fmt: skip
+    names = views.queue_names(found)
+    assert (names["b"], names["root.x.b"], names["root.y.a"]) == ("b", "b", "root.y.a")
+
+
+def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> wire.ResourceRequest:
+    return wire.ResourceRequest(place, count, priority, wire.Vector(memory, 1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected", "claim"),
+    [
+        ([], (), "nothing is asked"),
+        (
+            [request("*", 3), request("/rack", 3), request("node1", 2), request("node2", 3)],
+            (ContainerAsk(20, Resources(1024, 1), 3),),
+            "rows of nodes and racks repeat the same containers",
+        ),
+        ([request("*", 0), request("*", 0, 10)], (), "rows of 0 are left over"),
+        (
+            [request("*", 2, 10, 2048), request("*", 3), request("*", 1, 20)],
+            (ContainerAsk(10, Resources(2048, 1), 2), ContainerAsk(20, Resources(1024, 1), 4)),
+            "summed by priority and size, the urgent first",
+        ),
+        (
+            [request("*", 1), request("*", 1, 20, 512)],
+            (ContainerAsk(20, Resources(512, 1), 1), ContainerAsk(20, Resources(1024, 1), 1)),
+            "sizes stay apart",
+        ),
+    ],
+)
+def test_the_demand_is_the_rows_for_anywhere(rows, expected, claim):
+    assert views.asks(rows) == expected, claim
+
+
+def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
+    told = wire.Application(
+        "a",
+        uses=wire.Uses(
+            (wire.PartitionUse(pending=wire.Vector(5, 1)), wire.PartitionUse("x", pending=wire.Vector(2, 1)))
+        ),
+    )
+    assert views.pending(told) == (7, 2)
+    assert views.pending(wire.Application("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
+    assert views.pending(wire.Application("a")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "diagnostics", "expected"),
+    [
+        (
+            "ACCEPTED",
+            "[Mon] Application is added to the scheduler and is not yet activated. Queue's AM limit",
+            False,
+        ),
+        ("ACCEPTED", "[Mon] Application is Activated, waiting for resources to be assigned for AM.", True),
+        ("RUNNING", "it was not yet activated", True),
+    ],
+)
+def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
+    assert views.activated(wire.Application("a", state=state, diagnostics=diagnostics)) is expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("deadline:1767225600", 1_767_225_600_000),
+        ("x,deadline:1767225600000", 1_767_225_600_000),
+        (" DEADLINE:5 ", 5000),
+        ("deadline:soon", None),
+        ("", None),
+    ],
+)
+def test_a_deadline_is_a_tag(tags, expected):
+    assert views.deadline_at_ms(wire.Application("a", tags=tags)) == expected
+
+
+def test_rank_is_priority_then_submission_then_the_number_in_the_id():
+    rows = [
+        wire.Application("application_1_10", submitted_at_ms=5),
+        wire.Application("application_1_9", submitted_at_ms=5),
+        wire.Application("application_1_11", submitted_at_ms=9, priority=8),
+    ]
+    assert views.ranks(rows) == {"application_1_11": 0, "application_1_9": 1, "application_1_10": 2}
+
+
+@pytest.mark.parametrize(
+    ("priority", "kind"), [(0, "am"), (5, "map"), (10, "reduce"), (19, "map"), (20, "map"), (3, None)]
+)
+def test_a_priority_tells_the_kind_of_container(priority, kind):
+    assert views.kind_of(wire.Container("c", priority=priority)) == kind
+
+
+def test_room_of_a_cluster():
+    nodes = [
+        wire.Node("b", "RUNNING", used_mib=1, available_mib=3, used_vcores=1, available_vcores=1),
+        wire.Node("a", "RUNNING", available_mib=-5, capacity=wire.Vector(6, 2)),
+        wire.Node("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
+    ]
+    assert views.cluster_room(nodes) == ((14, 8), (6, 2), {"b": (3, 1)})
+
+
+def test_an_application_just_accepted_by_3_5_has_no_containers():
+    row = wire.Application("a", containers=-1, allocated_mib=-1, allocated_vcores=-1, progress_percent=250.0)
+    view = views.application_view(row, queue="q", rank=0, am_size=Resources(1, 1), task_size=Resources(1, 1))
+    assert (view.containers, view.used, view.progress_ratio) == (0, (0, 0), 1.0)
+    assert views.unreserved(wire.Application("a", reserved_mib=5)) == (0, 0)
