@@ -29,7 +29,6 @@ from emulator.task import (
     Container,
     key_end_ms,
     keys_done,
-    remaining_ms,
 )
 from emulator.timing import Timing
 from emulator.workload.job import Job
@@ -248,22 +247,22 @@ class AppMaster:
 
     def _timetable(self, container: Container, ready_ms: int) -> None:
         """The attempt has its JVM at ``ready_ms`` and all map output exists: fix its phases."""
-        shuffle_ms = self.return_ms(container.task, True) if container.resumed else self.job.shuffle_ms
-        work_at_ms = ready_ms + shuffle_ms
+        job = self.job
+        before_ms = (
+            self.return_ms(container.task, container.from_key) if container.resumed else job.shuffle_ms
+        )
+        work_at_ms = ready_ms + before_ms
         if container.attempt:
             self.overhead_ms += work_at_ms - container.launched_at_ms
         self.go_on(container, work_at_ms, container.from_key)
 
-    def return_ms(self, task: int, resumed: bool) -> int:
-        """Return the time between a running JVM and the first new key of reduce ``task``."""
-        if not resumed:
-            return self.job.shuffle_ms
-        timing, keys = self.timing, self.job.reduce_keys[task]
-        done = self.store[task].keys_done if task in self.store else 0
-        skip_ms = round(key_end_ms(done, keys, self.job.reduce_ms[task]) * timing.skip_ratio)
-        replay_ms = self.job.replay_ms * done // keys
-        shuffle_ms = self.job.shuffle_ms if timing.reshuffle else 0
-        return shuffle_ms + timing.resume_ms + skip_ms + replay_ms
+    def return_ms(self, task: int, done: int) -> int:
+        """Return the time from a running JVM to the first new key of a reduce that resumes at ``done``."""
+        timing, job = self.timing, self.job
+        keys = job.reduce_keys[task]
+        skip_ms = round(key_end_ms(done, keys, job.reduce_ms[task]) * timing.skip_ratio)
+        shuffle_ms = job.shuffle_ms if timing.reshuffle else 0
+        return shuffle_ms + timing.resume_ms + skip_ms + job.replay_ms * done // keys
 
     def go_on(self, container: Container, work_at_ms: int, from_key: int) -> None:
         """Let the attempt work from ``from_key`` on, beginning at ``work_at_ms``."""
@@ -484,12 +483,6 @@ class AppMaster:
                 saved = self.store[container.task].keys_done if container.task in self.store else 0
                 done += (keys_done(container, now_ms, keys) - saved) / keys
         return 0.05 + 0.45 * map_part + 0.45 * done / len(job.reduce_ms)
-
-    def remaining_ms(self, container: Container, now_ms: int) -> int:
-        """Return the true remaining work of a running reduce, or of a map."""
-        if container.kind == MAP:
-            return max(0, container.finish_at_ms - now_ms)
-        return remaining_ms(container, now_ms, self.job.reduce_keys[container.task])
 
     def checkpointable(self, container: Container, now_ms: int) -> bool:
         """Say whether a suspend sent now would be answered: on new keys, and keys are left."""

@@ -25,6 +25,7 @@ class Node:
         "free_vcores",
         "index",
         "lost",
+        "name",
         "open",
         "phase_ms",
         "reserved",
@@ -37,6 +38,7 @@ class Node:
 
     def __init__(self, index: int, total_mib: int, total_vcores: int, phase_ms: int) -> None:
         self.index = index
+        self.name = f"node{index:05d}:8041"
         self.total_mib = total_mib
         self.total_vcores = total_vcores
         self.free_mib = total_mib

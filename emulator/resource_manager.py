@@ -262,4 +262,4 @@ def attempt_id(container: Container) -> str:
 
 def node_id(node: Node) -> str:
     """Return the node's id."""
-    return f"node{node.index:05d}:8041"
+    return node.name

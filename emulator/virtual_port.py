@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+from emulator.app_master import AppMaster
 from emulator.cluster import Cluster
 from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
-from emulator.task import MAP, REDUCE, RUNNING, Container
+from emulator.task import MAP, REDUCE, RUNNING, Container, keys_done, remaining_ms
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -44,7 +45,11 @@ class VirtualPort:
         self.cluster = cluster
         self.maps = maps
         self.kills = 0
-        self._seen: dict[str, Container] = {}
+        timing = cluster.timing
+        heard_ms = timing.suspend_poll_ms if timing.trigger == "umbilical" else timing.nm_heartbeat_ms
+        self._leave_ms = (
+            heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
+        )
         self._ordered: dict[str, Container] = {}
         self._applications: dict[str, Application] = {}
         self._shown: dict[int, tuple[int, ApplicationView]] = {}
@@ -164,39 +169,61 @@ class VirtualPort:
         )
 
     def _tasks(self, app: Application, now_ms: int) -> tuple[TaskView, ...]:
+        """Show an application's running reduces, and its maps if they may be victims."""
         master = app.master
-        views = []
-        for container in master.running.values():
-            if container.kind == MAP and not self.maps:
-                continue
-            name = container_id(container)
-            self._seen[name] = container
-            manifest = master.store.get(container.task)
-            views.append(
-                TaskView(
-                    attempt=attempt_id(container),
-                    container=name,
-                    node=node_id(container.node),
-                    size=Resources(container.memory_mib, container.vcores),
-                    kind="reduce" if container.kind == REDUCE else "map",
-                    remaining_ms=master.remaining_ms(container, now_ms),
-                    return_cost_ms=self._return_cost_ms(container),
-                    since_ms=min(container.work_at_ms, now_ms),
-                    generation=manifest.generation if manifest else 0,
-                    checkpointable=master.checkpointable(container, now_ms),
-                    resumed=container.resumed,
-                )
-            )
-        return tuple(views)
+        return tuple(
+            [
+                self._map(container, now_ms)
+                if container.kind == MAP
+                else self._reduce(container, master, now_ms)
+                for container in master.running.values()
+                if container.kind == REDUCE or self.maps
+            ]
+        )
 
-    def _return_cost_ms(self, container: Container) -> int:
-        """Predict drain, upload, relaunch, re-shuffle, skip and replay of a reduce stopped now."""
-        timing, master = self.cluster.timing, container.app.master
-        if container.kind == MAP:
-            return timing.launch_ms
-        heard_ms = timing.suspend_poll_ms if timing.trigger == "umbilical" else timing.nm_heartbeat_ms
-        leave_ms = heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms
-        return leave_ms + timing.launch_ms + int(master.return_ms(container.task, True))
+    def _map(self, container: Container, now_ms: int) -> TaskView:
+        return TaskView(
+            attempt_id(container),
+            container_id(container),
+            container.node.name,
+            Resources(container.memory_mib, container.vcores),
+            "map",
+            max(0, container.finish_at_ms - now_ms),
+            self.cluster.timing.launch_ms,
+            min(container.work_at_ms, now_ms),
+            0,
+            False,
+            False,
+        )
+
+    def _reduce(self, container: Container, master: AppMaster, now_ms: int) -> TaskView:
+        """Show a reduce. Coming back costs drain, upload, relaunch, re-shuffle, skip and replay."""
+        keys = master.job.reduce_keys[container.task]
+        manifest = master.store.get(container.task)
+        done = keys_done(container, now_ms, keys)
+        return TaskView(
+            attempt_id(container),
+            container_id(container),
+            container.node.name,
+            Resources(container.memory_mib, container.vcores),
+            "reduce",
+            remaining_ms(container, now_ms, keys),
+            self._leave_ms + master.return_ms(container.task, done),
+            min(container.work_at_ms, now_ms),
+            manifest.generation if manifest else 0,
+            master.checkpointable(container, now_ms),
+            container.resumed,
+        )
+
+    def _find(self, action: Suspend | Withdraw | Release | Kill) -> Container | None:
+        """Return the running container that an action names (a container's id ends in its number)."""
+        if action.order in self._ordered:
+            return self._ordered[action.order]
+        app = self._applications.get(action.application)
+        if app is None:
+            return None
+        found: Container | None = app.master.running.get(int(action.container.rpartition("_")[2]))
+        return found
 
     # --- performing -----------------------------------------------------------------------
 
@@ -204,9 +231,9 @@ class VirtualPort:
         """Hand an action to the actors."""
         if isinstance(action, SetPriority):
             return self._set_priority(action)
-        container = self._ordered.get(action.order) or self._seen.get(action.container)
+        container = self._find(action)
         if container is None:
-            return Refused("no such container")
+            return Refused("no such container runs")
         suspension = self.cluster.suspension
         match action:
             case Suspend():

@@ -207,6 +207,24 @@ def test_a_container_killed_in_the_mailbox_is_not_freed_twice_when_the_master_di
     assert seen.containers[done[0]].state == RELEASED
 
 
+def test_what_the_rm_took_is_lost_up_to_then_though_the_master_dies_before_it_hears():
+    taken: list[Container] = []
+
+    def look(watch: Watch) -> None:
+        now_ms = watch.kernel.now_ms
+        for container in watch.live_now():
+            if not taken and container.kind == REDUCE and now_ms > container.work_at_ms + 2000:
+                taken.append(container)
+                watch.rm.kill_now(container, "killed", now_ms)
+                watch.kernel.at(now_ms + 1, watch.cluster._master_dies, container.app.master)
+
+    jobs = (job("a", "research", 0, 0, 1), job("b", "research", 10_000, 3, 0))
+    seen = Seen(bare(*jobs, meddling=((0, "kill", 0),)), look)
+    (container,) = taken
+    assert container.app.number == 1
+    assert seen.master().lost_ms == container.released_at_ms - container.work_at_ms
+
+
 # --- nodes that fail --------------------------------------------------------------------------
 
 
@@ -262,15 +280,18 @@ def test_a_new_master_is_left_alone_when_the_node_of_the_old_one_is_lost():
 
 
 def test_what_ends_at_the_instant_of_a_beat_that_has_been_is_told_by_the_next():
-    """Exit, launch and start take no time here, so ends fall on beats; each is told within a second."""
-    instant = msgspec.structs.replace(
-        PAPER, am_start_ms=0, launch_ms=0, task_commit_ms=0, exit_ms=0, slow_start_ratio=0.0
-    )
-    jobs = [
-        job(f"j{place}", "research", place * 37, 0, 2, reduce_ms=(0, 777), reduce_keys=(1, 2))
-        for place in range(3)
-    ]
-    seen = Seen(bare(*jobs, nodes=1, timing=instant))
-    told = [each for each in seen.containers.values() if each.state == RELEASED]
-    assert told
-    assert all(each.released_at_ms - each.exit_at_ms <= instant.nm_heartbeat_ms for each in told)
+    ended: list[Container] = []
+
+    def look(watch: Watch) -> None:
+        now_ms = watch.kernel.now_ms
+        for container in watch.live_now():
+            fresh = container.kind == MAP and container.state == RUNNING
+            if fresh and container.node.beat_at_ms == now_ms and not ended:
+                ended.append(container)
+                container.app.master.kill(container, "killed", now_ms)
+
+    staggered = job("a", "research", 0, 3, 1, map_ms=(1000, 5000, 9000))
+    seen = Seen(bare(staggered, nodes=1, meddling=((0, "kill", 0),)), look)
+    (container,) = ended
+    assert container.released_at_ms == container.exit_at_ms + PAPER.nm_heartbeat_ms
+    assert len(seen.of(MAP, container.task)) >= 2

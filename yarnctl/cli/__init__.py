@@ -13,6 +13,7 @@ from yarnctl.command_line import program, run
 COMMANDS = {
     "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),
     "replay": ("yarnctl.cli.replay:command", "Decide a whole journal again and compare."),
+    "wrap": ("yarnctl.cli.wrap:command", "Make a streaming job one whose reduces can be suspended."),
 }
 """Every command of the program, with the line that ``--help`` shows."""
 

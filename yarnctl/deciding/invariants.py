@@ -67,20 +67,22 @@ def ids_sequential(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def open_counts_match(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """The indices by asker, by victim and by node hold exactly the open (freed) orders."""
-    for index, field in ((ledger.by_asker, "asker"), (ledger.by_victim, "victim")):
+    """The indices by asker, victim and group hold exactly the open orders, two more the freed ones."""
+    indices = ((ledger.by_asker, "asker"), (ledger.by_victim, "victim"), (ledger.by_group, "group"))
+    for index, field in indices:
         expected: dict[str, list[str]] = {}
         for order in ledger.open.values():
             expected.setdefault(getattr(order, field), []).append(order.order)
         found = {name: list(orders) for name, orders in index.items()}
         if found != expected:
             return f"by {field}: the index says {found}, the orders say {expected}"
-    freed: dict[str, list[str]] = {}
-    for order in ledger.open.values():
-        if order.state == "freed":
-            freed.setdefault(order.node, []).append(order.order)
-    if {name: sorted(orders) for name, orders in ledger.freed_on.items()} != freed:
-        return f"freed: the index says {ledger.freed_on}, the orders say {freed}"
+    for index, field in ((ledger.freed_on, "node"), (ledger.freed_for, "asker")):
+        freed: dict[str, list[str]] = {}
+        for order in ledger.open.values():
+            if order.state == "freed":
+                freed.setdefault(getattr(order, field), []).append(order.order)
+        if {name: sorted(orders) for name, orders in index.items()} != freed:
+            return f"freed by {field}: the index says {index}, the orders say {freed}"
     return ""
 
 

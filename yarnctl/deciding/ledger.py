@@ -105,7 +105,9 @@ class Ledger:
         self.by_container: dict[str, str] = {}
         self.by_asker: dict[str, dict[str, None]] = {}
         self.by_victim: dict[str, dict[str, None]] = {}
+        self.by_group: dict[str, dict[str, None]] = {}
         self.freed_on: dict[str, dict[str, None]] = {}
+        self.freed_for: dict[str, dict[str, None]] = {}
         self.barred: dict[str, str] = {}
         self.dying: dict[str, Order] = {}
         self._retiring: deque[tuple[int, str]] = deque()
@@ -126,6 +128,7 @@ class Ledger:
         self.by_container[order.container] = order.order
         self.by_asker.setdefault(order.asker, {})[order.order] = None
         self.by_victim.setdefault(order.victim, {})[order.order] = None
+        self.by_group.setdefault(order.group, {})[order.order] = None
         self.barred[order.attempt] = "already-ordered"
 
     def apply(self, order_id: str, event: Event, at_ms: int) -> Moved | None:
@@ -145,8 +148,10 @@ class Ledger:
         self.open[order_id] = changed
         if before.state == "freed":
             self._unindex(self.freed_on, before.node, order_id)
+            self._unindex(self.freed_for, before.asker, order_id)
         if target == "freed":
             self.freed_on.setdefault(before.node, {})[order_id] = None
+            self.freed_for.setdefault(before.asker, {})[order_id] = None
         if target not in OPEN:
             self._settle(changed)
         return Moved(before=before, after=changed, event=event, at_ms=at_ms)
@@ -156,6 +161,9 @@ class Ledger:
         changed = msgspec.structs.replace(order, asker=asker)
         self.open[order.order] = changed
         self._unindex(self.by_asker, order.asker, order.order)
+        if order.state == "freed":
+            self._unindex(self.freed_for, order.asker, order.order)
+            self.freed_for.setdefault(asker, {})[order.order] = None
         names = [*self.by_asker.get(asker, ()), order.order]
         self.by_asker[asker] = dict.fromkeys(sorted(names, key=order_number))
         return changed
@@ -165,6 +173,7 @@ class Ledger:
         del self.by_container[order.container]
         self._unindex(self.by_asker, order.asker, order.order)
         self._unindex(self.by_victim, order.victim, order.order)
+        self._unindex(self.by_group, order.group, order.order)
         self.settled[order.order] = order
         if order.state == "killed":
             self.dying[order.container] = order
@@ -224,9 +233,10 @@ class Ledger:
         yield from self.dying.values()
 
     def oldest_freed(self, asker: str, size: Resources) -> Order | None:
-        """Return the asker's oldest freed order that serves an ask of this size."""
-        for order in self.of_asker(asker):
-            if order.state == "freed" and order.serves and order.ask == size:
+        """Return the asker's order that was freed first and serves an ask of this size."""
+        for order_id in self.freed_for.get(asker, ()):
+            order = self.open[order_id]
+            if order.serves and order.ask == size:
                 return order
         return None
 
@@ -238,5 +248,5 @@ class Ledger:
         return None
 
     def group_of(self, order: Order) -> list[Order]:
-        """Return the open orders of the same asker that make up one ask's room, ``order`` included."""
-        return [other for other in self.of_asker(order.asker) if other.group == order.group]
+        """Return the open orders that make up one ask's room, ``order`` included."""
+        return [self.open[order_id] for order_id in self.by_group.get(order.group, ())]

@@ -170,6 +170,15 @@ class _Straight(requests.Session):
         return None
 
 
+class _Following(requests.Session):
+    """A session that follows redirects; one that leads nowhere is no answer."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        if resp.status_code in (301, 302, 303, 307, 308) and "Location" not in resp.headers:
+            raise requests.exceptions.InvalidHeader("a redirect without a Location")
+        return super().get_redirect_target(resp)
+
+
 def open_session(
     limits: Limits, auth: AuthBase | None = None, ca_file: str = "", *, follow: bool = False
 ) -> requests.Session:
@@ -177,7 +186,7 @@ def open_session(
 
     ``ca_file``: trust these authorities only. ``follow``: redirects are followed by requests itself.
     """
-    session = requests.Session() if follow else _Straight()
+    session = _Following() if follow else _Straight()
     session.trust_env = False
     session.max_redirects = limits.redirects
     session.auth = auth

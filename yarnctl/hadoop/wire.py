@@ -62,11 +62,7 @@ class PartitionUse(msgspec.Struct, frozen=True, gc=False):
     """One row of resourceUsagesByPartition; partition "" is the unlabelled one."""
 
     partition: str = field(name="partitionName", default="")
-    used: Vector = Vector()
-    reserved: Vector = Vector()
     pending: Vector = Vector()
-    am_used: Vector = field(name="amUsed", default=Vector())
-    am_limit: Vector | None = field(name="amLimit", default=None)
 
 
 class Uses(msgspec.Struct, frozen=True, gc=False):
@@ -89,33 +85,30 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     label: str | None = field(name="nodeLabelExpression", default=None)
 
 
-class Application(msgspec.Struct, frozen=True):
-    """GET /apps and /apps/{id}. ``uses`` is None just after submission (seen in 3.4.2).
+class Application(msgspec.Struct, frozen=True, gc=False):
+    """GET /apps and /apps/{id}; fields in Hadoop's order, which decodes fastest.
 
-    What needs the right VIEW_APP (all from ``submitted_at_ms`` on) keeps its default without it.
+    ``uses`` is None just after submission (seen in 3.4.2). What needs the right VIEW_APP (all from
+    ``submitted_at_ms`` on) keeps its default without it.
     """
 
     application: str = field(name="id")
     user: str = ""
     queue: str = ""
     state: str = ""
-    final_status: str = field(name="finalStatus", default="")
-    name: str = ""
+    progress_percent: float = field(name="progress", default=0.0)
+    diagnostics: str = ""
     kind: str = field(name="applicationType", default="")
     tags: str = field(name="applicationTags", default="")
     priority: int = 0
-    progress_percent: float = field(name="progress", default=0.0)
-    diagnostics: str = ""
     submitted_at_ms: int = field(name="startedTime", default=0)
-    finished_at_ms: int = field(name="finishedTime", default=0)
     allocated_mib: int = field(name="allocatedMB", default=0)
     allocated_vcores: int = field(name="allocatedVCores", default=0)
     reserved_mib: int = field(name="reservedMB", default=0)
     reserved_vcores: int = field(name="reservedVCores", default=0)
     containers: int = field(name="runningContainers", default=0)
-    am_http: str = field(name="amHostHttpAddress", default="")
-    uses: Uses | None = field(name="resourceInfo", default=None)
     requests: tuple[ResourceRequest, ...] = field(name="resourceRequests", default=())
+    uses: Uses | None = field(name="resourceInfo", default=None)
 
 
 class AppAttempt(msgspec.Struct, frozen=True):

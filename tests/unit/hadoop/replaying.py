@@ -17,6 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 class Heard(NamedTuple):
+    """One request as the daemon heard it."""
+
     method: str
     path: str
     query: dict[str, str]
@@ -60,7 +62,7 @@ class Replay:
             def _serve(self) -> None:
                 outer._serve(self)
 
-            do_GET = do_PUT = do_POST = do_DELETE = _serve
+            do_GET = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815  # http.server's names
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True

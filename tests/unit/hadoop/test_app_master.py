@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 
 import pytest
+from requests.auth import AuthBase
 
 from tests.unit.hadoop.replaying import Replay, Reply, closed_port, page, routes
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.problems import Rejected, Uncertain
 from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.transport import Transport
@@ -170,3 +174,23 @@ def test_only_ids_get_into_a_path():
         AppMaster(Transport(["http://rm:8088"]), "application_1_2/x")
     with pytest.raises(BadInput):
         AppMaster(Transport(["http://rm:8088"]), APP).kill("task_1/../x", ATTEMPT)
+
+
+def test_with_kerberos_the_proxy_s_warning_is_answered_beforehand(monkeypatch):
+    package = types.SimpleNamespace(OPTIONAL=2, HTTPSPNEGOAuth=lambda **_options: NoTicket())
+    monkeypatch.setitem(sys.modules, "requests_gssapi", package)
+    with serve({("", "/jobs"): '{"jobs":{}}'}) as rm:
+        to = Transport([rm.url], Identity("ann", "kerberos"), QUICK)
+        AppMaster(to, APP).jobs()
+        rm.answer = routes({"/conf": "{}"})
+        to.fetch("/conf")
+    assert rm.heard[0].query == {"proxyapproved": "true"}
+    assert rm.heard[0].headers["Cookie"] == f"checked_{APP}=true"
+    assert "Cookie" not in rm.heard[1].headers
+
+
+class NoTicket(AuthBase):
+    """Stands for the ticket's signature."""
+
+    def __call__(self, request):
+        return request

@@ -67,8 +67,7 @@ def test_no_application_in_every_form(body):
 )
 def test_what_is_no_answer_is_refused(body, claim):
     with pytest.raises(Unreadable):
-        wire.APPLICATIONS.read(body.encode("latin-1"))
-        pytest.fail(claim)
+        print(claim, wire.APPLICATIONS.read(body.encode("latin-1")))
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", '"NaN"', '"Infinity"'])
@@ -114,7 +113,7 @@ def test_a_state_comes_with_or_without_its_root(body):
 
 
 def test_old_attempts_carry_noise_of_their_java_type():
-    row = '{"@xsi.type":"reduceTaskAttemptInfo","id":"attempt_1_0001_r_000000_0","mergeFinishTime":"5","elapsedTime":0}'
+    row = '{"@xsi.type":"reduceTaskAttemptInfo","id":"attempt_1_0001_r_000000_0","mergeFinishTime":"5"}'
     for body in ('{"taskAttempts":{"taskAttempt":[%s]}}' % row, '{"taskAttempt":%s}' % row):  # noqa: UP031
         (attempt,) = wire_mapreduce.ATTEMPTS.read(body.encode())
         assert attempt.merged_at_ms == 5

@@ -1,0 +1,274 @@
+"""WebHDFS and the lock: nothing is believed that the NameNode did not say, and one holder at a time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
+from tests.unit.hadoop.replaying import Replay, Reply, closed_port, page
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, Standby, Uncertain
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.webhdfs import WebHdfs
+
+QUICK = Limits(connect_ms=500, silence_ms=200, answer_ms=400, answer_bytes=1 << 20, retries=0, backoff_ms=1)
+
+
+def store(*replays: Replay, user: str = "ann") -> WebHdfs:
+    return WebHdfs([one.url for one in replays], Identity(user), QUICK, bulk=QUICK)
+
+
+@pytest.fixture
+def little():
+    fs = LittleHdfs()
+    with fs.serve():
+        yield fs
+
+
+def test_the_constructor_sends_nothing(little):
+    store(little.replay)
+    assert little.replay.heard == []
+
+
+def test_create_is_exclusive_and_private(little):
+    fs = store(little.replay)
+    fs.create("/c/part 1", b"abc")
+    with pytest.raises(Exists):
+        fs.create("/c/part 1", b"other")
+    assert fs.read("/c/part 1") == b"abc"
+    fs.create("/c/part 1", b"new", overwrite=True)
+    assert fs.read("/c/part 1") == b"new"
+    status = fs.status("/c/part 1")
+    assert (status.kind, status.owner, status.mode, status.length) == ("FILE", "ann", 0o600, 3)
+    first, second = [one for one in little.replay.heard if one.method == "PUT"][:2]
+    assert (first.query["op"], first.query["overwrite"], first.query["permission"]) == (
+        "CREATE",
+        "False",
+        "600",
+    )
+    assert first.body == b""
+    assert second.body == b"abc"
+    assert second.headers["content-type"] == "application/octet-stream"
+
+
+def test_bytes_may_be_streamed_both_ways(little):
+    fs = store(little.replay)
+    fs.create("/big", iter([b"ab", b"cd", b"ef"]))
+    with fs.open("/big", offset=1, length=4) as chunks:
+        assert b"".join(chunks) == b"bcde"
+    with pytest.raises(BadAnswer, match="longer than 3 bytes"):
+        fs.read("/big", limit_bytes=3)
+
+
+def test_what_is_not_there_is_missing(little):
+    fs = store(little.replay)
+    assert fs.find("/no") is None
+    for ask in (fs.status, fs.listing, fs.read):
+        with pytest.raises(Missing):
+            ask("/no")
+    assert fs.delete("/no") is False
+
+
+def test_folders(little):
+    fs = store(little.replay)
+    fs.make_directories("/ckpt/job", 0o700)
+    fs.create("/ckpt/job/b", b"1")
+    fs.create("/ckpt/job/a", b"22")
+    rows = fs.listing("/ckpt/job")
+    assert [(row.name, row.kind, row.length) for row in rows] == [("a", "FILE", 2), ("b", "FILE", 1)]
+    assert fs.status("/ckpt/job").mode == 0o700
+    with pytest.raises(Rejected, match="is a file"):
+        fs.listing("/ckpt/job/a")
+    with pytest.raises(Exists):
+        fs.make_directories("/ckpt/job/a")
+    fs.set_mode("/ckpt/job/a", 0o640)
+    assert fs.status("/ckpt/job/a").mode == 0o640
+    assert fs.home() == "/user/ann"
+
+
+def test_a_rename_that_says_no_is_no_rename_and_says_why(little):
+    fs = store(little.replay)
+    fs.create("/a", b"1")
+    fs.create("/b", b"2")
+    with pytest.raises(Exists):
+        fs.rename("/a", "/b")
+    with pytest.raises(Missing, match="not there to be renamed"):
+        fs.rename("/no", "/c")
+    with pytest.raises(Missing, match="renamed into"):
+        fs.rename("/a", "/no/c")
+    assert little.files == {"/a": b"1", "/b": b"2"}
+    fs.rename("/a", "/b", overwrite=True)
+    fs.rename("/b", "/c")
+    assert little.files == {"/c": b"1"}
+    with pytest.raises(Missing):
+        fs.rename("/a", "/c", overwrite=True)
+
+
+def test_a_standby_name_node_passes_on_for_every_kind_of_call(little):
+    with Replay(remote("StandbyException", 403, "READ is not supported in state standby")) as standby:
+        fs = store(standby, little.replay)
+        fs.create("/a", b"1")
+        fs.make_directories("/d")
+        fs.rename("/a", "/d/a")
+        assert fs.read("/d/a") == b"1"
+        assert fs.status("/d/a").length == 1
+    with Replay(remote("StandbyException")) as one, Replay(remote("StandbyException")) as two:
+        fs = store(one, two)
+        with pytest.raises(Standby):
+            fs.status("/a")
+        with pytest.raises(Standby):
+            fs.create("/a", b"1")
+
+
+@pytest.mark.parametrize(
+    ("reply", "read", "write", "claim"),
+    [
+        (page(), Unreachable, YarnctlError, "a page of something else"),
+        (page("x", 401), YarnctlError, Rejected, "not authenticated"),
+        (Reply("[]", 404), YarnctlError, YarnctlError, "JSON of something else"),
+        (Reply("{}", 500), Unreachable, YarnctlError, "an error without a name"),
+        (Reply('{"FileStatus":{}}'), BadAnswer, YarnctlError, "nothing in it"),
+        (
+            Reply("", 307, headers=(("Location", "http://[::1/"),)),
+            Unreachable,
+            YarnctlError,
+            "redirect to nowhere",
+        ),
+        (Reply("", 307), Unreachable, YarnctlError, "a redirect without a place"),
+        (Reply("{}", delay_s=5), Unreachable, Uncertain, "silence"),
+        (Reply("x" * 50, cut=3), Unreachable, Uncertain, "torn"),
+        (Reply(raw=b"\0\1"), Unreachable, Uncertain, "no HTTP"),
+        (remote("AccessControlException"), Rejected, Rejected, "not allowed"),
+    ],
+)
+def test_faults_end_in_our_errors(reply, read, write, claim):
+    with Replay(reply) as nn:
+        fs = store(nn)
+        with pytest.raises(read):
+            fs.status("/a")
+        assert claim
+        for ask in (
+            lambda: fs.rename("/a", "/b"),
+            lambda: fs.create("/a", b"x"),
+            lambda: fs.make_directories("/d"),
+        ):
+            with pytest.raises(write) as caught:
+                ask()
+            assert "\n" not in str(caught.value)
+            assert "user.name" not in str(caught.value)
+        if reply.status != 200 or reply.cut >= 0 or reply.raw or reply.delay_s:  # else: bytes like any other
+            with pytest.raises(YarnctlError):
+                fs.read("/a")
+
+
+def test_nothing_listens():
+    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], limits=QUICK, bulk=QUICK)
+    for ask in (lambda: fs.status("/a"), lambda: fs.read("/a"), lambda: fs.create("/a", b"")):
+        with pytest.raises(Unreachable):
+            ask()
+
+
+@pytest.mark.parametrize("path", ["", "a/b", "/a/../b", "/a#LATEST", "/a\nb", "/a;b"])
+def test_only_plain_absolute_paths_are_used(path, little):
+    fs = store(little.replay)
+    for ask in (
+        fs.status,
+        fs.read,
+        fs.delete,
+        lambda one: fs.rename("/x", one),
+        lambda one: fs.create(one, b""),
+    ):
+        with pytest.raises(BadInput):
+            ask(path)
+    assert little.replay.heard == []
+
+
+# --- the lock ---------------------------------------------------------------------------------
+
+
+class Clock:
+    """Time that stands still until it is moved."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_one_holds_and_the_other_waits_until_it_stands_still(little):
+    clock = Clock()
+    ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))
+    assert ann.current() is None
+    assert ann.acquire()
+    assert not bob.acquire()
+    for _ in range(6):
+        clock.now += 2
+        assert ann.renew()
+        assert not bob.acquire()
+    clock.now += 5
+    assert not ann.held, "half of the time without a renewal: it no longer trusts itself"
+    assert not ann.renew()
+    assert not bob.acquire(), "but nobody else may start yet"
+    clock.now += 5
+    assert bob.acquire()
+    assert not ann.acquire()
+    current = ann.current()
+    assert current is not None
+    assert (current.holder, current.term) == ("bob", 2)
+
+
+def test_a_released_lock_is_free_at_once(little):
+    clock = Clock()
+    ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))
+    assert ann.acquire()
+    ann.release()
+    assert not ann.held
+    assert bob.acquire()
+
+
+def test_the_same_instance_goes_on_at_once_after_a_restart(little):
+    clock = Clock()
+    assert LockFile(store(little.replay), "/lock", "ann", 10_000, clock).acquire()
+    again = LockFile(store(little.replay), "/lock", "ann", 10_000, clock)
+    assert again.acquire()
+    assert again.renew()
+
+
+def test_a_late_renewal_of_the_dead_harms_nobody(little):
+    clock = Clock()
+    ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))
+    assert ann.acquire()
+    assert not bob.acquire()
+    clock.now += 10
+    assert bob.acquire()
+    ann._replace(ann._record)  # what a request stuck on its way would do
+    assert bob.renew()
+    assert not ann.renew()
+
+
+def test_an_unfinished_write_waits_its_time(little):
+    clock = Clock()
+    little.folders.add("/lock")
+    little.files["/lock/term-4"] = b'{"holder":'
+    little.files["/lock/notes"] = b""
+    bob = LockFile(store(little.replay), "/lock", "bob", 10_000, clock)
+    assert not bob.acquire()
+    clock.now += 10
+    assert bob.acquire()
+    assert "/lock/term-5" in little.files
+
+
+def test_of_many_candidates_one_gets_it(little):
+    clock = Clock()
+    won: list[bool] = []
+    rivals = [LockFile(store(little.replay), "/lock", f"r{at}", 10_000, clock) for at in range(6)]
+    threads = [threading.Thread(target=lambda one=one: won.append(one.acquire())) for one in rivals]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == [False] * 5 + [True]

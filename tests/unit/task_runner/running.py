@@ -1,0 +1,158 @@
+"""Runs the task runner as a node would: real processes, pipes, signals, a local store.
+
+Law: nothing here waits for time to pass. What a test waits for is a line on the runner's standard
+error, an end of file or an end of process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from yarnctl.task_runner.yarnctl_task import LocalStore, Manifest, TaskId, read_manifest, withdraw_request, write_request
+
+RUNNER = Path(__file__).parents[3] / "yarnctl/task_runner/yarnctl_task.py"
+SUM = """
+import sys
+key, total = None, 0
+for line in sys.stdin.buffer:
+    name, _, value = line.rstrip(b"\\n").partition(b"\\t")
+    if name != key:
+        if key is not None:
+            sys.stdout.buffer.write(b"%s\\t%d\\n" % (key, total))
+        key, total = name, 0
+    total += int(value or 0)
+if key is not None:
+    sys.stdout.buffer.write(b"%s\\t%d\\n" % (key, total))
+"""
+
+
+def python(program: str) -> list[str]:
+    """Return a reducer written in Python."""
+    return [sys.executable, "-c", program]
+
+
+class Job:
+    """One reduce task of one job, with as many attempts as a test starts."""
+
+    def __init__(self, folder: Path, conf: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.store = LocalStore(str(folder / "store"))
+        self.requests = LocalStore(str(folder / "store/requests"))
+        self.conf = dict(conf or {})
+        self.attempts = 0
+        self.stderr = b""
+
+    def task(self, attempt: int) -> TaskId:
+        """Return the ids of an attempt."""
+        task = "1_0001_r_000000"
+        return TaskId("job_1_0001", f"task_{task}", f"attempt_{task}_{attempt}", f"container_{attempt + 2}")
+
+    def env(self, attempt: int) -> dict[str, str]:
+        """Return what Hadoop hands down to an attempt."""
+        task = self.task(attempt)
+        conf = {
+            "mapreduce_job_id": task.job,
+            "mapreduce_task_id": task.task,
+            "mapreduce_task_attempt_id": task.attempt,
+            "mapreduce_task_ismap": "false",
+            "mapreduce_reduce_speculative": "false",
+            "CONTAINER_ID": task.container,
+            "TMPDIR": str(self.folder),
+            **self.conf,
+        }
+        return {**os.environ, **conf}
+
+    def start(self, reducer: Sequence[str], *options: str, promise: bool = True) -> Attempt:
+        """Start the next attempt; its input is a pipe."""
+        attempt = self.attempts
+        self.attempts += 1
+        return Attempt(self, attempt, [*(["--restartable"] if promise else []), *options], reducer)
+
+    def run(self, data: bytes, reducer: Sequence[str], *options: str, promise: bool = True) -> tuple[int, bytes]:
+        """Run the next attempt over all of its input; return its status and output."""
+        attempt = self.start(reducer, *options, promise=promise)
+        output, self.stderr = attempt.process.communicate(data)
+        return attempt.process.returncode, output
+
+    def manifests(self) -> list[Manifest]:
+        """Return every manifest of the task, oldest first."""
+        task = self.task(0)
+        names = [entry.name for entry in self.store.list(task.folder) if entry.name.endswith(".manifest.json")]
+        return [read_manifest(self.store, task, name) for name in names]
+
+    def path(self, suffix: str) -> Path:
+        """Return the newest file in the task's folder whose name ends so."""
+        return max((self.folder / "store" / self.task(0).folder).glob(f"*{suffix}"))
+
+    def answers(self) -> list[str]:
+        """Return the names of answers, without the attempt."""
+        found = (self.folder / "store" / self.task(0).folder).glob("answer-*.json")
+        return sorted(path.name for path in found)
+
+
+class Attempt:
+    """A running attempt."""
+
+    def __init__(self, job: Job, number: int, options: Sequence[str], reducer: Sequence[str]) -> None:
+        self.job = job
+        self.task = job.task(number)
+        store = ["--store", f"file://{job.store.root}", "--poll-ms", "0"]
+        argv = [sys.executable, "-IS", str(RUNNER), *store, *options, "--", *reducer]
+        self.process = subprocess.Popen(
+            argv,
+            env=job.env(number),
+            cwd=job.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT}) and None,
+        )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        self.log = b""
+
+    def feed(self, data: bytes) -> None:
+        """Write input; what does not fit into the pipes must be read meanwhile."""
+        self.stdin.write(data)
+
+    def until(self, mark: str) -> str:
+        """Read standard error up to the first line that holds ``mark``."""
+        for raw in iter(self.stderr.readline, b""):
+            self.log += raw
+            if mark.encode() in raw:
+                return raw.decode()
+        raise AssertionError(f"no line with {mark!r} in:\n{self.log.decode()}")
+
+    def request(self, order: str, **more: object) -> None:
+        """Write a request and ring the bell, to the whole group as YARN does."""
+        write_request(self.job.requests, self.task, order, **more)
+        os.killpg(self.process.pid, signal.SIGQUIT)
+
+    def withdraw(self, order: str) -> None:
+        """Take a request back and ring."""
+        withdraw_request(self.job.requests, self.task, order)
+        os.killpg(self.process.pid, signal.SIGQUIT)
+
+    def finish(self) -> tuple[int, bytes]:
+        """End the input; return the status and the rest of the output."""
+        output, log = self.process.communicate()
+        self.log += log
+        return self.process.returncode, output
+
+    def kill(self) -> bytes:
+        """Kill as YARN does; return what was written to standard output."""
+        os.killpg(self.process.pid, signal.SIGTERM)
+        return self.finish()[1]
+
+
+def grouped(groups: int, values: int, key: str = "key{:05d}") -> bytes:
+    """Return sorted input: so many keys, up to so many values each."""
+    lines = (f"{key.format(at)}\t{at + each}\n" for at in range(groups) for each in range(1 + at % values))
+    return "".join(lines).encode()

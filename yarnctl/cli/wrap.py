@@ -1,0 +1,79 @@
+"""``yarnctl wrap``: make a usual streaming job one whose reduces can be suspended."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from yarnctl.errors import BadInput, Different
+
+RUNNER_OPTIONS = ("save", "load")
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--restartable", is_flag=True, help="Promise: the reducer keeps nothing between key groups.")
+@click.option("--group-fields", type=click.IntRange(1), help="Promise: it groups by the first N fields.")
+@click.option("--save", default="", help="Command that prints a stateful reducer's state.")
+@click.option("--load", default="", help="Command that takes that state back.")
+@click.option("--store", default="", envvar="YARNCTL_STORE", help="webhdfs://HOST:PORT/FOLDER for checkpoints.")
+@click.option("--exec", "run_it", is_flag=True, help="Run the command instead of printing it.")
+@click.option("--verify", type=click.Path(path_type=Path, dir_okay=False), help="Test the promise on a sorted sample.")
+@click.option("--rounds", default=8, show_default=True, type=click.IntRange(1), help="With --verify: runs with cuts.")
+@click.option("--seed", default=1, show_default=True, help="With --verify: where the cuts fall.")
+@click.option("-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job.")
+@click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    restartable: bool,
+    group_fields: int | None,
+    save: str,
+    load: str,
+    store: str,
+    run_it: bool,
+    verify: Path | None,
+    rounds: int,
+    seed: int,
+    settings: tuple[str, ...],
+    words: tuple[str, ...],
+) -> None:
+    """Print the streaming command WORDS with the task runner in it, or say why it must not go there.
+
+    With --verify, WORDS are the reducer alone: it is cut at random key groups of the sample.
+    """
+    if bool(save) != bool(load):
+        raise BadInput("--save, --load", "one without the other", "give both or none")
+    more = [word for name, value in (("--save", save), ("--load", load)) if value for word in (name, value)]
+    if verify is not None:
+        check_promise(verify, words, group_fields or 0, settings, more, rounds, seed)
+        return
+    from yarnctl.task_runner.wrapping import wrap
+
+    wrapped = wrap(words, restartable, group_fields or 0, store, more)
+    if not restartable:
+        click.echo("note: without --restartable no reduce of this job is ever suspended", err=True)
+    elif not store:
+        click.echo("note: without --store (or YARNCTL_STORE) there is nowhere to write checkpoints", err=True)
+    if run_it:
+        os.execvp(wrapped[0], wrapped)  # noqa: S606
+    click.echo(shlex.join(wrapped))
+
+
+def check_promise(
+    sample: Path,
+    reducer: tuple[str, ...],
+    group_fields: int,
+    settings: tuple[str, ...],
+    more: list[str],
+    rounds: int,
+    seed: int,
+) -> None:
+    """Cut the sample and say whether the output stayed the same."""
+    from yarnctl.task_runner.verifying import verify
+
+    job = dict(pair.partition("=")[::2] for pair in settings)
+    verdict = verify(sample, reducer, group_fields, job, more, rounds, seed)
+    if not verdict.holds:
+        raise Different(f"not restartable: {verdict.story}")
+    click.echo(f"output identical: {verdict.groups} groups, {verdict.suspensions} suspensions in {verdict.rounds} runs")

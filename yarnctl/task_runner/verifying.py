@@ -1,0 +1,160 @@
+"""Tests a submitter's promise: cuts a sorted sample at random borders through the real runner.
+
+Law: what is run is the runner itself, as on a node, with a local store; what is compared is every
+byte. A reducer that prints at its end, counts across groups or writes a header is caught, because
+a cut shows each of them in the middle.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from yarnctl.errors import BadInput
+from yarnctl.task_runner.wrapping import RUNNER
+from yarnctl.task_runner.yarnctl_task import EXIT_SUSPENDED, Conf, KeyRule, Scanner, Unusable, read_rule
+
+SHOWN_BYTES = 80
+BLOCK_BYTES = 1 << 20
+TASK = "1_0001_r_000000"
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the cuts showed. ``story`` says the first difference, empty if there is none."""
+
+    groups: int
+    rounds: int
+    suspensions: int
+    story: str
+
+    @property
+    def holds(self) -> bool:
+        """Say whether the promise held wherever it was tried."""
+        return not self.story
+
+
+def environment(settings: Mapping[str, str], store: Path, attempt: int) -> dict[str, str]:
+    """Return what Hadoop would set for an attempt of a job with these settings."""
+    conf = {
+        **settings,
+        "mapreduce.job.id": "job_1_0001",
+        "mapreduce.task.id": f"task_{TASK}",
+        "mapreduce.task.attempt.id": f"attempt_{TASK}_{attempt}",
+        "mapreduce.task.ismap": "false",
+        "mapreduce.reduce.speculative": "false",
+    }
+    named = {"".join(c if c.isascii() and c.isalnum() else "_" for c in name): value for name, value in conf.items()}
+    ours = {"CONTAINER_ID": f"container_1_0001_01_{attempt + 2:06d}", "YARNCTL_STORE": f"file://{store}"}
+    return {**os.environ, **named, **ours}
+
+
+def count_groups(sample: Path, rule: KeyRule) -> int:
+    """Return how many key groups a sample has; refuse one that is not sorted by bytes."""
+    scanner = Scanner(rule)
+    with sample.open("rb") as stream:
+        for block in iter(lambda: stream.read(BLOCK_BYTES), b""):
+            scanner.take(block)
+    scanner.finish()
+    if not scanner.sorted:
+        raise BadInput(str(sample), "its keys are not in the order of their bytes", "sort it: LC_ALL=C sort")
+    if scanner.groups < 2:
+        raise BadInput(str(sample), f"it has {scanner.groups} key group(s)", "give one with several")
+    return scanner.groups
+
+
+def verify(
+    sample: Path,
+    reducer: Sequence[str],
+    group_fields: int = 0,
+    settings: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
+    rounds: int = 8,
+    seed: int = 1,
+) -> Verdict:
+    """Run the reducer undisturbed and then ``rounds`` times with random cuts, and compare."""
+    settings = settings or {}
+    try:
+        named = environment(settings, Path("/"), 0)
+        groups = count_groups(sample, read_rule(Conf(named), group_fields))
+    except Unusable as why:
+        raise BadInput("--group-fields", str(why)) from why
+    promises = ["--restartable", *(["--group-fields", str(group_fields)] if group_fields else []), *options]
+    draw = random.Random(seed)  # noqa: S311
+    wanted = undisturbed(sample, reducer)
+    suspensions = 0
+    for number in range(rounds):
+        last = 1 if number == 0 else draw.randint(1, min(4, groups - 1))
+        cuts = sorted(draw.sample(range(1, groups), last))
+        with tempfile.TemporaryDirectory(prefix="yarnctl-verify-") as folder:
+            got = interrupted(sample, reducer, cuts, promises, settings, Path(folder))
+        suspensions += len(cuts)
+        story = difference(wanted, got, cuts, groups)
+        if story:
+            return Verdict(groups, number + 1, suspensions, story)
+    return Verdict(groups, rounds, suspensions, "")
+
+
+def undisturbed(sample: Path, reducer: Sequence[str]) -> bytes:
+    """Return what the reducer writes when nobody disturbs it."""
+    with sample.open("rb") as stream:
+        try:
+            done = subprocess.run(list(reducer), stdin=stream, stdout=subprocess.PIPE, check=False)
+        except OSError as error:
+            raise BadInput(reducer[0], str(error.strerror), "name a command that can be run here") from error
+    if done.returncode:
+        raise BadInput(reducer[0], f"ends with status {done.returncode} on the sample even undisturbed")
+    return done.stdout
+
+
+def interrupted(
+    sample: Path,
+    reducer: Sequence[str],
+    cuts: Sequence[int],
+    promises: Sequence[str],
+    settings: Mapping[str, str],
+    folder: Path,
+) -> bytes | str:
+    """Return what the last attempt writes when each one before was suspended; text says what failed."""
+    for attempt, cut in enumerate([*cuts, 0]):
+        where = ["--suspend-at", str(cut), "--leave-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]
+        argv = [sys.executable, "-IS", str(RUNNER), *promises, *where, "--", *reducer]
+        env = environment(settings, folder, attempt)
+        with sample.open("rb") as stream:
+            done = subprocess.run(argv, stdin=stream, capture_output=True, env=env, check=False)
+        if done.returncode != (EXIT_SUSPENDED if cut else 0):
+            said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+            last = "; ".join(line for line in said[-6:] if not line.startswith("reporter:status:"))
+            which = f"the attempt to be cut after group {cut}" if cut else "the last attempt"
+            return f"{which} ended with status {done.returncode}: {last}"
+    return done.stdout
+
+
+def difference(wanted: bytes, got: bytes | str, cuts: Sequence[int], groups: int) -> str:
+    """Return the story of the first difference, empty if there is none."""
+    where = f"suspended after group {', '.join(map(str, cuts))} of {groups}"
+    if isinstance(got, str):
+        return f"{where}: {got}"
+    if got == wanted:
+        return ""
+    at = next((at for at, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
+    at = min(len(wanted), len(got)) if at is None else at
+    start = wanted.rfind(b"\n", 0, at) + 1
+    line = wanted.count(b"\n", 0, at) + 1
+    return (
+        f"{where}, the output differs from line {line} on: {shown(wanted[start:])} undisturbed, "
+        f"{shown(got[start:])} when suspended ({len(wanted)} and {len(got)} bytes). The reducer keeps something "
+        "from one group to another, prints at its start or end, or groups by other fields than promised"
+    )
+
+
+def shown(data: bytes) -> str:
+    """Return the first line of some bytes as it can be printed."""
+    line = data.split(b"\n", 1)[0][:SHOWN_BYTES]
+    return repr(line.decode("utf-8", "replace")) if data else "nothing"
