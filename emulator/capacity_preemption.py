@@ -47,6 +47,7 @@ class CapacityPreemption:
         self.config = config
         self.marked_at_ms: dict[int, int] = {}
         self.kills = 0
+        self._allowed_mib = 0
 
     def start(self) -> None:
         """Begin to monitor."""
@@ -64,6 +65,7 @@ class CapacityPreemption:
         """One round: mark what is owed, kill what has been marked for long enough."""
         owed = self._owed_mib()
         chosen: dict[int, Container] = {}
+        self._allowed_mib = int(self.cluster.rm.total.memory_mib * self.config.total_per_round_ratio)
         for queue, mib in owed:
             self._select(queue, mib, chosen)
         self.marked_at_ms = {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
@@ -127,16 +129,19 @@ class CapacityPreemption:
         for container in running:
             if mib <= 0:
                 return
-            if container.number in self.marked_at_ms:
+            if container.number in self.marked_at_ms and container.memory_mib <= self._allowed_mib:
                 chosen[container.number] = container
                 mib -= container.memory_mib
+                self._allowed_mib -= container.memory_mib
         for container in running:
-            # As in YARN, a container is marked while anything is still owed.
+            # As in YARN, a container is marked while anything is still owed, but none that is larger
+            # than what is left of the round's total.
             if mib <= 0:
                 return
-            if container.number not in chosen:
+            if container.number not in chosen and container.memory_mib <= self._allowed_mib:
                 chosen[container.number] = container
                 mib -= container.memory_mib
+                self._allowed_mib -= container.memory_mib
 
     def _running(self, queue: LeafQueue) -> list[Container]:
         containers = [

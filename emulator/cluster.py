@@ -251,6 +251,8 @@ class Cluster:
                 node = self.rm.nodes[fault.node % len(self.rm.nodes)]
                 node.slow_ratio = fault.ratio
                 self.kernel.at(fault.until_ms, self._node_recovers, node)
+            case HeartbeatLost() if fault.until_ms - fault.at_ms > self.timing.node_expiry_ms:
+                self._node_dies(self.rm.nodes[fault.node % len(self.rm.nodes)])
             case HeartbeatLost():
                 node = self.rm.nodes[fault.node % len(self.rm.nodes)]
                 node.silent_until_ms = max(node.silent_until_ms, fault.until_ms)

@@ -26,7 +26,10 @@ class NodeSlow(msgspec.Struct, frozen=True, tag="node-slow"):
 
 
 class HeartbeatLost(msgspec.Struct, frozen=True, tag="heartbeat-lost"):
-    """The node's heartbeats between ``at_ms`` and ``until_ms`` do not arrive."""
+    """The node's heartbeats between ``at_ms`` and ``until_ms`` do not arrive.
+
+    Silent for longer than the ResourceManager waits (``Timing.node_expiry_ms``), it is a lost node.
+    """
 
     at_ms: int
     until_ms: int

@@ -166,7 +166,7 @@ class Run:
     def result(self) -> Result:
         """Return what came of the run."""
         cluster = self.cluster
-        makespan_ms = max((master.app.finished_at_ms or 0) for master in cluster.masters)
+        makespan_ms = max((master.app.finished_at_ms or 0 for master in cluster.masters), default=0)
         held = sum(queue.held_mib_ms for queue in cluster.rm.scheduler.queues.values())
         for node in cluster.rm.nodes:
             for container in node.containers.values():

@@ -36,6 +36,11 @@ def times(size: Resources, count: int) -> Resources:
     return Resources(size[0] * count, size[1] * count)
 
 
+def at_least(left: Resources, right: Resources) -> Resources:
+    """Return the smallest vector into which both fit: the larger of each component."""
+    return Resources(max(left[0], right[0]), max(left[1], right[1]))
+
+
 def fits(size: Resources, room: Resources) -> bool:
     """Say whether ``size`` fits into ``room`` in every component."""
     return size[0] <= room[0] and size[1] <= room[1]

@@ -29,8 +29,6 @@ from yarnctl.command_line import output_option
 @output_option
 def command(out: Path, workers: int | None, output: str) -> None:
     """Show what each scheme does to production and to research, on a recorded workload."""
-    from emulator.experiments.folder import write_whole
-    from emulator.experiments.picture import picture_svg
     from emulator.experiments.showing import print_outcome, print_reading, run_shown
     from emulator.scenario import Scenario, prepare
 
@@ -46,8 +44,7 @@ def command(out: Path, workers: int | None, output: str) -> None:
     )
     if output == "table":
         click.echo("Two hours of a Facebook workload of 2009 on 50 nodes, in virtual time ...", err=True)
-    outcome = run_shown(prepared, out=out, workers=workers, replace=True)
-    write_whole(out / "demo.svg", picture_svg(outcome, out).encode())
+    outcome = run_shown(prepared, out=out, workers=workers, replace=True, picture=True)
     if output == "json":
         print_outcome(outcome, output, out)
     else:

@@ -2,22 +2,26 @@
 
 ::
 
-    manifest.json            whose results these are: identity of the scenario, digest of the code
+    manifest.json            whose results these are: identity, digest of the code, digests of the files
     SCHEME/result.json       all that came of the scheme, kept to go on from and to draw
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
     results.json             the summary of all schemes
     run.json                 wall-clock, versions, command line: everything that may differ
     report.html, demo.svg    the same, drawn
 
-Law: a scheme's folder is made under another name and renamed when it is complete, a file is
-written beside and renamed; so whatever stands here under its own name is whole. A folder that
-holds anything else is refused, never emptied.
+Law: one run at a time writes here, and holds a lock while it does. A scheme's folder is made
+under another name and renamed when it is complete, a file is written beside and renamed; so
+whatever stands here under its own name is whole, and a scheme that is not, byte for byte, what
+the manifest says is made again. A folder that holds anything else is refused, never emptied.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,16 +38,32 @@ if TYPE_CHECKING:
 KIND = "yarn-emulator results"
 FILES = ("manifest.json", "results.json", "run.json", "report.html", "demo.svg")
 RESULT, JOURNAL = "result.json", "journal.jsonl"
+LOCK = ".yarn-emulator.lock"
 PART = ".part-"
 ROOT = Path(__file__).parents[2]
 
+_OWN_PART = re.compile(rf"\.({'|'.join(map(re.escape, (*FILES, *SCHEMES)))}){re.escape(PART)}[0-9]{{1,10}}")
+_TRIES = 100
+_UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
+
+
+class FileFact(msgspec.Struct, frozen=True):
+    """What a kept file was when it was written."""
+
+    size_bytes: int
+    sha256: str
+
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose results a folder holds. ``code`` is a digest of the program that made them."""
+    """Whose results a folder holds. ``code`` is a digest of the program that made them.
+
+    ``files`` tells every finished scheme's files: what differs from it is damaged.
+    """
 
     kind: str
     identity: str
     code: str
+    files: dict[str, dict[str, FileFact]] = {}
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,34 +88,58 @@ def encoded(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
+def unwritable(path: Path, error: OSError) -> BadInput:
+    """Say that a place cannot be written, naming what the user knows: no temporary name."""
+    return BadInput(str(path), f"cannot be written: {error.strerror or error}")
+
+
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all. Raises BadInput if it cannot be written."""
     part = path.with_name(f".{path.name}{PART}{os.getpid()}")
     try:
         part.write_bytes(data)
         os.replace(part, path)
+    except OSError as error:
+        raise unwritable(path, error) from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def facts_of(folder: Path) -> dict[str, FileFact]:
+    """Return size and digest of the files of one scheme, of those that are there."""
+    facts = {}
+    for name in (RESULT, JOURNAL):
+        if (folder / name).exists():
+            with (folder / name).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                facts[name] = FileFact(file.tell(), digest)
+    return facts
 
 
 class Folder:
-    """A folder of results of one identity."""
+    """A folder of results of one identity; from ``open`` to ``close`` nobody else writes into it."""
 
     def __init__(self, path: Path, identity: str) -> None:
         self.path = path
         self.identity = identity
         self.made: list[Path] = []
+        self.files: dict[str, dict[str, FileFact]] = {}
+        self.code = ""
+        self._lock: int | None = None
 
     # --- opening --------------------------------------------------------------------------
 
     def require_ours(self) -> None:
         """Raise BadInput if the place holds anything but results. Changes nothing."""
+        if "\0" in str(self.path):
+            raise BadInput(f"--out {self.path}", "the name has a NUL character in it", "give a folder")
         if not os.path.lexists(self.path):
             self._require_place()
             return
         if not self.path.is_dir():
             raise BadInput(f"--out {self.path}", "is a file", "give a folder")
-        names = sorted(entry.name for entry in self.path.iterdir() if PART not in entry.name)
+        names = sorted(name for name in self._names() if name != LOCK and not _OWN_PART.fullmatch(name))
         foreign = [name for name in names if name not in FILES and name not in SCHEMES]
         if foreign or (names and self._manifest() is None):
             raise BadInput(
@@ -103,6 +147,12 @@ class Folder:
                 f"holds something that is not results of this program: {(foreign or names)[0]}",
                 "give a folder that is empty or does not exist",
             )
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self.path)
+        except OSError as error:
+            raise BadInput(f"--out {self.path}", f"cannot be read: {error.strerror}") from None
 
     def _require_place(self) -> None:
         above = next((parent for parent in self.path.absolute().parents if os.path.lexists(parent)), None)
@@ -112,29 +162,47 @@ class Folder:
     def _manifest(self) -> Manifest | None:
         try:
             found = msgspec.json.decode((self.path / "manifest.json").read_bytes(), type=Manifest)
-        except (OSError, msgspec.DecodeError):
+        except _UNREADABLE:
             return None
         return found if found.kind == KIND else None
 
     def open(self, replace: bool) -> None:
-        """Make the folder ready; results of another scenario are replaced only if told so.
+        """Lock the folder and make it ready; close it afterwards.
 
-        Results of the same scenario that other sources made are always replaced.
+        Results of another scenario are replaced only if told so; results of the same scenario
+        that other sources made are always replaced.
         """
         self.require_ours()
-        ours = Manifest(kind=KIND, identity=self.identity, code=code_digest())
-        found = self._manifest() if self.path.is_dir() else None
+        self._take_lock()
+        try:
+            self._make_ready(replace)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_ready(self, replace: bool) -> None:
+        self.require_ours()  # again: now nobody else changes it
+        found, self.code = self._manifest(), code_digest()
         if found is not None and found.identity != self.identity and not replace:
             raise BadInput(
                 f"--out {self.path}",
                 f"holds the results of another scenario ({found.identity[:12]}, not {self.identity[:12]})",
                 "give another folder, or remove this one",
             )
-        self._make()
-        if found != ours:
-            self._clear()
-            write_whole(self.path / "manifest.json", encoded(ours))
-        self._sweep()
+        try:
+            if found is not None and (found.identity, found.code) == (self.identity, self.code):
+                self.files = dict(found.files)
+            else:
+                self._clear()
+                self._write_manifest()
+            self._sweep()
+        except OSError as error:
+            raise unwritable(self.path, error) from None
+
+    def _write_manifest(self) -> None:
+        files = {name: self.files[name] for name in SCHEMES if name in self.files}
+        ours = Manifest(kind=KIND, identity=self.identity, code=self.code, files=files)
+        write_whole(self.path / "manifest.json", encoded(ours))
 
     def _make(self) -> None:
         missing = [each for each in (self.path, *self.path.parents) if not each.exists()]
@@ -142,7 +210,7 @@ class Folder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"--out {self.path}", f"cannot be made: {error.strerror}") from None
-        self.made = missing
+        self.made = self.made or missing
 
     def _clear(self) -> None:
         """Remove earlier results, the manifest last, so that a half-cleared folder is still ours."""
@@ -152,18 +220,61 @@ class Folder:
             (self.path / name).unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        """Remove what an interrupted run has left under a temporary name."""
+        """Remove what an interrupted run has left under a temporary name of ours."""
         for entry in self.path.iterdir():
-            if PART in entry.name:
+            if _OWN_PART.fullmatch(entry.name):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
+
+    # --- the lock -------------------------------------------------------------------------
+
+    def _take_lock(self) -> None:
+        """Make the folder and lock it. Raises BadInput if another run holds the lock."""
+        for _ in range(_TRIES):
+            self._make()
+            try:
+                file = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            except FileNotFoundError:
+                continue  # whoever held it has just removed the folder
+            except OSError as error:
+                raise unwritable(self.path, error) from None
+            if self._locked(file):
+                self._lock = file
+                return
+            os.close(file)
+        raise BadInput(f"--out {self.path}", "cannot be locked", "give another folder")
+
+    def _locked(self, file: int) -> bool:
+        """Lock an open file; False if meanwhile another file stands under its name."""
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            if isinstance(error, BlockingIOError):
+                remedy = "wait for it, or give another folder"
+                raise BadInput(f"--out {self.path}", "another run is writing here", remedy) from None
+            raise BadInput(f"--out {self.path}", f"cannot be locked: {error.strerror}") from None
+        try:
+            return os.path.samestat(os.fstat(file), os.stat(self.path / LOCK, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Let others write here."""
+        if self._lock is None:
+            return
+        with contextlib.suppress(OSError):
+            (self.path / LOCK).unlink(missing_ok=True)  # while it is still locked: nobody else's
+        os.close(self._lock)
+        self._lock = None
 
     def abandon(self) -> None:
         """After a failure: keep finished schemes; what holds none and was made now is removed."""
-        self._sweep()
-        if self.made and not any((self.path / name).exists() for name in SCHEMES):
-            shutil.rmtree(self.path, ignore_errors=True)
-            for each in self.made[1:]:
-                each.rmdir()
+        with contextlib.suppress(OSError):
+            self._sweep()
+            if self.made and not any((self.path / name).exists() for name in SCHEMES):
+                shutil.rmtree(self.path, ignore_errors=True)
+                for each in self.made[1:]:
+                    each.rmdir()
 
     # --- schemes --------------------------------------------------------------------------
 
@@ -171,27 +282,40 @@ class Folder:
         """Return a finished scheme's result, or None if it has to be run."""
         from emulator.virtual_host import Result
 
+        told = self.files.get(name)
+        if not told or RESULT not in told or (journal and SCHEMES[name].eviction and JOURNAL not in told):
+            return None
         try:
+            if facts_of(self.path / name) != told:
+                return None
             kept = msgspec.json.decode((self.path / name / RESULT).read_bytes(), type=Kept)
             if kept.identity != self.identity or kept.scheme != SCHEMES[name]:
                 return None
-            if journal and SCHEMES[name].eviction and not (self.path / name / JOURNAL).exists():
-                return None
             return msgspec.json.decode(kept.result, type=Result)
-        except (OSError, msgspec.DecodeError):
+        except _UNREADABLE:
             return None
 
     def part(self, name: str) -> Path:
         """Return the temporary folder in which a scheme is made."""
         return self.path / f".{name}{PART}{os.getpid()}"
 
-    def keep(self, part: Path, name: str, result: Result) -> None:
-        """Write the result into the temporary folder and give it its own name."""
+    def complete(self, part: Path, name: str, result: Result) -> dict[str, FileFact]:
+        """Write the result into the temporary folder; return what its files are."""
         data = msgspec.Raw(msgspec.json.encode(result))
         kept = Kept(identity=self.identity, scheme=SCHEMES[name], result=data)
         (part / RESULT).write_bytes(msgspec.json.encode(kept) + b"\n")
-        shutil.rmtree(self.path / name, ignore_errors=True)
-        os.replace(part, self.path / name)
+        return facts_of(part)
+
+    def keep(self, part: Path, name: str, facts: dict[str, FileFact]) -> None:
+        """Give a complete temporary folder its own name, and tell of it in the manifest."""
+        try:
+            if (self.path / name).exists():
+                shutil.rmtree(self.path / name)
+            os.replace(part, self.path / name)
+        except OSError as error:
+            raise unwritable(self.path / name, error) from None
+        self.files[name] = facts
+        self._write_manifest()
 
     # --- whole files ----------------------------------------------------------------------
 
@@ -203,6 +327,6 @@ class Folder:
         """Return one of the folder's JSON files, empty if it is not there."""
         try:
             found = msgspec.json.decode((self.path / name).read_bytes())
-        except (OSError, msgspec.DecodeError):
+        except _UNREADABLE:
             return {}
         return found if isinstance(found, dict) else {}

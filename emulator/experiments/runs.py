@@ -13,8 +13,9 @@ import os
 import platform
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 import msgspec
 
-from emulator.experiments.folder import JOURNAL, Folder
+from emulator.experiments.folder import JOURNAL, FileFact, Folder, unwritable, write_whole
 from emulator.experiments.summary import SchemeSummary, summary_of
 from emulator.scenario import Prepared, setup
 from emulator.schemes import SCHEMES
@@ -31,6 +32,9 @@ from yarnctl.errors import YarnctlError
 if TYPE_CHECKING:
     from emulator.virtual_host import Result
     from yarnctl.deciding.records import Record
+
+
+_MOST_WALL_S = 1e9
 
 
 class Progress(Protocol):
@@ -75,12 +79,20 @@ class Order(NamedTuple):
     journal: bool
 
 
+class Part(NamedTuple):
+    """What a worker has written: a complete folder under a temporary name, and what its files are."""
+
+    path: Path
+    facts: dict[str, FileFact]
+
+
 class Done(NamedTuple):
     """One run's result, or the error it ended with."""
 
     scheme: str
     result: Result | None
     wall_s: float
+    part: Part | None = None
     failure: tuple[str, int] | None = None
 
 
@@ -105,6 +117,10 @@ class RunJournal:
         self.file.write(b"".join(map(self.encode, records)))
 
 
+Pages = Callable[[Outcome], Mapping[str, str]]
+"""Draws an outcome: the text of each file to be written into the folder."""
+
+
 def run_experiment(
     prepared: Prepared,
     *,
@@ -113,8 +129,9 @@ def run_experiment(
     workers: int | None = None,
     replace: bool = False,
     progress: Progress | None = None,
+    pages: Pages | None = None,
 ) -> Outcome:
-    """Run what is not finished yet; with ``out``, keep results, journals and ``run.json`` there.
+    """Run what is not finished yet; with ``out``, keep results, journals, ``run.json`` and pages there.
 
     ``replace``: results of another scenario in ``out`` make room instead of being an error.
     """
@@ -125,10 +142,15 @@ def run_experiment(
     folder = Folder(out, prepared.identity)
     folder.open(replace)
     try:
-        return _run_kept(prepared, wanted, folder, journal, workers, progress)
+        outcome = _run_kept(prepared, wanted, folder, journal, workers, progress)
+        for name, text in (pages(outcome) if pages else {}).items():
+            write_whole(out / name, text.encode())
+        return outcome
     except BaseException:
         folder.abandon()
         raise
+    finally:
+        folder.close()
 
 
 def _run_kept(
@@ -140,7 +162,7 @@ def _run_kept(
     progress: Progress | None,
 ) -> Outcome:
     kept = {name: found for name in wanted if (found := folder.finished(name, journal)) is not None}
-    known = folder.read("run.json").get("wall_s", {})
+    known = _known_walls(folder)
     for name in kept:
         if progress:
             progress.finished(name, None)
@@ -151,6 +173,15 @@ def _run_kept(
     folder.write("results.json", results_json(outcome))
     folder.write("run.json", run_json(outcome, known))
     return outcome
+
+
+def _known_walls(folder: Folder) -> dict[str, float]:
+    """Return the seconds that earlier runs told of; what makes no sense counts as not told."""
+    told = folder.read("run.json").get("wall_s")
+    if not isinstance(told, dict):
+        return {}
+    numbers = {name: wall for name, wall in told.items() if name in SCHEMES and type(wall) in (int, float)}
+    return {name: wall for name, wall in numbers.items() if 0 <= wall < _MOST_WALL_S}
 
 
 def _in_order(wanted: Sequence[str], results: Mapping[str, Result]) -> dict[str, Result]:
@@ -225,6 +256,8 @@ def _run_all(
         if done.failure is not None:
             raise SchemeFailed(f"scheme {done.scheme}: {done.failure[0]}", done.failure[1])
         assert done.result is not None
+        if folder is not None and done.part is not None:
+            folder.keep(done.part.path, done.scheme, done.part.facts)
         results[done.scheme], walls[done.scheme] = done.result, done.wall_s
         if progress:
             progress.finished(done.scheme, done.wall_s)
@@ -253,29 +286,39 @@ def _run_orders(orders: list[Order], workers: int) -> Iterator[Done]:
 
 
 def _be_a_worker() -> None:
-    """Leave interrupts to the parent, which ends its workers."""
+    """Leave interrupts to the parent, which ends its workers; end with it if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def run_order(order: Order) -> Done:
     """Run one scheme, keep it if there is a folder, and return it; errors come back as words."""
     try:
-        result, wall_s = _run_here(order)
+        return _run_here(order)
     except YarnctlError as error:
-        return Done(order.scheme, None, 0.0, (str(error), error.exit_status))
-    return Done(order.scheme, result, wall_s)
+        return Done(order.scheme, None, 0.0, failure=(str(error), error.exit_status))
 
 
-def _run_here(order: Order) -> tuple[Result, float]:
+def _run_here(order: Order) -> Done:
     if order.out is None:
-        return _timed(order, None)
+        return Done(order.scheme, *_timed(order, None))
     folder = Folder(order.out, order.prepared.identity)
     part = folder.part(order.scheme)
-    part.mkdir()
     decides = SCHEMES[order.scheme].eviction is not None and order.journal
-    result, wall_s = _timed(order, part / JOURNAL if decides else None)
-    folder.keep(part, order.scheme, result)
-    return result, wall_s
+    try:
+        part.mkdir()
+        result, wall_s = _timed(order, part / JOURNAL if decides else None)
+        facts = folder.complete(part, order.scheme, result)
+    except OSError as error:
+        raise unwritable(order.out, error) from None
+    return Done(order.scheme, result, wall_s, Part(part, facts))
 
 
 def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:

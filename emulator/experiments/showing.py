@@ -10,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from emulator.experiments.folder import Folder, write_whole
+from emulator.experiments.folder import Folder
+from emulator.experiments.picture import picture_svg
 from emulator.experiments.progress import shown_progress
 from emulator.experiments.reading import finding, over_ideal, reading
 from emulator.experiments.report import COLUMNS, report_html, summary_row
@@ -26,17 +27,26 @@ def run_shown(
     journal: bool = True,
     workers: int | None = None,
     replace: bool = False,
+    picture: bool = False,
 ) -> Outcome:
-    """Run an experiment, showing progress on stderr; with ``out``, write the page too."""
+    """Run an experiment, showing progress on stderr; with ``out``, write the page (and picture) too."""
+
+    def pages(outcome: Outcome) -> dict[str, str]:
+        drawn = {"demo.svg": picture_svg(outcome, out)} if picture else {}
+        return {"report.html": report_html(outcome, out=out), **drawn}
+
     if out is not None:
         Folder(out, prepared.identity).require_ours()
     with shown_progress(len(prepared.scenario.schemes)) as progress:
-        outcome = run_experiment(
-            prepared, out=out, journal=journal, workers=workers, replace=replace, progress=progress
+        return run_experiment(
+            prepared,
+            out=out,
+            journal=journal,
+            workers=workers,
+            replace=replace,
+            progress=progress,
+            pages=pages,
         )
-    if out is not None:
-        write_whole(out / "report.html", report_html(outcome, out=out).encode())
-    return outcome
 
 
 def print_outcome(outcome: Outcome, output: str, out: Path | None) -> None:

@@ -149,13 +149,32 @@ def test_a_third_queue_without_pending_asks_does_not_matter():
     assert needs(snapshot) == {"p1": 5}
 
 
-def test_research_takes_its_room_back_once_production_is_ahead():
-    """Guarantees 10 and 10: production at 8 is given room up to research's falling ratio."""
+def test_research_keeps_what_it_is_guaranteed():
+    """Guarantees 11 and 11: research gives up what it has beyond, 14 to 11, and no more."""
     snapshot = cluster(
         research(14), app("p1", "production", 8, 9), guaranteed={"production": 11, "research": 11}
     )
-    assert needs(snapshot) == {"p1": 4}  # 12 and 10: one more grant would go to research (10 < 12) at 11/11
+    assert needs(snapshot) == {"p1": 3}
     assert needs(snapshot, PAPER) == {"p1": 9}  # Natjam does not ask
+
+
+def test_research_takes_its_room_back_once_production_is_ahead():
+    """Guarantees 10 and 20, research at 24: from 12 and 24 on the next room would go to research."""
+    snapshot = cluster(
+        research(25), app("p1", "production", 11, 9), guaranteed={"production": 10, "research": 20}
+    )
+    assert needs(snapshot) == {"p1": 1}
+    assert reasons(snapshot) == {}
+
+
+def test_a_victim_larger_than_the_ask_gives_more_than_is_asked():
+    """Shares 7/3 and 9/3: giving 1 leaves research last, giving a task of 3 makes it first again."""
+    shares = {"production": 3, "research": 3}
+    small = cluster(app("r1", "research", 9, 1), app("p1", "production", 7, 1), guaranteed=shares)
+    assert needs(small) == {"p1": 1}
+    snapshot = cluster(app("r1", "research", 3, 1, slots=3), app("p1", "production", 7, 1), guaranteed=shares)
+    assert needs(snapshot) == {}
+    assert reasons(snapshot) == {"p1": "research would take its room back"}
 
 
 def test_a_queue_without_guarantee_is_served_last():
@@ -172,8 +191,8 @@ def test_a_queue_without_guarantee_is_served_last():
         ({}, {"p1": 6}, None),
         ({"maximum": {"production": 7}}, {"p1": 4}, None),  # 3 used, 7 at most
         ({"maximum": {"production": 3}}, {}, "the queue is at its maximum"),
-        ({"user_limit": {"production": 5}}, {"p1": 2}, None),
-        ({"user_limit": {"production": 3}}, {}, "the user is at the limit"),
+        ({"user_limit": {"production": 5}}, {"p1": 3}, None),  # the one that crosses 5 is still given
+        ({"user_limit": {"production": 2}}, {}, "the user is at the limit"),
         ({"largest_node": 0}, {}, "no node is large enough"),
     ],
 )
@@ -189,21 +208,21 @@ def test_one_users_limit_does_not_stop_another():
         research(50),
         app("p1", "production", 3, 2, user="ann"),
         app("p2", "production", 1, 2, user="bob", rank=1),
-        user_limit={"production": 3},
+        user_limit={"production": 2},
     )
     assert needs(snapshot) == {"p2": 2}
     assert reasons(snapshot) == {"p1": "the user is at the limit"}
 
 
-def test_the_masters_limit_holds_masters_only():
+def test_a_master_that_is_activated_has_its_place_under_the_masters_limit():
+    """What is used of the limit counts activated applications: theirs are not counted again."""
     snapshot = cluster(
         research(50),
         app("p1", "production", 0, 1, request=0),
         app("p2", "production", 3, 2, rank=1),
         am={"production": (2, 2)},
     )
-    assert needs(snapshot) == {"p2": 2}
-    assert reasons(snapshot) == {"p1": "the queue's masters are at their limit"}
+    assert needs(snapshot) == {"p1": 1, "p2": 2}
 
 
 def test_an_application_that_is_not_activated_gets_nothing():

@@ -339,6 +339,117 @@ def test_refuses_a_file(small: Prepared, tmp_path: Path) -> None:
             run_experiment(small, out=out)
 
 
+def test_only_our_own_temporary_names_are_swept(small: Prepared, tmp_path: Path) -> None:
+    only = small._replace(scenario=msgspec.structs.replace(small.scenario, schemes=("soft-cap",)))
+    run_experiment(only, workers=1, out=tmp_path)
+    (tmp_path / ".kill.part-77").mkdir()
+    (tmp_path / ".run.json.part-77").write_text("{")
+    run_experiment(only, workers=1, out=tmp_path)
+    assert not list(tmp_path.glob(".*"))
+    for name in ("thesis.part-2.tex", ".natjam.part-", ".part-7", ".natjam.part-7.bak", "natjam.part-7"):
+        (tmp_path / name).write_text("ten years of work")
+        with pytest.raises(BadInput, match="not results of this program"):
+            run_experiment(only, workers=1, out=tmp_path)
+        assert (tmp_path / name).read_text() == "ten years of work"
+        (tmp_path / name).unlink()
+
+
+def test_the_second_run_into_a_folder_is_refused_and_harms_nothing(small: Prepared, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first = folders.Folder(out, small.identity)
+    first.open(replace=False)
+    first.part("kill").mkdir()
+    with pytest.raises(BadInput, match="out: another run is writing here") as caught:
+        run_experiment(small, workers=1, out=out, replace=True)
+    assert caught.value.exit_status == 2
+    assert names(out) == {"manifest.json", folders.LOCK, first.part("kill").name}
+    first.close()
+    assert run_experiment(small, workers=1, out=out).ran == ("soft-cap", "kill", "natjam")
+    assert names(out) == {"manifest.json", "results.json", "run.json", *small.scenario.schemes}
+
+
+def test_the_lock_is_held_until_the_pages_are_written(small: Prepared, tmp_path: Path) -> None:
+    def pages(_: runs.Outcome) -> dict[str, str]:
+        with pytest.raises(BadInput, match="another run is writing here"):
+            folders.Folder(tmp_path, small.identity).open(replace=False)
+        return {"report.html": "<p>"}
+
+    run_experiment(small, workers=1, out=tmp_path, pages=pages)
+    assert (tmp_path / "report.html").read_text() == "<p>"
+
+
+@pytest.mark.parametrize("file", ["kill/journal.jsonl", "natjam/result.json"])
+@pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:-9] + b"7" + data[-8:], None])
+def test_what_differs_from_the_manifest_is_made_again(
+    small: Prepared, tmp_path: Path, file: str, damage: Callable[[bytes], bytes] | None
+) -> None:
+    heard = Heard()
+    run_experiment(small, workers=1, out=tmp_path)
+    before = (tmp_path / file).read_bytes()
+    if damage is None:
+        (tmp_path / file).unlink()
+    else:
+        (tmp_path / file).write_bytes(damage(before))
+    run_experiment(small, workers=1, out=tmp_path, progress=heard)
+    assert heard.ran == [file.partition("/")[0]]
+    assert (tmp_path / file).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"wall_s": 7}', '{"wall_s": {"kill": "x", "natjam": [1], "soft-cap": -1}}', "[]", "[" * 200_000, "\x00"],
+)
+def test_a_damaged_run_file_counts_as_absent(small: Prepared, tmp_path: Path, text: str) -> None:
+    run_experiment(small, workers=1, out=tmp_path)
+    (tmp_path / "run.json").write_text(text)
+    again = run_experiment(small, workers=1, out=tmp_path)
+    assert set(again.wall_s.values()) == {None}
+    assert compare_json(again)["identity"] == small.identity
+
+
+def test_a_damaged_manifest_is_not_ours(small: Prepared, tmp_path: Path) -> None:
+    for text in ("[" * 200_000, "\x80", '{"kind": 7}'):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(BadInput, match=r"not results of this program: manifest\.json"):
+            run_experiment(small, out=tmp_path)
+
+
+@pytest.mark.parametrize("full", ["journal", "result", "report.html"])
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
+    small: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    out = tmp_path / "out"
+
+    def timed(order: runs.Order, journal: Path | None) -> tuple[Result, float]:
+        if full == "journal" and order.scheme == "kill":
+            raise OSError(28, "No space left on device")
+        return whole(order, journal)
+
+    def write(path: Path, data: bytes) -> int:
+        if full in path.name and (full != "result" or path.parent.name.startswith(".kill")):
+            write_bytes(path, data[: len(data) // 2])
+            raise OSError(28, "No space left on device")
+        return write_bytes(path, data)
+
+    whole, write_bytes = runs._timed, Path.write_bytes
+    monkeypatch.setattr(runs, "_timed", timed)
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises((runs.SchemeFailed, BadInput), match=r"out.*: cannot be written: No space") as caught:
+        run_experiment(small, workers=1, out=out, pages=lambda _: {"report.html": "<p>"})
+    assert caught.value.exit_status == 2
+    assert folders.PART not in str(caught.value)
+    left = {"manifest.json", "soft-cap"}
+    more = {"kill", "natjam", "results.json", "run.json"} if full == "report.html" else set()
+    assert names(out) == left | more
+
+
+def test_a_nul_in_the_name_is_refused(small: Prepared, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="NUL"):
+        run_experiment(small, out=tmp_path / "a\0b")
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_scenario(tmp_path / "a\0b")
+
+
 # --- interrupted -----------------------------------------------------------------------------
 
 
@@ -422,7 +533,7 @@ def test_killed_in_the_middle_nothing_is_half_written(tmp_path: Path, how: signa
         wait_for(out, ".*part*/journal.jsonl")
         os.killpg(process.pid, how)
         _, said = process.communicate(timeout=30)
-    whole = {"manifest.json", *SCHEMES}
+    whole = {"manifest.json", *SCHEMES, *([folders.LOCK] if how == signal.SIGKILL else [])}
     assert all(name in whole for name in names(out) if folders.PART not in name)
     assert all((out / name / "result.json").stat().st_size for name in names(out) & set(SCHEMES))
     if how == signal.SIGINT:

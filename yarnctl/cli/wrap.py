@@ -18,12 +18,20 @@ RUNNER_OPTIONS = ("save", "load")
 @click.option("--group-fields", type=click.IntRange(1), help="Promise: it groups by the first N fields.")
 @click.option("--save", default="", help="Command that prints a stateful reducer's state.")
 @click.option("--load", default="", help="Command that takes that state back.")
-@click.option("--store", default="", envvar="YARNCTL_STORE", help="webhdfs://HOST:PORT/FOLDER for checkpoints.")
+@click.option(
+    "--store", default="", envvar="YARNCTL_STORE", help="webhdfs://HOST:PORT/FOLDER for checkpoints."
+)
 @click.option("--exec", "run_it", is_flag=True, help="Run the command instead of printing it.")
-@click.option("--verify", type=click.Path(path_type=Path, dir_okay=False), help="Test the promise on a sorted sample.")
-@click.option("--rounds", default=8, show_default=True, type=click.IntRange(1), help="With --verify: runs with cuts.")
+@click.option(
+    "--verify", type=click.Path(path_type=Path, dir_okay=False), help="Test the promise on a sorted sample."
+)
+@click.option(
+    "--rounds", default=8, show_default=True, type=click.IntRange(1), help="With --verify: runs with cuts."
+)
 @click.option("--seed", default=1, show_default=True, help="With --verify: where the cuts fall.")
-@click.option("-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job.")
+@click.option(
+    "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
+)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     restartable: bool,
@@ -76,4 +84,6 @@ def check_promise(
     verdict = verify(sample, reducer, group_fields, job, more, rounds, seed)
     if not verdict.holds:
         raise Different(f"not restartable: {verdict.story}")
-    click.echo(f"output identical: {verdict.groups} groups, {verdict.suspensions} suspensions in {verdict.rounds} runs")
+    click.echo(
+        f"output identical: {verdict.groups} groups, {verdict.suspensions} suspensions in {verdict.rounds} runs"
+    )

@@ -5,12 +5,13 @@ pending asks of *all* queues into the room that is free or coming, in the schedu
 then asks who would take the next room: victims are worth their while only as long as the answer is
 a hurried asker. (facts/hadoop, section 5: leaf queues by used/guaranteed, a queue without guarantee
 last; inside a queue by rank; an application's asks by request priority; an ask only within the
-queue's maximum, the user's limit and the masters' limit, and only of activated applications.)
+queue's maximum and the user's limit, and only of activated applications: activation is what the
+masters' limit decides, so their masters' places are taken already.) A queue gives only what it has
+beyond its guarantee.
 
 The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its
 guarantee may win earlier, so this model is on the careful side. Equal ratios: the larger guarantee
-first, then the name. The scheduler lets a user step over the limit by one container; this
-model does not.
+first, then the name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
-from yarnctl.units import NOTHING, Resources, fits, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 _SCALE = 1_000_000_000
 
@@ -76,12 +77,12 @@ class QueueModel:
     somebody looks at :meth:`waiting`, for most queues never.
     """
 
-    __slots__ = ("_waiting", "am_used", "head", "pending", "used", "user_used", "view")
+    __slots__ = ("_waiting", "head", "largest_task", "pending", "used", "user_used", "view")
 
     def __init__(self, view: QueueView) -> None:
         self.view = view
         self.used = view.used
-        self.am_used = view.am_used
+        self.largest_task = NOTHING
         self.user_used: dict[str, Resources] = {}
         self.pending: list[ApplicationView] = []
         self.head = 0
@@ -127,11 +128,8 @@ class QueueModel:
             return "the queue is at its maximum"
         if view.user_limit is not None and application.user not in (relieved or {}):
             held = self.user_used.get(application.user, NOTHING)
-            if not fits(plus(held, size), view.user_limit):
+            if not fits(plus(held, more), view.user_limit):  # the one that crosses it is still given
                 return "the user is at the limit"
-        starts = application.containers == 0  # all it can ask for is its master
-        if starts and view.am_limit is not None and not fits(plus(self.am_used, size), view.am_limit):
-            return "the queue's masters are at their limit"
         return ""
 
     def grant(self, wanted: Wanted, count: int = 1) -> None:
@@ -141,8 +139,6 @@ class QueueModel:
         if self.view.user_limit is not None:
             user = wanted.application.user
             self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
-        if wanted.application.containers == 0:
-            self.am_used = plus(self.am_used, size)
         if wanted.containers > count:
             self.waiting()[self.head] = wanted._replace(containers=wanted.containers - count)
         else:
@@ -153,6 +149,11 @@ class QueueModel:
         self.used = minus(self.used, size)
         if self.view.user_limit is not None:
             self.user_used[user] = minus(self.user_used.get(user, NOTHING), size)
+
+
+def _below_guarantee(key: Key) -> bool:
+    """Say whether a queue with this key uses less than it is guaranteed."""
+    return key[0] == 0 and key[1] < _SCALE
 
 
 def _serving_order(view: ApplicationView) -> tuple[int, str]:
@@ -174,6 +175,8 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
             queue.pending.append(view)
         if limited:
             queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
+        if view.task_size != queue.largest_task and view.containers > 1:
+            queue.largest_task = at_least(view.task_size, queue.largest_task)
         if leaving and view.application in leaving:
             queue.take_back(view.user, leaving[view.application])
     return queues
@@ -251,16 +254,32 @@ class Takers:
         if not self.is_asker(wanted.application):
             return self._stop(f"room would be given to {name} in {queue.view.queue}")
         giver = queue if self.relieved is not None else max(self.givers, key=QueueModel.key, default=None)
-        if giver is not None and giver is not queue and giver.key() < queue.key():
-            return self._stop(f"{giver.view.queue} would take its room back")
+        evicted = self._evicted(wanted, queue, giver)
+        if giver is not None and giver is not queue:
+            # The room is there only once the giver has lost it: who would be first then?
+            after = giver.key(times(evicted, -1))
+            if after < queue.key():
+                return self._stop(f"{giver.view.queue} would take its room back")
+            if _below_guarantee(after):
+                return self._stop(f"{giver.view.queue} would fall below its guarantee")
         count = self._run(queue, wanted, giver, min(wanted.containers, self.left.get(name, 0)))
         needs = self.admitted.setdefault(name, Admission(wanted.application, {})).needs
         needs[wanted.size] = needs.get(wanted.size, 0) + count
         queue.grant(wanted, count)
         if giver is not None:
-            giver.used = minus(giver.used, times(wanted.size, count))
+            giver.used = minus(giver.used, times(evicted, count))
         self.left[name] = self.left.get(name, 0) - count
         return True
+
+    @staticmethod
+    def _evicted(wanted: Wanted, queue: QueueModel, giver: QueueModel | None) -> Resources:
+        """Return what the giver loses for one container: at most one of its largest tasks.
+
+        Inside one queue (deadlines) nothing moves: what the victim loses its own queue gets.
+        """
+        if giver is None or giver is queue:
+            return wanted.size
+        return at_least(wanted.size, giver.largest_task)
 
     def _servable(self, queue: QueueModel) -> Wanted | None:
         """Move the queue's head past asks that the scheduler would not serve; None: no more."""
@@ -287,14 +306,18 @@ class Takers:
         if len(self.givers) > 1:
             return 1
         others = [other for other in self.active if other is not queue]
+        evicted = self._evicted(wanted, queue, giver)
 
         def still(served: int) -> bool:
-            more, less = times(wanted.size, served), times(wanted.size, -served)
+            more, less = times(wanted.size, served), times(evicted, -served)
+            next_less = times(evicted, -served - 1)
             key = queue.key(NOTHING if giver is queue else more)
             if queue.forbids(wanted, more, self.relieved):
                 return False
-            if giver is not None and giver is not queue and giver.key(less) < key:
-                return False
+            if giver is not None and giver is not queue:
+                after = giver.key(next_less)
+                if after < key or _below_guarantee(after):
+                    return False
             return all(key < other.key(less if other is giver else NOTHING) for other in others)
 
         low, high = 1, most

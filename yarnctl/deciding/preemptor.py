@@ -240,9 +240,11 @@ def _paper_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
 
 def _paper_askers(look: Look, settings: Settings) -> list[ApplicationView]:
     if settings.mode == "deadlines":
-        return [view for view in look.urgent_first if view.asks]
+        return [view for view in look.urgent_first if view.asks and view.activated]
     place = {queue: index for index, queue in enumerate(settings.hurried_queues)}
-    askers = [view for view in look.snapshot.applications if view.asks and view.queue in place]
+    askers = [
+        view for view in look.snapshot.applications if view.asks and view.activated and view.queue in place
+    ]
     return sorted(askers, key=lambda view: (place[view.queue], view.rank, view.application))
 
 

@@ -50,7 +50,10 @@ def environment(settings: Mapping[str, str], store: Path, attempt: int) -> dict[
         "mapreduce.task.ismap": "false",
         "mapreduce.reduce.speculative": "false",
     }
-    named = {"".join(c if c.isascii() and c.isalnum() else "_" for c in name): value for name, value in conf.items()}
+    named = {
+        "".join(c if c.isascii() and c.isalnum() else "_" for c in name): value
+        for name, value in conf.items()
+    }
     ours = {"CONTAINER_ID": f"container_1_0001_01_{attempt + 2:06d}", "YARNCTL_STORE": f"file://{store}"}
     return {**os.environ, **named, **ours}
 
@@ -86,7 +89,7 @@ def verify(
     except Unusable as why:
         raise BadInput("--group-fields", str(why)) from why
     promises = ["--restartable", *(["--group-fields", str(group_fields)] if group_fields else []), *options]
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)
     wanted = undisturbed(sample, reducer)
     suspensions = 0
     for number in range(rounds):
@@ -123,7 +126,9 @@ def interrupted(
 ) -> bytes | str:
     """Return what the last attempt writes when each one before was suspended; text says what failed."""
     for attempt, cut in enumerate([*cuts, 0]):
-        where = ["--suspend-at", str(cut), "--leave-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]
+        where = (
+            ["--suspend-at", str(cut), "--leave-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]
+        )
         argv = [sys.executable, "-IS", str(RUNNER), *promises, *where, "--", *reducer]
         env = environment(settings, folder, attempt)
         with sample.open("rb") as stream:

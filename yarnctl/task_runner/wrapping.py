@@ -71,11 +71,15 @@ def first_option(words: Sequence[str]) -> int:
         if word == "streaming" and place:
             return place + 1
     raise BadInput(
-        "command line", "no streaming job", "write 'hadoop jar .../hadoop-streaming.jar ...' or 'mapred streaming ...'"
+        "command line",
+        "no streaming job",
+        "write 'hadoop jar .../hadoop-streaming.jar ...' or 'mapred streaming ...'",
     )
 
 
-def wrap(words: Sequence[str], restartable: bool, group_fields: int, store: str, more: Sequence[str]) -> list[str]:
+def wrap(
+    words: Sequence[str], restartable: bool, group_fields: int, store: str, more: Sequence[str]
+) -> list[str]:
     """Return the command line with the runner in it; BadInput says why there is none."""
     line = CommandLine(words)
     reducer = refuse_reducer(line)
@@ -101,7 +105,9 @@ def refuse_reducer(line: CommandLine) -> list[str]:
         raise BadInput("-reducer", f"given {len(found)} times", "give it once")
     command = found[0][1]
     if command in ("NONE", "aggregate") or ("." in command and is_class(command)):
-        raise BadInput("-reducer", f"{command} is no command", "only commands of the user's own can be suspended")
+        raise BadInput(
+            "-reducer", f"{command} is no command", "only commands of the user's own can be suspended"
+        )
     if RUNNER.name in command:
         raise BadInput("-reducer", "the runner is already in it", "wrap the original command")
     return found[0]
@@ -118,10 +124,14 @@ def refuse_settings(settings: dict[str, str], group_fields: int) -> None:
     for name, values in ALLOWED.items():
         found = settings.get(name)
         if found and found not in values:
-            raise BadInput(f"-D {name}={found}", "a reduce of such a job cannot be suspended", "leave it away")
+            raise BadInput(
+                f"-D {name}={found}", "a reduce of such a job cannot be suspended", "leave it away"
+            )
     if settings.get("mapreduce.reduce.speculative", "false") != "false":
         raise BadInput(
-            "-D mapreduce.reduce.speculative", "two attempts at once cannot share a checkpoint", "set it to false"
+            "-D mapreduce.reduce.speculative",
+            "two attempts at once cannot share a checkpoint",
+            "set it to false",
         )
     if settings.get("mapreduce.job.reduces") == "0":
         raise BadInput("-D mapreduce.job.reduces=0", "there is no reduce", "only reduces are suspended")
@@ -131,7 +141,9 @@ def refuse_settings(settings: dict[str, str], group_fields: int) -> None:
     fields = settings.get("stream.num.map.output.key.fields", "1")
     if not fields.isdigit() or not 0 <= group_fields <= int(fields):
         raise BadInput(
-            f"--group-fields {group_fields}", f"keys have {fields} fields", "see stream.num.map.output.key.fields"
+            f"--group-fields {group_fields}",
+            f"keys have {fields} fields",
+            "see stream.num.map.output.key.fields",
         )
 
 
@@ -144,7 +156,9 @@ def refuse_options(line: CommandLine) -> None:
             raise BadInput(f"-io {kind}", "only lines of text can be counted", "use -io text")
     for name in line.values("-outputformat"):
         if name not in OUTPUT_FORMATS:
-            raise BadInput(f"-outputformat {name}", "it may write beside the output", f"use {OUTPUT_FORMATS[0]}")
+            raise BadInput(
+                f"-outputformat {name}", "it may write beside the output", f"use {OUTPUT_FORMATS[0]}"
+            )
 
 
 def add_file(line: CommandLine) -> None:

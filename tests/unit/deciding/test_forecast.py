@@ -12,7 +12,7 @@ from yarnctl.deciding.forecast import Room, Takers, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.preemptor import Look, demand
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.units import minus, plus
+from yarnctl.units import at_least, minus, plus
 
 
 @st.composite
@@ -69,17 +69,25 @@ def plainly(snapshot, allowance):
         if not names:
             return admitted
         name = min(names, key=lambda n: queues[n].key())
-        if name != "production" or giver.key() < queues[name].key():
-            return admitted
         wanted = stuck[name][0][0]
+        left_to_giver = minus(giver.used, at_least(wanted.size, giver.largest_task))
+        if name != "production" or _ratio(giver, left_to_giver) < 1:
+            return admitted
+        if giver.key(minus(left_to_giver, giver.used)) < queues[name].key():
+            return admitted
         _book(queues[name], wanted)
-        giver.used = minus(giver.used, wanted.size)
+        giver.used = left_to_giver
         who = wanted.application.application
         admitted[who] = admitted.get(who, 0) + 1
         left[who] -= 1
         stuck[name][0][1] -= 1
         if not stuck[name][0][1]:
             stuck[name].pop(0)
+
+
+def _ratio(queue, used):
+    guaranteed = queue.view.guaranteed
+    return max(used[0] / guaranteed[0], used[1] / guaranteed[1])
 
 
 def _book(queue, wanted):

@@ -13,7 +13,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from yarnctl.task_runner.yarnctl_task import LocalStore, Manifest, TaskId, read_manifest, withdraw_request, write_request
+from yarnctl.task_runner.yarnctl_task import (
+    LocalStore,
+    Manifest,
+    TaskId,
+    read_manifest,
+    withdraw_request,
+    write_request,
+)
 
 RUNNER = Path(__file__).parents[3] / "yarnctl/task_runner/yarnctl_task.py"
 SUM = """
@@ -24,6 +31,7 @@ for line in sys.stdin.buffer:
     if name != key:
         if key is not None:
             sys.stdout.buffer.write(b"%s\\t%d\\n" % (key, total))
+            sys.stdout.buffer.flush()
         key, total = name, 0
     total += int(value or 0)
 if key is not None:
@@ -73,7 +81,9 @@ class Job:
         self.attempts += 1
         return Attempt(self, attempt, [*(["--restartable"] if promise else []), *options], reducer)
 
-    def run(self, data: bytes, reducer: Sequence[str], *options: str, promise: bool = True) -> tuple[int, bytes]:
+    def run(
+        self, data: bytes, reducer: Sequence[str], *options: str, promise: bool = True
+    ) -> tuple[int, bytes]:
         """Run the next attempt over all of its input; return its status and output."""
         attempt = self.start(reducer, *options, promise=promise)
         output, self.stderr = attempt.process.communicate(data)
@@ -82,7 +92,9 @@ class Job:
     def manifests(self) -> list[Manifest]:
         """Return every manifest of the task, oldest first."""
         task = self.task(0)
-        names = [entry.name for entry in self.store.list(task.folder) if entry.name.endswith(".manifest.json")]
+        names = [
+            entry.name for entry in self.store.list(task.folder) if entry.name.endswith(".manifest.json")
+        ]
         return [read_manifest(self.store, task, name) for name in names]
 
     def path(self, suffix: str) -> Path:
@@ -114,7 +126,9 @@ class Attempt:
             start_new_session=True,
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT}) and None,
         )
-        assert self.process.stdin and self.process.stdout and self.process.stderr
+        assert self.process.stdin
+        assert self.process.stdout
+        assert self.process.stderr
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
         self.log = b""
 
@@ -139,6 +153,11 @@ class Attempt:
         """Take a request back and ring."""
         withdraw_request(self.job.requests, self.task, order)
         os.killpg(self.process.pid, signal.SIGQUIT)
+
+    def end_input(self) -> None:
+        """Close the input here; a process that has it as well may still write."""
+        self.stdin.close()
+        self.process.stdin = None
 
     def finish(self) -> tuple[int, bytes]:
         """End the input; return the status and the rest of the output."""

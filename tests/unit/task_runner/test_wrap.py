@@ -1,0 +1,182 @@
+"""``yarnctl wrap``: the command that comes out, the refusals, and promises put to the test."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.unit.task_runner.running import SUM, grouped, python
+from yarnctl.errors import BadInput
+from yarnctl.task_runner.verifying import verify
+from yarnctl.task_runner.wrapping import RUNNER, wrap
+
+HADOOP = ["hadoop", "jar", "/opt/hadoop/hadoop-streaming-3.4.2.jar"]
+JOB = [
+    *HADOOP,
+    "-D",
+    "mapreduce.job.queuename=research",
+    "-files",
+    "map.py,red.py",
+    "-input",
+    "in",
+    "-output",
+    "out",
+    "-mapper",
+    "python3 map.py",
+    "-reducer",
+    "python3 red.py --limit 3",
+    "-numReduceTasks",
+    "8",
+]
+
+
+def test_the_same_command_with_runner_files_and_settings():
+    wrapped = wrap(JOB, True, 0, "webhdfs://nn:9870/y", [])
+    assert wrapped[:3] == HADOOP
+    assert wrapped[3:5] == ["-D", "mapreduce.reduce.speculative=false"]
+    assert wrapped[wrapped.index("-files") + 1] == f"map.py,red.py,{RUNNER}"
+    assert wrapped.count("-files") == 1
+    assert (
+        wrapped[wrapped.index("-reducer") + 1]
+        == "sh yarnctl_task.py --restartable -- python3 red.py --limit 3"
+    )
+    assert wrapped[-2:] == ["-cmdenv", "YARNCTL_STORE=webhdfs://nn:9870/y"]
+    assert [word for word in JOB if word not in wrapped] == ["map.py,red.py", "python3 red.py --limit 3"]
+
+
+def test_generic_options_stay_before_those_of_streaming():
+    plain = ["mapred", "streaming", "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", "cat"]
+    wrapped = wrap(plain, True, 0, "", [])
+    assert wrapped[:2] == plain[:2]
+    assert wrapped[2:6] == ["-D", "mapreduce.reduce.speculative=false", "-files", str(RUNNER)]
+
+
+def test_group_fields_need_as_many_key_fields():
+    words = [*HADOOP, "-D", "stream.num.map.output.key.fields=2", "-reducer", "r"]
+    assert "sh yarnctl_task.py --restartable --group-fields 1 -- r" in wrap(words, True, 1, "", [])
+    with pytest.raises(BadInput, match="keys have 2 fields"):
+        wrap(words, True, 3, "", [])
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (["-reducer", "aggregate"], "no command"),
+        (["-reducer", "NONE"], "no command"),
+        (["-reducer", "org.apache.hadoop.mapred.lib.IdentityReducer"], "no command"),
+        (["-reducer", "sh yarnctl_task.py -- cat"], "already"),
+        (["-mapper", "cat"], "given 0 times"),
+        (["-reducer", "r", "-numReduceTasks", "0"], "no reduce"),
+        (["-D", "mapred.reduce.tasks=0", "-reducer", "r"], "no reduce"),
+        (["-reducer", "r", "-io", "typedbytes"], "lines of text"),
+        (["-reducer", "r", "-outputformat", "org.example.Db"], "beside the output"),
+        (
+            ["-D", "mapreduce.job.output.key.comparator.class=org.example.C", "-reducer", "r"],
+            "cannot be suspended",
+        ),
+        (["-Dmapreduce.job.ubertask.enable=true", "-reducer", "r"], "cannot be suspended"),
+        (["-D", "mapreduce.reduce.speculative=true", "-reducer", "r"], "share a checkpoint"),
+        (["-D", "stream.map.output.field.separator=||", "-reducer", "r"], "one byte"),
+        (["-reducer", "python3", "red.py"], "expected here"),
+    ],
+)
+def test_what_cannot_be_suspended_is_refused_with_the_reason(more, why):
+    with pytest.raises(BadInput, match=why):
+        wrap([*HADOOP, *more], True, 0, "", [])
+
+
+def yarnctl(*words: str) -> subprocess.CompletedProcess[str]:
+    program = "from yarnctl.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "wrap", *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_the_command_line_prints_runs_and_refuses():
+    printed = yarnctl("--restartable", "--store", "webhdfs://nn:9870/y", "--", *JOB)
+    assert printed.returncode == 0
+    assert shlex.split(printed.stdout) == wrap(JOB, True, 0, "webhdfs://nn:9870/y", [])
+    assert "--restartable no reduce" in yarnctl("--", *JOB).stderr.replace("without ", "")
+    refused = yarnctl("--restartable", "--", *HADOOP, "-reducer", "NONE")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("error: -reducer: NONE is no command")
+    ran = yarnctl("--exec", "--restartable", "--", "echo", "jar", "x.jar", "-reducer", "cat")
+    assert "-reducer sh yarnctl_task.py --restartable -- cat" in ran.stdout
+
+
+# --------------------------------------------------------------------------------- verify
+
+
+@pytest.fixture
+def sample(tmp_path):
+    path = tmp_path / "sample"
+    path.write_bytes(grouped(40, 5))
+    return path
+
+
+GOOD = {
+    "sum": python(SUM),
+    "cat": ["cat"],
+    "nothing": ["sh", "-c", "cat >/dev/null"],
+    "count per key": ["sh", "-c", "cut -f1 | uniq -c"],
+    "awk per line": ["awk", "-F\t", "{print $2 * 2}"],
+}
+BAD = {
+    "awk END": ["awk", "{n++} END {print n}"],
+    "top-N": ["sh", "-c", "sort -k2,2nr | head -n 3"],
+    "first lines": ["head", "-n", "2"],
+    "header": ["awk", 'BEGIN {print "key", "value"} {print}'],
+    "line numbers": ["awk", "{print NR, $0}"],
+    "uniq -c across keys": ["sh", "-c", "cut -c1-3 | uniq -c"],
+    "running total": ["awk", "{n += $2; print n}"],
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_reducers_that_keep_the_promise_pass(sample, name):
+    verdict = verify(sample, GOOD[name], rounds=3)
+    assert verdict.holds, verdict.story
+    assert verdict.groups == 40
+    assert verdict.suspensions >= 3
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_reducers_that_break_the_promise_are_caught(sample, name):
+    verdict = verify(sample, BAD[name], rounds=3)
+    assert not verdict.holds
+    assert "suspended after group" in verdict.story
+
+
+def test_grouping_by_fewer_fields_is_caught_and_the_promise_helps(tmp_path):
+    path = tmp_path / "sample"
+    path.write_bytes(b"".join(b"g%02d\t%02d\tv\n" % (at, by) for at in range(20) for by in range(4)))
+    reducer = ["sh", "-c", "cut -f1 | uniq -c"]
+    settings = {"stream.num.map.output.key.fields": "2"}
+    assert not verify(path, reducer, settings=settings, rounds=4).holds
+    assert verify(path, reducer, group_fields=1, settings=settings, rounds=4).holds
+
+
+def test_a_sample_must_be_sorted_and_have_groups(tmp_path):
+    path = tmp_path / "sample"
+    lines = grouped(40, 2).splitlines(keepends=True)
+    random.Random(1).shuffle(lines)
+    path.write_bytes(b"".join(lines))
+    with pytest.raises(BadInput, match="LC_ALL=C sort"):
+        verify(path, ["cat"])
+    path.write_bytes(b"a\t1\na\t2\n")
+    with pytest.raises(BadInput, match="1 key group"):
+        verify(path, ["cat"])
+
+
+def test_the_command_line_tells_the_story(sample):
+    good = yarnctl("--verify", str(sample), "--rounds", "2", "--", "cat")
+    assert (good.returncode, good.stderr) == (0, "")
+    assert good.stdout.startswith("output identical: 40 groups")
+    bad = yarnctl("--verify", str(sample), "--rounds", "2", "--", "awk", "END {print NR}")
+    assert bad.returncode == 1
+    assert bad.stderr.startswith("error: not restartable: suspended after group")
+    assert "from line 1 on" in bad.stderr
