@@ -25,6 +25,10 @@ from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.units import Resources, fits
 
 
+LONGEST_MS = 366 * 24 * 3_600_000
+"""No instant of submission and no task lies beyond a year of virtual time."""
+
+
 class Stuck(YarnctlError):
     """No event is left, or time is up, and jobs are unfinished."""
 
@@ -74,6 +78,9 @@ class Cluster:
 
     @staticmethod
     def _check(job: Job, node_size: Resources) -> None:
+        longest_ms = max(job.submitted_at_ms, job.shuffle_ms, *job.map_ms, *job.reduce_ms, 0)
+        if longest_ms > LONGEST_MS:
+            raise BadInput(f"job {job.name}", f"{longest_ms} ms is longer than a year", "use shorter times")
         wanted = {"am_size": job.am_size}
         if job.map_ms:
             wanted["map_size"] = job.map_size
@@ -95,14 +102,31 @@ class Cluster:
         self.kernel.run(until_ms)
         self.require_done()
 
+    def at_rest(self) -> bool:
+        """Say whether all jobs are submitted and no attempt that runs will ever end."""
+        return len(self.masters) == len(self.jobs) and not any(
+            container.finish_at_ms != NEVER
+            for master in self.masters
+            if master.app.finished_at_ms is None
+            for container in master.running.values()
+        )
+
     def require_done(self) -> None:
         """Raise Stuck unless every job has finished."""
         if self.unfinished:
             left = [job.name for number, job in enumerate(self.jobs, 1) if not self._done(number)]
             raise Stuck(
-                f"{self.unfinished} jobs are unfinished at {self.kernel.now_ms} ms, first {left[0]}:"
-                " nothing that happens can give it the containers it waits for"
+                f"{self.unfinished} jobs are unfinished at {self.kernel.now_ms} ms, first {left[0]}: {self._why()}"
             )
+
+    def _why(self) -> str:
+        """Say in words why nothing can happen any more."""
+        if all(node.lost for node in self.rm.nodes):
+            return "no node is left"
+        held = [container for node in self.rm.nodes for container in node.containers.values()]
+        if held and all(container.kind == AM for container in held):
+            return "masters hold all containers and no task can run; use more slots or a smaller AM share"
+        return "nothing that happens can give it the containers it waits for"
 
     def _done(self, number: int) -> bool:
         return number <= len(self.masters) and self.masters[number - 1].app.finished_at_ms is not None

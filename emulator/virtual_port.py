@@ -104,6 +104,8 @@ class VirtualPort:
         free = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
+            if node.reserved is not None:
+                continue  # kept for one ask: nobody else is given its room
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
         return Snapshot(
             total=rm.total,
