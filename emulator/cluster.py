@@ -24,7 +24,6 @@ from yarnctl.deciding.draws import uniform
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.units import Resources, fits
 
-
 LONGEST_MS = 366 * 24 * 3_600_000
 """No instant of submission and no task lies beyond a year of virtual time."""
 
@@ -61,6 +60,8 @@ class Cluster:
         # One bound method for all events: tens of thousands of them wait at a time.
         self._on_beat = self._beat
         self._nm_heartbeat_ms = timing.nm_heartbeat_ms
+        self.serial_ms = max((job.submitted_at_ms for job in jobs), default=0)
+        self.serial_ms += sum(sum(job.map_ms) + sum(job.reduce_ms) for job in jobs)
         self._sweeping = False
         self._asleep_version = -1
         self._seen_version = -1
@@ -115,9 +116,8 @@ class Cluster:
         """Raise Stuck unless every job has finished."""
         if self.unfinished:
             left = [job.name for number, job in enumerate(self.jobs, 1) if not self._done(number)]
-            raise Stuck(
-                f"{self.unfinished} jobs are unfinished at {self.kernel.now_ms} ms, first {left[0]}: {self._why()}"
-            )
+            now_ms = self.kernel.now_ms
+            raise Stuck(f"{len(left)} jobs are unfinished at {now_ms} ms, first {left[0]}: {self._why()}")
 
     def _why(self) -> str:
         """Say in words why nothing can happen any more."""
@@ -126,6 +126,8 @@ class Cluster:
         held = [container for node in self.rm.nodes for container in node.containers.values()]
         if held and all(container.kind == AM for container in held):
             return "masters hold all containers and no task can run; use more slots or a smaller AM share"
+        if self.kernel.now_ms > self.serial_ms:
+            return "its tasks are stopped and started over for ever; other shares or policies may help"
         return "nothing that happens can give it the containers it waits for"
 
     def _done(self, number: int) -> bool:
@@ -136,7 +138,7 @@ class Cluster:
     def _submit(self, numbered: tuple[int, Job]) -> None:
         _, job = numbered
         queues = self.rm.scheduler.queues
-        queue = queues[job.job_class] if job.job_class in queues else queues[self._default_queue]
+        queue = queues.get(job.queue or job.job_class, queues[self._default_queue])
         number = len(self.masters) + 1
         app = Application(number, queue, job.user, job.submitted_at_ms, job.am_size.memory_mib)
         app.deadline_at_ms = job.deadline_at_ms
@@ -275,8 +277,6 @@ class Cluster:
                 node = self.rm.nodes[fault.node % len(self.rm.nodes)]
                 node.slow_ratio = fault.ratio
                 self.kernel.at(fault.until_ms, self._node_recovers, node)
-            case HeartbeatLost() if fault.until_ms - fault.at_ms > self.timing.node_expiry_ms:
-                self._node_dies(self.rm.nodes[fault.node % len(self.rm.nodes)])
             case HeartbeatLost():
                 node = self.rm.nodes[fault.node % len(self.rm.nodes)]
                 node.silent_until_ms = max(node.silent_until_ms, fault.until_ms)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import msgspec
 
 
-class NodeLost(msgspec.Struct, frozen=True, tag="node-lost"):
+class NodeLost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="node-lost"):
     """The node dies at ``at_ms`` and does not come back."""
 
     at_ms: int
     node: int
 
 
-class NodeSlow(msgspec.Struct, frozen=True, tag="node-slow"):
+class NodeSlow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="node-slow"):
     """Attempts launched on the node from ``at_ms`` to ``until_ms`` take ``ratio`` times as long."""
 
     at_ms: int
@@ -25,10 +25,10 @@ class NodeSlow(msgspec.Struct, frozen=True, tag="node-slow"):
     ratio: float
 
 
-class HeartbeatLost(msgspec.Struct, frozen=True, tag="heartbeat-lost"):
+class HeartbeatLost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="heartbeat-lost"):
     """The node's heartbeats between ``at_ms`` and ``until_ms`` do not arrive.
 
-    Silent for longer than the ResourceManager waits (``Timing.node_expiry_ms``), it is a lost node.
+    The node is not lost, however long: that is another fault.
     """
 
     at_ms: int
@@ -36,7 +36,7 @@ class HeartbeatLost(msgspec.Struct, frozen=True, tag="heartbeat-lost"):
     node: int
 
 
-class TaskDead(msgspec.Struct, frozen=True, tag="task-dead"):
+class TaskDead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="task-dead"):
     """At ``at_ms`` one running attempt of the job fails: the ``pick``-th, counted round."""
 
     at_ms: int
@@ -44,14 +44,14 @@ class TaskDead(msgspec.Struct, frozen=True, tag="task-dead"):
     pick: int
 
 
-class MasterDead(msgspec.Struct, frozen=True, tag="master-dead"):
+class MasterDead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="master-dead"):
     """The job's AM fails at ``at_ms`` and is started again."""
 
     at_ms: int
     job: int
 
 
-class StoreDown(msgspec.Struct, frozen=True, tag="store-down"):
+class StoreDown(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="store-down"):
     """Checkpoints cannot be written between ``at_ms`` and ``until_ms``."""
 
     at_ms: int

@@ -14,9 +14,10 @@ import hashlib
 import math
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -24,6 +25,7 @@ from emulator.faults import Fault, NodeSlow
 from emulator.schemes import SCHEMES
 from emulator.timing import HADOOP3, PAPER, Timing
 from emulator.workload.job import ONE_SLOT, Job, JobClass
+from emulator.workload.limits import DAY_MS, LONGEST_MS
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
@@ -39,9 +41,15 @@ TIMINGS: dict[str, Timing] = {"hadoop3": HADOOP3, "paper": PAPER}
 MAX_NODES = 100_000
 MAX_SLOTS = 1000
 MAX_SEED = 2**63 - 1
+MAX_RATIO = 1000
+MAX_COUNT = 10**9
+MAX_SPAN_MS = 10 * 366 * DAY_MS
 
 Where = Callable[[str], str]
-"""Says where a field of the scenario was given: a file with its line, or an option."""
+"""Says where a field of the scenario was given: a file with its line, or an option.
+
+A field is named as in ``nodes``, ``tuning.tick_ms`` or ``faults[2].at_ms``.
+"""
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,12 +124,7 @@ class Prepared(NamedTuple):
 
 def read_scenario(path: Path) -> tuple[Scenario, Where]:
     """Read a scenario file. Raises BadInput naming file, line and field."""
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise BadInput(str(path), f"cannot be read: {error.strerror}", "check the path") from None
-    except UnicodeDecodeError:
-        raise BadInput(str(path), "not UTF-8 text", "give a scenario in TOML") from None
+    text = _text(path)
     where = _where_in(path, text)
     try:
         scenario = msgspec.convert(tomllib.loads(text), Scenario)
@@ -129,40 +132,88 @@ def read_scenario(path: Path) -> tuple[Scenario, Where]:
         raise _torn(path, error) from None
     except msgspec.ValidationError as error:
         raise _refused(where, error) from None
+    except RecursionError:
+        raise BadInput(str(path), "not TOML: nested too deeply", _LIKE) from None
+    except (ValueError, OverflowError):
+        raise BadInput(str(path), "not TOML: a number has too many digits", _LIKE) from None
     check(scenario, where)
     return scenario, where
 
 
+_LIKE = "a scenario holds lines like nodes = 7"
+_HEADER = re.compile(r"\s*\[\[?\s*([\w-]+)\s*\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*[=.]")
+_FIELD = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.([\w-]+))?")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise BadInput(str(path), f"cannot be read: {error.strerror}", "check the path") from None
+    except UnicodeDecodeError:
+        raise BadInput(str(path), "not UTF-8 text", "give a scenario in TOML") from None
+    except ValueError as error:  # a NUL in the name
+        raise BadInput(str(path), f"cannot be read: {error}", "check the path") from None
+
+
 def _where_in(path: Path, text: str) -> Where:
-    lines = text.splitlines()
+    lines = _lines_of(text)
 
     def where(field: str) -> str:
-        key = re.compile(rf"\s*\[*\s*[\"']?{re.escape(field)}[\"']?\s*[=\].]")
-        found = next((number for number, line in enumerate(lines, 1) if key.match(line)), None)
-        return f"{path}, field {field}" if found is None else f"{path}:{found}, field {field}"
+        found = _FIELD.match(field)
+        name, index, key = found.groups() if found else (field, None, None)
+        number = int(index) + 1 if index else 1
+        label = f"field {name}"
+        if name == "faults" and index is not None:
+            label = f"[[faults]] {number}" + (f", field {key}" if key else "")
+        elif name == "tuning" and key is not None:
+            label = f"[tuning], field {key}"
+        places = (name, number, key or ""), (name, number, ""), ("", 0, name)
+        line = next((lines[place] for place in places if place in lines), None)
+        return f"{path}, {label}" if line is None else f"{path}:{line}, {label}"
 
     return where
+
+
+def _lines_of(text: str) -> dict[tuple[str, int, str], int]:
+    """Return the line of each (section, how many of its name so far, key); "" 0 is above all sections."""
+    found: dict[tuple[str, int, str], int] = {}
+    sections: Counter[str] = Counter()
+    section = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _HEADER.fullmatch(line.rstrip()):
+            section = header[1]
+            sections[section] += 1
+            found[section, sections[section], ""] = number
+        elif key := _KEY.match(line):
+            found.setdefault((section, sections[section], key[1]), number)
+    return found
 
 
 def _torn(path: Path, error: tomllib.TOMLDecodeError) -> BadInput:
     found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
     problem = str(error)[: found.start()].strip() if found else str(error)
     place = f"{path}:{found.group(1)}" if found else str(path)
-    return BadInput(place, f"not TOML: {problem}", "a scenario holds lines like nodes = 7")
+    return BadInput(place, f"not TOML: {problem[:200]}", _LIKE)
 
 
 def _refused(where: Where, error: msgspec.ValidationError) -> BadInput:
     problem, _, place = str(error).partition(" - at ")
     named = re.search(r"field `([^`]+)`", problem)
     inner = place.strip("`").removeprefix("$").lstrip(".")
-    outer = re.split(r"[.\[]", inner, maxsplit=1)[0]
-    field = outer or (named.group(1) if named else "scenario")
-    detail = f" (at {inner})" if inner and inner != field else ""
-    if "missing required" in problem:
-        return BadInput(where(field), problem[0].lower() + problem[1:] + detail)
-    fields = ", ".join(Scenario.__struct_fields__)
-    remedy = f"a scenario has {fields}" if named and not outer else ""
-    return BadInput(where(field), problem + detail, remedy)
+    field = f"{inner}.{named[1]}" if inner and named else inner or (named[1] if named else "scenario")
+    problem = problem[0].lower() + problem[1:200] if "missing required" in problem else problem[:200]
+    return BadInput(where(field), problem, _remedy(inner, named is not None and "missing" not in problem))
+
+
+def _remedy(inner: str, unknown: bool) -> str:
+    if inner.startswith("faults") and inner.endswith(".type"):
+        return f"one of {', '.join(str(kind.__struct_config__.tag) for kind in get_args(Fault))}"
+    if not unknown or inner.startswith("faults"):
+        return ""
+    fields = Tuning.__struct_fields__ if inner == "tuning" else Scenario.__struct_fields__
+    return f"{'[tuning]' if inner == 'tuning' else 'a scenario'} has {', '.join(fields)}"
 
 
 # --- checking -------------------------------------------------------------------------------
@@ -177,9 +228,14 @@ def check(scenario: Scenario, where: Where) -> None:
     _check_faults(scenario, where)
 
 
-def _within(where: Where, field: str, value: int, low: int, high: int) -> None:
+def _within(where: Where, field: str, value: float, low: int, high: int) -> None:
     if not low <= value <= high:
-        raise BadInput(where(field), f"{value} is not within {low} to {high}")
+        raise BadInput(where(field), f"{_shown(value)} is not within {low} to {high}")
+
+
+def _shown(value: object) -> str:
+    """Return a number as text; Python itself refuses to print one of thousands of digits."""
+    return "a number this large" if isinstance(value, int) and value.bit_length() > 100 else str(value)
 
 
 def _known(where: Where, field: str, value: str, known: dict[str, Any]) -> None:
@@ -234,33 +290,41 @@ def _check_ratios(scenario: Scenario, where: Where) -> None:
 def _check_tuning(tuning: Tuning, where: Where) -> None:
     for field in tuning.__struct_fields__:
         value = getattr(tuning, field)
-        least = 1 if field.endswith("tick_ms") else 0
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and not least <= value < math.inf:
-            raise BadInput(where(field), f"{value} is not a number from {least} up")
+        if value is None or isinstance(value, str | bool):
+            continue
+        most = MAX_SPAN_MS if field.endswith("_ms") else MAX_RATIO if "ratio" in field else MAX_COUNT
+        _within(where, f"tuning.{field}", value, 1 if field.endswith("tick_ms") else 0, most)
 
 
 def _check_faults(scenario: Scenario, where: Where) -> None:
-    for number, fault in enumerate(scenario.faults, 1):
+    most = {"at_ms": LONGEST_MS, "until_ms": LONGEST_MS, "node": scenario.nodes - 1, "ratio": MAX_RATIO}
+    for index, fault in enumerate(scenario.faults):
+        place = f"faults[{index}]"
         for field in fault.__struct_fields__:
-            value = getattr(fault, field)
-            if not 0 <= value < math.inf:
-                problem = f"fault {number}, field {field}: {value} is not a number from 0 up"
-                raise BadInput(where("faults"), problem)
+            _within(where, f"{place}.{field}", getattr(fault, field), 0, most.get(field, MAX_COUNT))
         until_ms = getattr(fault, "until_ms", None)
         if until_ms is not None and until_ms <= fault.at_ms:
-            raise BadInput(where("faults"), f"fault {number}, field until_ms: not after at_ms")
+            raise BadInput(where(f"{place}.until_ms"), f"{until_ms} is not after at_ms, {fault.at_ms}")
         if isinstance(fault, NodeSlow) and fault.ratio <= 0:
-            raise BadInput(where("faults"), f"fault {number}, field ratio: must be above 0")
+            raise BadInput(where(f"{place}.ratio"), f"{fault.ratio} is not above 0")
+
+
+def _check_fault_jobs(scenario: Scenario, found: tuple[Job, ...], where: Where) -> None:
+    for index, fault in enumerate(scenario.faults):
+        job: int = getattr(fault, "job", 0)
+        if job >= len(found):
+            problem = f"{job}: the workload has {len(found)} jobs, counted from 0"
+            raise BadInput(where(f"faults[{index}].job"), problem, "give a job that there is")
 
 
 # --- jobs and rules -------------------------------------------------------------------------
 
 
-def prepare(scenario: Scenario) -> Prepared:
+def prepare(scenario: Scenario, where: Where = "scenario, field {}".format) -> Prepared:
     """Load the jobs and compute the identity. Raises BadInput for a workload that cannot be used."""
     loaded = [_side(scenario, side) for side in ("production", "research")]
     merged = merge(loaded[0].jobs, loaded[1].jobs)
+    _check_fault_jobs(scenario, merged, where)
     require_room(scenario, merged)
     return Prepared(
         scenario,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from emulator.capacity_preemption import CapacityPreemption
+from emulator.capacity_scheduler import QueueConfig
 from emulator.cluster import Cluster
 from emulator.faults import Fault
 from emulator.schemes import Scheme, queues_of
@@ -27,6 +28,9 @@ from yarnctl.units import Resources
 
 SAMPLES = 400
 """How many samples of occupancy a run should have, about."""
+
+PATIENCE_MS = 100 * 3_600_000
+"""What takes so much longer than all work one after the other is started over for ever."""
 
 STALL_MS = 3_600_000
 """A cluster in which nothing has changed for so long, and nothing runs, is stuck."""
@@ -44,6 +48,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     am_ratio: float = 1.0
     seed: int = 0
     faults: tuple[Fault, ...] = ()
+    more_queues: tuple[QueueConfig, ...] = ()
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -100,6 +105,7 @@ class Run:
             queues = (
                 msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),
             )
+        queues += setup.more_queues
         self.cluster = Cluster(
             nodes=setup.nodes,
             node_size=setup.node_size,
@@ -184,6 +190,8 @@ class Run:
             if until_ms is not None and kernel.now_ms >= until_ms:
                 return
             if version == cluster.rm.scheduler.version and cluster.at_rest():
+                return
+            if kernel.now_ms > cluster.serial_ms + PATIENCE_MS:
                 return
 
     def result(self) -> Result:

@@ -3,16 +3,18 @@
 Law: ``--help`` imports click and nothing else. A command's module is imported when the command
 runs; its one-line help stands in the program's table. Whatever goes wrong by the user's doing
 is one line ``error: ...`` on stderr and an exit status: 0 done, 1 a negative answer, 2 bad
-input, 3 unreachable, 130 interrupted. Results go to stdout, everything else to stderr.
+input (or an output that cannot be written), 3 unreachable, 130 interrupted, 141 nobody reads on.
+Results go to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, TextIO, TypeVar, cast
 
 import click
 
@@ -121,13 +123,74 @@ def completion_variable(name: str) -> str:
 
 def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a program and leave with its exit status; this is what ``main`` does."""
+    _hold_streams()
+    output, watched = sys.stdout, Output(sys.stdout)
+    sys.stdout = cast(TextIO, watched)
     try:
         status = exit_status_of(group, sys.argv[1:] if arguments is None else list(arguments))
-        sys.stdout.flush()
+        if not watched.failed:  # else it has been said
+            sys.stdout.flush()
     except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
+    except BadInput as error:  # of the last flush
+        status = complain(str(error), error.exit_status)
+    except KeyboardInterrupt:
+        status = complain("interrupted", INTERRUPTED)
+    finally:
+        sys.stdout = output
+    _let_go(output)
     raise SystemExit(status)
+
+
+class Output:
+    """Standard output while a program runs: its failures are told from those of files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.failed = False
+
+    def write(self, text: str) -> int:
+        """Write; BadInput if it fails for another reason than that nobody reads on."""
+        with self._told():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, as above."""
+        with self._told():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            self.failed = True
+            raise BadInput("standard output", error.strerror or str(error)) from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def _hold_streams() -> None:
+    """Open what was closed of stdin, stdout and stderr, so that no file of ours gets its number.
+
+    Nothing can be written to a stdout that was closed: whoever tries is told so.
+    """
+    while (taken := os.open(os.devnull, os.O_RDONLY)) < 3:
+        if taken == 1:
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+    os.close(taken)
+
+
+def _let_go(output: TextIO) -> None:
+    """Let what cannot be written go nowhere, or the interpreter would complain at its end."""
+    try:
+        output.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
 
 
 def exit_status_of(group: click.Group, arguments: list[str]) -> int:
@@ -148,9 +211,8 @@ def exit_status_of(group: click.Group, arguments: list[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename is None:
-            raise
-        return complain(f"{error.filename}: {error.strerror}", BadInput.exit_status)
+        place = "" if error.filename is None else f"{error.filename}: "
+        return complain(f"{place}{error.strerror or error}", BadInput.exit_status)
 
 
 def invoke(group: click.Group, arguments: list[str]) -> int:
@@ -168,7 +230,9 @@ def invoke(group: click.Group, arguments: list[str]) -> int:
 
 def complain(message: str, status: int) -> int:
     """Print one line ``error: ...`` on stderr and return ``status``."""
-    click.echo("error: " + " ".join(message.split()), err=True)
+    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(message.split()))
+    with contextlib.suppress(OSError):
+        click.echo(f"error: {line}", err=True)
     return status
 
 
@@ -206,16 +270,21 @@ def print_json(value: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print rows under columns; numbers stand to the right, None is a dash."""
+    """Print rows under columns, the title on one line; numbers stand to the right, None is a dash."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     held = [list(row) for row in rows]
-    table = Table(title=title, title_justify="left")
+    table = Table()
     for place, column in enumerate(columns):
         numbers = all(row[place] is None or isinstance(row[place], int | float) for row in held)
         table.add_column(column, justify="right" if numbers and held else "left")
     for row in held:
         table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
-    Console(width=None if sys.stdout.isatty() else TABLE_WIDTH_OFF_TERMINAL).print(table)
+    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH_OFF_TERMINAL)
+    with console.capture() as captured:  # rich would leave by itself where nobody reads on
+        if title is not None:
+            console.print(Text(title, style="table.title"), soft_wrap=True)
+        console.print(table)
+    click.echo(captured.get(), nl=False)

@@ -29,12 +29,13 @@ from emulator.workload.job import JobClass
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For synthetic:NAME.")
 def command(spec: str, job_class: str, out: Path, seed: int) -> None:
     """Convert the workload that SPEC names to a Parquet file, which parquet:FILE then names."""  # fmt: skip
-    from emulator.workload.parquet import write_parquet
+    from emulator.workload.parquet import require_replaceable, write_parquet
     from emulator.workload.spec import load
     from yarnctl.errors import BadInput
 
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
+    require_replaceable(out)
     loaded = load(spec, cast(JobClass, job_class), seed=seed)
     write_parquet(loaded.jobs, out)
     for note in loaded.notes:

@@ -26,6 +26,6 @@ def command(scenario: Path, out: Path, no_journal: bool, workers: int | None, ou
     from emulator.experiments.showing import print_outcome, run_shown
     from emulator.scenario import prepare, read_scenario
 
-    record, _ = read_scenario(scenario)
-    outcome = run_shown(prepare(record), out=out, journal=not no_journal, workers=workers)
+    record, where = read_scenario(scenario)
+    outcome = run_shown(prepare(record, where), out=out, journal=not no_journal, workers=workers)
     print_outcome(outcome, output, out)

@@ -15,6 +15,7 @@ def evicted_at_ms(out: Path | None, scheme: str) -> tuple[int, ...]:
     """Return the instants in order; none if the scheme has no journal."""
     from yarnctl.deciding.model import Kill
     from yarnctl.deciding.records import Performed, Transition, decode
+    from yarnctl.journal.chain import body_of
 
     path = out / scheme / JOURNAL if out else None
     if path is None or not path.exists():
@@ -24,7 +25,7 @@ def evicted_at_ms(out: Path | None, scheme: str) -> tuple[int, ...]:
         for line in lines:
             if not line.startswith((b'{"type":"transition"', b'{"type":"performed"')):
                 continue  # decisions are long, and hold nothing that is looked for here
-            record = decode(line)
+            record = decode(body_of(line) or line)
             manifest = isinstance(record, Transition) and record.event == "manifest"
             if manifest or (isinstance(record, Performed) and isinstance(record.action, Kill)):
                 found.append(record.at_ms)  # type: ignore[union-attr]

@@ -16,10 +16,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -32,6 +32,7 @@ from yarnctl.errors import YarnctlError
 if TYPE_CHECKING:
     from emulator.virtual_host import Result
     from yarnctl.deciding.records import Record
+    from yarnctl.loop import Journal
 
 
 _MOST_WALL_S = 1e9
@@ -101,20 +102,6 @@ class NoJournal:
 
     def append(self, records: Sequence[Record]) -> None:
         """Forget the records."""
-
-
-class RunJournal:
-    """A journal on a file of its own, whole when its folder gets its name: nothing is synced before."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        from yarnctl.deciding.records import encode
-
-        self.file = file
-        self.encode = encode
-
-    def append(self, records: Sequence[Record]) -> None:
-        """Write records, a line each."""
-        self.file.write(b"".join(map(self.encode, records)))
 
 
 Pages = Callable[[Outcome], Mapping[str, str]]
@@ -273,7 +260,7 @@ def _run_orders(orders: list[Order], workers: int) -> Iterator[Done]:
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_be_a_worker)
     try:
-        for future in as_completed([pool.submit(run_order, order) for order in orders]):
+        for future in as_completed(_submitted(pool, orders)):
             yield future.result()
     except BrokenProcessPool:
         raise SchemeFailed("a worker process was ended from outside (is there memory enough?)", 1) from None
@@ -283,6 +270,15 @@ def _run_orders(orders: list[Order], workers: int) -> Iterator[Done]:
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _submitted(pool: ProcessPoolExecutor, orders: list[Order]) -> list[Future[Done]]:
+    """Hand out the orders; workers are born deaf to interrupts, as they are later on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(run_order, order) for order in orders]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _be_a_worker() -> None:
@@ -323,11 +319,14 @@ def _run_here(order: Order) -> Done:
 
 def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:
     from emulator.virtual_host import run_scheme
+    from yarnctl.journal.file import JournalStream
 
     scenario, jobs = order.prepared.scenario, order.prepared.jobs
     begun = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        kept = RunJournal(stack.enter_context(journal.open("wb"))) if journal else NoJournal()
+        kept: Journal = NoJournal()
+        if journal:  # whole when its folder gets its name: nothing is synced before
+            kept = stack.enter_context(JournalStream(stack.enter_context(journal.open("wb"))))
         result = run_scheme(setup(scenario), jobs, SCHEMES[order.scheme], kept, sample_ms(order.prepared))
     return result, time.perf_counter() - begun
 

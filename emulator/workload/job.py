@@ -25,7 +25,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     its reduce phase (shuffle excluded), ``reduce_keys`` how many key groups each reduce has
     (at least 1 each, same length as ``reduce_ms``). ``shuffle_ms`` is the copy and merge time of
     one reduce once the last map is done. ``replay_ms`` is the time to copy a whole reduce's
-    saved output back when it resumes. A job without reduces is map-only.
+    saved output back when it resumes. A job without reduces is map-only. ``queue`` is the queue it
+    is submitted to if that is not its class's own.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     replay_ms: int = 0
     deadline_at_ms: int | None = None
     user: str = "hadoop"
+    queue: str | None = None
     am_size: Resources = ONE_SLOT
     map_size: Resources = ONE_SLOT
     reduce_size: Resources = ONE_SLOT

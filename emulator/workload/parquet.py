@@ -7,14 +7,18 @@ units, tasks are list columns, and the schema's version stands in the metadata.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import stat
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
 from emulator.workload.job import Job, JobClass
+from emulator.workload.limits import LONGEST_MS
+from emulator.workload.trace_file import is_name
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
@@ -25,10 +29,26 @@ _NUMBERS = ("submitted_at_ms", "shuffle_ms", "replay_ms")
 _SIZES = ("am", "map", "reduce")
 _PLAIN = ("name", "job_class", "user", "deadline_at_ms", *_NUMBERS, *_LISTS)
 _REMEDY = "convert the trace again"
+_RANGES = {
+    "submitted_at_ms": (0, LONGEST_MS),
+    "deadline_at_ms": (0, LONGEST_MS),
+    "shuffle_ms": (0, LONGEST_MS),
+    "replay_ms": (0, LONGEST_MS),
+    "map_ms": (1, LONGEST_MS),
+    "reduce_ms": (1, LONGEST_MS),
+    "reduce_keys": (1, 10**12),
+    **{f"{size}_memory_mib": (1, 1 << 40) for size in _SIZES},
+    **{f"{size}_vcores": (1, 1 << 20) for size in _SIZES},
+}
+"""What each number of a job may be."""
 
 
 def write_parquet(jobs: Sequence[Job], path: Path) -> None:
-    """Write jobs to ``path``, replacing it whole or not at all. Raises BadInput if it cannot be written."""
+    """Write jobs to ``path``, replacing it whole or not at all.
+
+    Raises BadInput if it cannot be written, or holds anything but jobs written before.
+    """
+    require_replaceable(path)
     pa, pq = _arrow()
     columns: dict[str, list[Any]] = {
         "name": [job.name for job in jobs],
@@ -49,11 +69,31 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
         pq.write_table(table, part, compression="zstd", write_page_checksum=True)
         os.replace(part, path)
     except OSError as error:
-        raise BadInput(
-            str(path), f"cannot be written: {error.strerror or error}", "check the folder"
-        ) from None
+        problem = os.strerror(error.errno) if error.errno else str(error).replace(str(part), str(path))
+        raise BadInput(str(path), f"cannot be written: {problem}", "check the folder") from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def require_replaceable(path: Path) -> None:
+    """Raise BadInput unless nothing stands at ``path``, or a file of jobs that was written before."""
+    if "\0" in str(path):
+        raise BadInput(str(path), "the name has a NUL character in it", "give another file")
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return  # absent; what else is wrong shows on writing
+    if not stat.S_ISREG(mode) or not _holds_jobs(path):
+        raise BadInput(str(path), "exists, and is no file of jobs", "give another file, or remove this one")
+
+
+def _holds_jobs(path: Path) -> bool:
+    pa, pq = _arrow()
+    try:
+        return _VERSION_KEY in (pq.read_schema(path).metadata or {})
+    except (pa.ArrowException, OSError, ValueError):
+        return False
 
 
 def read_parquet(path: Path, where: str | None = None) -> tuple[Job, ...]:
@@ -64,12 +104,17 @@ def read_parquet(path: Path, where: str | None = None) -> tuple[Job, ...]:
     """
     place = where or str(path)
     table = _read_table(path, place)
+    if not table.num_rows:
+        raise BadInput(place, "holds no jobs", _REMEDY)
     columns: dict[str, list[Any]] = {}
     for name in table.schema.names:
         column = table.column(name).combine_chunks()
         if column.null_count and name != "deadline_at_ms":
             raise BadInput(place, f"field {name}: {column.null_count} values are missing", _REMEDY)
-        columns[name] = _lists(column) if name in _LISTS else column.to_pylist()
+        try:
+            columns[name] = _lists(column) if name in _LISTS else column.to_pylist()
+        except UnicodeDecodeError:
+            raise BadInput(place, f"field {name}: not UTF-8 text", _REMEDY) from None
     _check(columns, place)
     return tuple(_job(columns, row) for row in range(table.num_rows))
 
@@ -122,19 +167,30 @@ def _check(columns: dict[str, list[Any]], place: str) -> None:
     for row, job_class in enumerate(columns["job_class"], 1):
         if job_class not in classes:
             raise BadInput(place, f"field job_class, row {row}: {job_class[:20]!r}", f"one of {classes}")
-    for name, least in (("submitted_at_ms", 0), ("shuffle_ms", 0), ("replay_ms", 0), ("am_memory_mib", 0)):
+    for name in ("name", "user"):
+        for row, text in enumerate(columns[name], 1):
+            if not is_name(text):
+                problem = "empty, too long, or with blanks or control characters"
+                raise BadInput(place, f"field {name}, row {row}: {problem}", _REMEDY)
+    for name, (least, most) in _RANGES.items():
         for row, value in enumerate(columns[name], 1):
-            if value < least:
-                raise BadInput(place, f"field {name}, row {row}: {value} is below {least}", _REMEDY)
-    for name, least in (("map_ms", 0), ("reduce_ms", 0), ("reduce_keys", 1)):
-        for row, values in enumerate(columns[name], 1):
-            if any(value is None or value < least for value in values):
-                raise BadInput(
-                    place, f"field {name}, row {row}: a value is missing or below {least}", _REMEDY
-                )
+            _require_range(value, least, most, f"field {name}, row {row}", place)
+    for row, maps in enumerate(columns["map_ms"], 1):
+        if not maps:
+            raise BadInput(place, f"field map_ms, row {row}: the job has no map", _REMEDY)
     for row, (lengths, keys) in enumerate(zip(columns["reduce_ms"], columns["reduce_keys"], strict=True), 1):
         if len(lengths) != len(keys):
             raise BadInput(place, f"field reduce_keys, row {row}: not one per reduce", _REMEDY)
+
+
+def _require_range(value: Any, least: int, most: int, field: str, place: str) -> None:
+    """Raise BadInput unless a number, or each of a list, is within the range; None is no number."""
+    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    if None in values:
+        raise BadInput(place, f"{field}: a value is missing", _REMEDY)
+    if values and (min(values) < least or max(values) > most):
+        bad = next(one for one in values if not least <= one <= most)
+        raise BadInput(place, f"{field}: {bad} is not within {least} to {most}", _REMEDY)
 
 
 def _job(columns: dict[str, list[Any]], row: int) -> Job:

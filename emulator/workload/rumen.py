@@ -23,6 +23,7 @@ import msgspec
 
 from emulator.workload.job import Job, JobClass
 from emulator.workload.key_groups import key_groups
+from emulator.workload.limits import DAY_MS, LONGEST_MS, LONGEST_SAID
 from emulator.workload.trace_file import is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 
@@ -30,7 +31,7 @@ UNKNOWN_MAP_MS = 5_000
 UNKNOWN_REDUCE_MS = 12_000
 UNKNOWN_SHUFFLE_MS = 16_000
 LEAST_SHUFFLE_MS = 500
-LONGEST_TASK_MS = 30 * 86_400_000
+LONGEST_TASK_MS = 30 * DAY_MS
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _REMEDY = "expected Rumen job objects, one after the other"
@@ -73,16 +74,19 @@ def read_rumen(
 def parse_rumen(text: str, job_class: JobClass, where: str) -> tuple[tuple[Job, ...], list[str]]:
     """Turn the text of a Rumen trace into jobs and notes; see ``read_rumen``."""
     kept: list[tuple[int, str, _LoggedJob, list[_Attempt], list[_Attempt]]] = []
+    places: list[str] = []
     skipped = without = 0
     for at, logged in _logged_jobs(text, where):
         maps, reduces = _successes(logged.map_tasks), _successes(logged.reduce_tasks)
         without += len(logged.map_tasks or ()) - len(maps) + len(logged.reduce_tasks or ()) - len(reduces)
         if maps or reduces:
+            places.append(at)
             kept.append((_submission(logged, at), logged.job_id, logged, maps, reduces))
         else:
             skipped += 1
     if not kept:
         raise BadInput(where, "no job in it has a successful task", _REMEDY)
+    _require_near([entry[0] for entry in kept], places)
     names, repeated = unique_names([job_id for _, job_id, *_ in kept])
     origin = min(entry[0] for entry in kept)
     jobs = [
@@ -96,6 +100,22 @@ def parse_rumen(text: str, job_class: JobClass, where: str) -> tuple[tuple[Job, 
     )
     notes = [f"{count} {what}" for count, what in facts if count]
     return tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.name))), notes
+
+
+def _require_near(submitted_at_ms: list[int], places: list[str]) -> None:
+    """Raise BadInput for the job whose submission is farthest from the middle one, if it is too far."""
+    first, last = min(submitted_at_ms), max(submitted_at_ms)
+    if last - first <= LONGEST_MS:
+        return
+    middle = sorted(submitted_at_ms)[len(submitted_at_ms) // 2]
+    odd = first if middle - first >= last - middle else last
+    days = abs(odd - middle) // DAY_MS
+    apart = f"{days} days {'before' if odd < middle else 'after'}"
+    raise BadInput(
+        places[submitted_at_ms.index(odd)],
+        f"field submitTime: {odd} is {apart} the middle job's {middle}, not within {LONGEST_SAID}",
+        "submitTime is in ms since 1970: give the job's time, or remove the job",
+    )
 
 
 def _logged_jobs(text: str, where: str) -> Iterator[tuple[str, _LoggedJob]]:

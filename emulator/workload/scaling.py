@@ -33,6 +33,7 @@ _MAX_FACTOR = 64
 _ROUNDS = 4
 """Bisection counts every task with its job's mean length; the wish is then corrected by the
 load that the tasks really kept offer, and the nearest of these rounds is taken."""
+_MAX_PIECES = 30_000_000
 _NEAR = 0.001
 """Relative distance from the wish at which no further round is tried."""
 
@@ -144,6 +145,9 @@ def _spread(
 
     first = starts // window_ms
     pieces = (starts + spans - 1) // window_ms - first + 1
+    if int(pieces.sum()) > _MAX_PIECES:
+        problem = "the jobs are too many, or too long, to be cut into windows"
+        raise BadInput("scaling, window_ms", problem, "leave the peak out, or check the lengths of tasks")
     phase = np.repeat(np.arange(len(starts)), pieces)
     window = first[phase] + np.arange(len(phase)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     begin = np.maximum(starts[phase], window * window_ms)

@@ -26,6 +26,7 @@ from typing import Literal, NamedTuple, cast, get_args
 import msgspec
 
 from emulator.workload.job import Job, JobClass
+from emulator.workload.limits import LONGEST_MS, LONGEST_SAID
 from emulator.workload.model import TaskModel, jobs_from_swim
 from emulator.workload.parquet import read_parquet
 from emulator.workload.rumen import read_rumen
@@ -40,6 +41,9 @@ PACKAGED: dict[str, str] = {
     "fb2009-day": "fb2009/FB-2009_samples_24_times_1hr_0.tsv.gz",
 }
 """Slices that come with the program, below ``emulator/data``; hours are those of the original."""
+
+HELD = {"fb2009": "it holds hours 18 and 21 only; packaged:fb2009-day holds the whole day"}
+"""What is to be said of a packaged slice where it has no jobs."""
 
 _HOURS = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)-(\d{1,6}(?:\.\d{1,6})?)", re.ASCII)
 _FORMS = "one of swim:PATH[@FROM-TO], rumen:PATH, synthetic:NAME, parquet:PATH, packaged:NAME[@FROM-TO]"
@@ -128,13 +132,17 @@ def merge(production: Sequence[Job], research: Sequence[Job]) -> tuple[Job, ...]
 def with_load(jobs: Sequence[Job], factor: float) -> tuple[Job, ...]:
     """Multiply the arrival rate by ``factor``: inter-arrival times are divided by it.
 
-    Deadlines keep their distance from submission. Raises BadInput unless 0 < factor < infinity.
+    Deadlines keep their distance from submission. Raises BadInput unless 0 < factor < infinity,
+    and for a job that would come later than any may.
     """
     if not 0 < factor < math.inf:
         raise BadInput("--load", f"{factor} is not a positive number", "1.0 leaves the trace as it is")
     moved = []
     for job in jobs:
         at_ms = round(Fraction(job.submitted_at_ms) / Fraction(factor))
+        if at_ms > LONGEST_MS:
+            problem = f"{factor} lets job {job.name} come more than {LONGEST_SAID} after the start"
+            raise BadInput("--load", problem, "give a larger one")
         deadline = job.deadline_at_ms
         later = None if deadline is None else deadline - job.submitted_at_ms + at_ms
         moved.append(msgspec.structs.replace(job, submitted_at_ms=at_ms, deadline_at_ms=later))
@@ -149,9 +157,10 @@ def _load_swim(spec: Spec, job_class: JobClass, model: TaskModel) -> tuple[tuple
                 f"SPEC {spec.text[:80]!r}", "no such packaged trace", f"one of {', '.join(PACKAGED)}"
             )
         path, where = Path(__file__).parent.parent / "data" / PACKAGED[spec.name], f"packaged:{spec.name}"
+    held = HELD.get(spec.name, "") if spec.kind == "packaged" else ""
     rows = read_swim(path, where)
     if spec.hours is not None:
-        rows = slice_hours(rows, spec.hours, spec.text)
+        rows = slice_hours(rows, spec.hours, spec.text, held)
     return jobs_from_swim(rows, job_class, model)
 
 

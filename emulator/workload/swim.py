@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from emulator.workload.limits import LONGEST_MS, LONGEST_SAID
 from emulator.workload.trace_file import is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 
@@ -71,7 +72,10 @@ def parse_swim(text: str, where: str) -> SwimRows:
     for number, line in enumerate(lines, 1):
         if _ROW.fullmatch(line) is None:
             raise BadInput(f"{where}:{number}", _what_is_wrong(line), _REMEDY)
-    return _columns("\t".join(lines).split("\t"))
+    rows = _columns("\t".join(lines).split("\t"))
+    if int(rows.submitted_at_ms[-1]) > LONGEST_MS:
+        raise _too_late(lines, where)
+    return rows
 
 
 def format_swim(rows: SwimRows) -> str:
@@ -88,15 +92,16 @@ def format_swim(rows: SwimRows) -> str:
     return "".join("\t".join(map(str, row)) + "\n" for row in columns)
 
 
-def slice_hours(rows: SwimRows, hours: Hours, where: str) -> SwimRows:
+def slice_hours(rows: SwimRows, hours: Hours, where: str, held: str = "") -> SwimRows:
     """Return the rows submitted in [from, to), their times shifted so that ``from`` is 0.
 
-    Raises BadInput if no row lies in the window.
+    Raises BadInput if no row lies in the window; ``held`` then says which hours there are.
     """
     inside = (rows.submitted_at_ms >= hours.from_ms) & (rows.submitted_at_ms < hours.to_ms)
     if not inside.any():
         last_h = int(rows.submitted_at_ms[-1]) / HOUR_MS
-        raise BadInput(where, "no job is submitted in these hours", f"the trace ends at hour {last_h:.2f}")
+        remedy = held or f"the trace ends at hour {last_h:.2f}"
+        raise BadInput(where, "no job is submitted in these hours", remedy)
     return SwimRows(
         names=[name for name, keep in zip(rows.names, inside.tolist(), strict=True) if keep],
         submitted_at_ms=rows.submitted_at_ms[inside] - hours.from_ms,
@@ -107,6 +112,13 @@ def slice_hours(rows: SwimRows, hours: Hours, where: str) -> SwimRows:
         repeated_names=rows.repeated_names,
         out_of_order=rows.out_of_order,
     )
+
+
+def _too_late(lines: list[str], where: str) -> BadInput:
+    times = ((number, line.split("\t")[1]) for number, line in enumerate(lines, 1))
+    number, text = next((number, text) for number, text in times if int(text) * 1000 > LONGEST_MS)
+    problem = f"field submitted_at_s: {text} is more than {LONGEST_SAID} after the start"
+    return BadInput(f"{where}:{number}", problem, "give seconds since the start of the trace")
 
 
 def _columns(cells: list[str]) -> SwimRows:

@@ -297,6 +297,26 @@ def test_convert_refuses(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_convert_replaces_only_its_own_files(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "hour.parquet"
+    words = ("convert", "synthetic:research-s", "--out", str(path))
+    said(capfd, *words)
+    said(capfd, *words)
+    path.write_text("dear")
+    assert refused(capfd, *words).startswith(f"{path}: exists, and is no file of jobs")
+    assert path.read_text() == "dear"
+
+
+def test_run_names_the_fault_whose_job_is_not_there(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text(SCENARIO + '[[faults]]\ntype = "master-dead"\nat_ms = 1\njob = 2\n')
+    error = refused(capfd, "run", str(path), "--out", str(tmp_path / "out"))
+    assert error.startswith(f"{path}:10, [[faults]] 1, field job: 2: the workload has 2 jobs")
+    assert not (tmp_path / "out").exists()
+
+
 def test_workload_shows_what_a_trace_holds(capfd: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(said(capfd, "workload", PACKAGED, "--json"))
     assert (answer["jobs"], answer["maps"], answer["reduces"]) == (291, 9006, 1428)

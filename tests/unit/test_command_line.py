@@ -78,6 +78,8 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[[click.Command], click.Gr
             2,
             "error: a.tsv: No such file or directory",
         ),
+        (OSError(28, "No space left on device"), 2, "error: No space left on device"),
+        (BadInput("a\0b\x1b[2J", "c"), 2, "error: a\\x00b\\x1b[2J: c"),
         (click.UsageError("a thing is wrong."), 2, "error: a thing is wrong; see 'tool do --help'"),
     ],
 )
@@ -146,6 +148,12 @@ def test_a_table_holds_every_cell(capsys):
     assert "Both" in text
 
 
+def test_a_title_stays_on_one_line(capsys):
+    title = "Fig 3: a long title over a table that is narrow"
+    command_line.print_table(["a"], [[1]], title=title)
+    assert capsys.readouterr().out.splitlines()[0] == title
+
+
 @pytest.mark.parametrize(
     ("package", "commands"), [("yarnctl", YARNCTL_COMMANDS), ("emulator", EMULATOR_COMMANDS)]
 )
@@ -176,20 +184,65 @@ def test_nothing_asked_shows_the_help_and_is_bad_input(package):
     assert "Commands:" in done.stderr
 
 
-def test_a_closed_pipe_is_quiet(tmp_path):
-    program = (
+PRINTS = [
+    "click.echo('x' * 10_000_000)",
+    "click.echo('x')",
+    "print('x')",
+    "c.print_table(['a'], [[1]])",
+    "c.print_json({'a': 1})",
+]
+
+
+def printing(what: str) -> list[str]:
+    """Return a program that prints something on stdout."""
+    text = (
         "import sys, click, yarnctl.command_line as c\n"
-        "c.load = lambda target: click.command()(lambda: click.echo('x' * 10_000_000))\n"
+        f"c.load = lambda target: click.command()(lambda: {what})\n"
         "c.run(c.program('tool', 'A tool.', {'do': ('', 'Do.')}), ['do'])\n"
     )
+    return [sys.executable, "-c", text]
+
+
+@pytest.mark.parametrize("what", PRINTS)
+@pytest.mark.parametrize(
+    ("redirect", "line"),
+    [
+        (">/dev/full", "No space left on device"),
+        (">&-", "Bad file descriptor"),
+        ("<&- >&-", "Bad file descriptor"),
+    ],
+)
+def test_an_output_that_cannot_be_written_is_one_line(what, redirect, line):
+    words = ["sh", "-c", f'exec "$@" {redirect}', "sh", *printing(what)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"error: standard output: {line}\n")
+
+
+def test_a_closed_output_is_no_error_if_nothing_is_printed():
+    for redirect in (">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"):
+        words = ["sh", "-c", f'exec "$@" {redirect}', "sh", *printing("None")]
+        assert subprocess.run(words, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("what", PRINTS)
+def test_a_closed_pipe_is_quiet(what):
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False
-    )
+    done = subprocess.run(printing(what), cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert done.returncode == command_line.PIPE_CLOSED
     assert done.stderr == b""
+
+
+def test_an_interrupt_while_importing_is_quiet(tmp_path):
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
+    done = subprocess.run(
+        [sys.executable, "-c", "from emulator.cli import main; main()"],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -130,6 +130,11 @@ def test_sample_scenarios_can_be_read(path: Path) -> None:
     assert read_scenario(path)[0].nodes
 
 
+def fault(kind: str, **fields: object) -> str:
+    lines = [f'type = "{kind}"', *(f"{name} = {value}" for name, value in fields.items())]
+    return "\n".join(["[[faults]]", *lines, ""])
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -148,13 +153,58 @@ def test_sample_scenarios_can_be_read(path: Path) -> None:
         (WHOLE + "shares = [0.9, 0.2]\n", r":4, field shares: "),
         (WHOLE + "am_ratio = 0\n", r":4, field am_ratio: "),
         (
-            WHOLE + '[[faults]]\ntype = "node-lost"\nat_ms = -5\nnode = 1\n',
-            r"field faults: fault 1, field at_ms",
+            WHOLE + fault("node-lost", at_ms=-5, node=1),
+            r":6, \[\[faults\]\] 1, field at_ms: -5 is not within",
         ),
-        (WHOLE + '[[faults]]\ntype = "node-gone"\n', r":4, field faults: .*node-gone"),
-        (WHOLE + '[[faults]]\ntype = "store-down"\nat_ms = 5\nuntil_ms = 5\n', r"field until_ms: not after"),
-        (WHOLE + "[tuning]\ntick_ms = 0\n", r":5, field tick_ms: 0 is not"),
-        (WHOLE + "[tuning]\ntock_ms = 0\n", r"field tuning: .*unknown field `tock_ms`"),
+        (WHOLE + fault("node-lost", at_ms=10**15, node=1), r":6, \[\[faults\]\] 1, field at_ms: "),
+        (
+            WHOLE + fault("node-lost", at_ms=5, node=3),
+            r":7, \[\[faults\]\] 1, field node: 3 is not within 0 to 2",
+        ),
+        (WHOLE + fault("node-lost", at_ms=5, node=-1), r"field node: -1 is not within"),
+        (
+            WHOLE + fault("node-lost", at_ms=5, node=1, nod=1),
+            r":8, \[\[faults\]\] 1, field nod: .*unknown field",
+        ),
+        (
+            WHOLE + fault("node-lost", at_ms='"x"', node=1),
+            r":6, \[\[faults\]\] 1, field at_ms: Expected `int`",
+        ),
+        (
+            WHOLE + fault("node-lost", at_ms=5, node=1) * 2 + fault("node-lost", at_ms=5),
+            r":12, \[\[faults\]\] 3, field node: .*missing required",
+        ),
+        (WHOLE + fault("node-gone"), r":5, \[\[faults\]\] 1, field type: .*node-gone.*; one of node-lost, "),
+        (
+            WHOLE + fault("store-down", at_ms=5, until_ms=5),
+            r":7, \[\[faults\]\] 1, field until_ms: 5 is not after",
+        ),
+        (
+            WHOLE + fault("node-slow", at_ms=5, until_ms=6, node=1, ratio=1e308),
+            r":9, .*field ratio: 1e\+308 is not",
+        ),
+        (
+            WHOLE + fault("node-slow", at_ms=5, until_ms=6, node=1, ratio=0),
+            r":9, .*field ratio: 0.0 is not above",
+        ),
+        (
+            WHOLE + fault("node-slow", at_ms=5, until_ms=6, node=1, ratio="nan"),
+            r":9, .*field ratio: nan is not",
+        ),
+        (WHOLE + "[tuning]\ntick_ms = 0\n", r":5, \[tuning\], field tick_ms: 0 is not"),
+        (WHOLE + '[tuning]\ntick_ms = "x"\n', r":5, \[tuning\], field tick_ms: Expected `int"),
+        (WHOLE + "tuning.tick_ms = 0\n", r":4, \[tuning\], field tick_ms: 0 is not"),
+        (WHOLE + "[tuning]\nsettle_ms = 999999999999999\n", r"\[tuning\], field settle_ms: 9+ is not within"),
+        (
+            WHOLE + "[tuning]\njob_open_ratio_max = 1e308\n",
+            r"field job_open_ratio_max: 1e\+308 is not within",
+        ),
+        (WHOLE + "[tuning]\nutilisation_tolerance_ratio = inf\n", r"utilisation_tolerance_ratio: inf is not"),
+        (WHOLE + "[tuning]\ntock_ms = 0\n", r":5, \[tuning\], field tock_ms: .*unknown field.* has tick_ms"),
+        (WHOLE + f"seed = {'9' * 5000}\n", r": not TOML: a number has too many digits"),
+        (WHOLE + f"seed = 0x{'9' * 5000}\n", r"seed: .*out of range|seed: a number this large"),
+        (WHOLE + f"load = 0x{'9' * 5000}\n", r"out of range|too many digits"),
+        (WHOLE + f"seed = {'[' * 20000}\n", r": not TOML: nested too deeply"),
         ("slots = 1\n", r"missing required field `nodes`"),
     ],
 )
@@ -164,6 +214,23 @@ def test_refuses_with_file_line_and_field(tmp_path: Path, text: str, named: str)
         read_scenario(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+def test_a_byte_order_mark_is_skipped_and_other_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + WHOLE.encode())
+    assert read_scenario(path)[0].nodes == 3
+    path.write_bytes(WHOLE.encode("utf-16"))
+    with pytest.raises(BadInput, match=r"scenario\.toml: not UTF-8 text"):
+        read_scenario(path)
+
+
+def test_a_fault_must_hit_a_job_that_there_is(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, WHOLE + fault("master-dead", at_ms=5, job=0) + fault("task-dead", at_ms=5, pick=0, job=1)
+    )
+    with pytest.raises(BadInput, match=r":12, \[\[faults\]\] 2, field job: 1: the workload has 1 jobs"):
+        prepare(*read_scenario(path))
 
 
 # --- summary ---------------------------------------------------------------------------------
@@ -397,7 +464,13 @@ def test_what_differs_from_the_manifest_is_made_again(
 
 @pytest.mark.parametrize(
     "text",
-    ['{"wall_s": 7}', '{"wall_s": {"kill": "x", "natjam": [1], "soft-cap": -1}}', "[]", "[" * 200_000, "\x00"],
+    [
+        '{"wall_s": 7}',
+        '{"wall_s": {"kill": "x", "natjam": [1], "soft-cap": -1}}',
+        "[]",
+        "[" * 200_000,
+        "\x00",
+    ],
 )
 def test_a_damaged_run_file_counts_as_absent(small: Prepared, tmp_path: Path, text: str) -> None:
     run_experiment(small, workers=1, out=tmp_path)

@@ -1,4 +1,7 @@
-"""``yarnctl explain``: why a decision was taken, and what it cost."""
+"""``yarnctl explain``: why a decision was taken, and what it cost.
+
+Law: an answer is read off a journal whose chain is whole; a journal that is still open will do.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 import click
 
 from yarnctl.command_line import output_option, print_json
-from yarnctl.errors import Different
+from yarnctl.errors import BadInput, Different
 from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.file import read
 
@@ -21,6 +24,8 @@ def command(journal: Path, wanted: str, output: str) -> None:
 
     ID is that of an application, a container, a task attempt or an order.
     """
+    if not wanted.strip():
+        raise BadInput("ID", "is empty", "name an application, a container, a task attempt or an order")
     found = explain((line.record for line in read(journal)), wanted)
     if not found.found:
         raise Different(f"{journal}: no record names {wanted}")

@@ -1,4 +1,7 @@
-"""``yarnctl replay``: decide a whole journal again and compare."""
+"""``yarnctl replay``: decide a whole journal again and compare.
+
+Law: only a journal that was closed, whole and the same is a positive answer.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,23 @@ from pathlib import Path
 import click
 
 from yarnctl.command_line import output_option, print_json
-from yarnctl.journal.file import read
+from yarnctl.errors import BadInput
+from yarnctl.journal.file import Interrupted, read
 from yarnctl.journal.replay import replay
 
 
 @click.command()
 @click.argument("journal", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--open", "unfinished", is_flag=True, help="The journal is still being written: its end is no error."
+)
 @output_option
-def command(journal: Path, output: str) -> None:
+def command(journal: Path, unfinished: bool, output: str) -> None:
     """Decide every record of FILE again; stop at the first difference with exit status 1."""
-    done = replay(read(journal), str(journal))
+    try:
+        done = replay(read(journal, closed=not unfinished), str(journal), closed=not unfinished)
+    except Interrupted as error:
+        raise BadInput(error.where, error.problem, "everything before it is the same") from None
     if output == "json":
         print_json(done)
     else:

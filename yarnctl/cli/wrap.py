@@ -10,8 +10,6 @@ import click
 
 from yarnctl.errors import BadInput, Different
 
-RUNNER_OPTIONS = ("save", "load")
-
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--restartable", is_flag=True, help="Promise: the reducer keeps nothing between key groups.")
@@ -84,6 +82,5 @@ def check_promise(
     verdict = verify(sample, reducer, group_fields, job, more, rounds, seed)
     if not verdict.holds:
         raise Different(f"not restartable: {verdict.story}")
-    click.echo(
-        f"output identical: {verdict.groups} groups, {verdict.suspensions} suspensions in {verdict.rounds} runs"
-    )
+    cuts = f"{verdict.suspensions} suspensions in {verdict.rounds} runs"
+    click.echo(f"output identical: {verdict.groups} groups, {cuts}")

@@ -6,6 +6,10 @@ it the same ask would be answered twice while heartbeats are on their way. Only 
 deadlines move an entry, only along :mod:`yarnctl.deciding.lifecycle`, and a settled entry never
 moves again; it *retires* ``expire_ms`` after.
 
+Facts may be newer than the snapshot that is decided on. In that snapshot the ask of an order that
+was granted since still waits, and the room of a container that ended since is still held. So what
+ended lately is kept (:class:`Late`) and counts as it stood at the snapshot's instant.
+
 One ask may need several containers on one node (a *group*, named after its first order): the order
 that completes the room carries the asks it ``serves``; the others of the group carry 0.
 """
@@ -14,7 +18,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from heapq import heappop, heappush
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -53,6 +58,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     def is_open(self) -> bool:
         """Say whether the order still counts."""
         return self.state in OPEN
+
+
+class Late(NamedTuple):
+    """An order that is over: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
+
+    order: Order
+    room_ms: int
+    until_ms: int
 
 
 class Moved(msgspec.Struct, frozen=True):
@@ -111,7 +124,10 @@ class Ledger:
         self.barred: dict[str, str] = {}
         self.dying: dict[str, Order] = {}
         self._retiring: deque[tuple[int, str]] = deque()
-        self._cooling: deque[tuple[int, str]] = deque()
+        self.late: dict[str, dict[str, Late]] = {}
+        self.tries: dict[str, dict[str, int]] = {}
+        self._cooling: list[tuple[int, str]] = []
+        self._late_until: list[tuple[int, str, str]] = []
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -180,11 +196,38 @@ class Ledger:
         assert order.settled_at_ms is not None
         latest = self._retiring[-1][0] if self._retiring else order.settled_at_ms
         self._retiring.append((max(latest, order.settled_at_ms), order.order))
-        if order.freed_at_ms is None and order.state != "completed":
-            self.barred[order.attempt] = "just-tried"
-            self._cooling.append((order.settled_at_ms, order.attempt))
-        else:
+        if order.state in ("granted", "taken", "completed"):
+            self.keep(order, order.freed_at_ms or order.settled_at_ms, order.settled_at_ms)
+        elif order.freed_at_ms is not None:
             self.barred.pop(order.attempt, None)
+
+    def keep(self, order: Order, room_ms: int, until_ms: int) -> None:
+        """Let an order that is over go on counting for snapshots older than these instants.
+
+        Its attempt stays barred: tasks that were seen before its end still show it.
+        """
+        self.late.setdefault(order.asker, {})[order.order] = Late(order, room_ms, until_ms)
+        self.barred[order.attempt] = "already-ordered"
+        heappush(self._late_until, (max(room_ms, until_ms), order.asker, order.order))
+
+    def cool(self, order: Order, until_ms: int | None) -> None:
+        """Bar an attempt that did not stop until that instant (None: for good)."""
+        self.barred[order.attempt] = "just-tried" if until_ms is not None else "task-tries"
+        if until_ms is not None:
+            heappush(self._cooling, (until_ms, order.attempt))
+
+    def failed(self, order: Order) -> int:
+        """Count one more try of an attempt that did not stop; return how many there were before."""
+        tries = self.tries.setdefault(order.victim, {})
+        before = tries.get(order.attempt, 0)
+        tries[order.attempt] = before + 1
+        return before
+
+    def forget(self, application: str) -> None:
+        """Drop what is remembered of the attempts of an application that has ended."""
+        for attempt in self.tries.pop(application, ()):
+            if self.barred.get(attempt) == "task-tries":
+                del self.barred[attempt]
 
     @staticmethod
     def _unindex(index: dict[str, dict[str, None]], name: str, order_id: str) -> None:
@@ -192,17 +235,24 @@ class Ledger:
         if not index[name]:
             del index[name]
 
-    def retire(self, now_ms: int, expire_ms: int, cool_ms: int) -> list[Order]:
-        """Drop what settled ``expire_ms`` ago, and let attempts be tried again after ``cool_ms``."""
+    def retire(self, now_ms: int, expire_ms: int, keep_ms: int) -> list[Order]:
+        """Drop what settled ``expire_ms`` ago and what no look is old enough for (``keep_ms``)."""
         retired = []
         while self._retiring and self._retiring[0][0] + expire_ms <= now_ms:
             order = self.settled.pop(self._retiring.popleft()[1])
             self.dying.pop(order.container, None)
             retired.append(order)
-        while self._cooling and self._cooling[0][0] + cool_ms <= now_ms:
-            attempt = self._cooling.popleft()[1]
+        while self._cooling and self._cooling[0][0] <= now_ms:
+            attempt = heappop(self._cooling)[1]
             if self.barred.get(attempt) == "just-tried":
                 del self.barred[attempt]
+        while self._late_until and self._late_until[0][0] + keep_ms <= now_ms:
+            _, asker, order_id = heappop(self._late_until)
+            late = self.late[asker].pop(order_id)
+            if not self.late[asker]:
+                del self.late[asker]
+            if late.order.attempt in self.barred and late.order.container not in self.by_container:
+                del self.barred[late.order.attempt]
         return retired
 
     # --- reading ------------------------------------------------------------------------------
@@ -217,9 +267,40 @@ class Ledger:
         for order_id in self.by_victim.get(application, ()):
             yield self.open[order_id]
 
-    def promised(self, application: str) -> int:
-        """Return how many asks of an application its open orders will meet."""
-        return sum(order.serves for order in self.of_asker(application))
+    def promised(self, application: str, as_of_ms: int | None = None) -> int:
+        """Return how many asks of an application, as they stood then, its orders will meet or have met."""
+        coming = sum(order.serves for order in self.of_asker(application))
+        if as_of_ms is None or application not in self.late:
+            return coming
+        return coming + sum(
+            late.order.serves
+            for late in self.late[application].values()
+            if late.until_ms > as_of_ms and late.order.state != "killed"
+        )
+
+    def dying_for(self, application: str, as_of_ms: int) -> int:
+        """Return how many asks the killed entries of an application meet (the paper's "expired list")."""
+        late = self.late.get(application, {}).values()
+        return sum(order.serves for order in self.dying.values() if order.asker == application) + sum(
+            end.order.serves for end in late if end.until_ms > as_of_ms and end.order.state == "killed"
+        )
+
+    def late_room(self, as_of_ms: int) -> Iterator[Order]:
+        """Yield the orders that are over now, and whose room was still held at ``as_of_ms``."""
+        for ends in self.late.values():
+            for end in ends.values():
+                if end.room_ms > as_of_ms:
+                    yield end.order
+
+    def spoken_for(self, as_of_ms: int) -> Iterator[Order]:
+        """Yield the orders whose room was free, and not given to anybody yet, at ``as_of_ms``."""
+        for order in self.open.values():
+            if order.state == "freed" and (order.freed_at_ms or 0) <= as_of_ms:
+                yield order
+        for ends in self.late.values():
+            for end in ends.values():
+                if end.room_ms <= as_of_ms < end.until_ms:
+                    yield end.order
 
     def coming(self, as_of_ms: int) -> Iterator[Order]:
         """Yield the orders whose room was still held in a snapshot of ``as_of_ms``.
@@ -231,6 +312,7 @@ class Ledger:
             if order.state in RUNNING or (order.freed_at_ms or 0) > as_of_ms:
                 yield order
         yield from self.dying.values()
+        yield from self.late_room(as_of_ms)
 
     def oldest_freed(self, asker: str, size: Resources) -> Order | None:
         """Return the asker's order that was freed first and serves an ask of this size."""

@@ -10,7 +10,7 @@
       |               |                     |                            +-- not-needed,
       |               |                     |                            |   asker-ended -> WITHDRAWN
       |               |                     |                            +-- epoch-changed> LOST
-      +- refused      |                     |  --> WITHDRAWN
+      +- refused      |          refused ---+  --> WITHDRAWN  (the Suspend, or the Release)
       +- not-needed --+                     |  --> WITHDRAWN  (picks not needed are handed back)
       +- asker-ended -+---------------------+  --> WITHDRAWN
       +- give-up -----+---------------------+  --> GIVEN_UP   (time-out: the task is left alone)
@@ -95,7 +95,7 @@ TABLE: dict[State, dict[Event, State]] = {
         "not-needed": "withdrawn",
         "manifest": "checkpointed",
     },
-    "checkpointed": {**_BEFORE_FREED},
+    "checkpointed": {**_BEFORE_FREED, "refused": "withdrawn"},
     "freed": {
         "granted": "granted",
         "taken": "taken",

@@ -82,7 +82,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one instant.
 
     ``free_by_node`` holds only nodes with free room. ``total`` is the sum over live nodes;
-    ``largest_node`` the largest single node.
+    ``largest_node`` the largest single node. ``reserved_by_node`` names the application that holds a
+    reservation on a node: whatever room appears there is its own.
     """
 
     total: Resources
@@ -90,6 +91,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueView, ...]
     applications: tuple[ApplicationView, ...]
     free_by_node: Mapping[str, Resources]
+    reserved_by_node: Mapping[str, str] = {}
 
 
 class TaskView(NamedTuple):
@@ -191,13 +193,16 @@ class Scope(msgspec.Struct, frozen=True):
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
 
-    ``tasks`` has an entry for every victim asked for that answered; ``unreachable`` names those
-    whose AM did not.
+    ``cluster`` says why there is no snapshot although one was asked for: "quiet", the gate shows that
+    nobody hurried waits; "unreachable", nothing can be seen, so nothing may be changed. With a
+    snapshot it counts as "seen". ``tasks`` has an entry for every victim asked for that answered;
+    ``unreachable`` names those whose AM did not.
     """
 
     now_ms: int
     as_of_ms: int
     snapshot: Snapshot | None = None
+    cluster: Literal["seen", "quiet", "unreachable"] = "quiet"
     tasks: Mapping[str, tuple[TaskView, ...]] = {}
     unreachable: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()

@@ -98,7 +98,10 @@ def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     room = Room(snapshot.free_by_node, coming)
     placed = place_pending(queues, room)
     stuck = _stuck(queues, settings)
-    allowance = {name: pending_count(view) - ledger.promised(name) for name, (view, _) in stuck.items()}
+    as_of_ms = look.as_of_ms
+    allowance = {
+        name: pending_count(view) - ledger.promised(name, as_of_ms) for name, (view, _) in stuck.items()
+    }
     first = _most_urgent(look, stuck, allowance) if settings.mode == "deadlines" else None
     relieved = None if first is None else _users_who_give(look, first, settings)
 
@@ -117,10 +120,10 @@ def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     for name, admission in admitted.items():
         view = admission.application
         needs = tuple(Need(size, count) for size, count in admission.needs.items())
-        trigger = _trigger(view, placed.get(name, 0), ledger, needs, "asks that fit on no node")
+        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, "asks that fit on no node")
         wishes.append(Wish(view, needs, trigger))
     refused = [
-        (_trigger(view, placed.get(view.application, 0), ledger, (), why), why)
+        (_trigger(look, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(look, stuck, admitted, reasons, settings)
     ]
     return Demand(tuple(wishes), tuple(refused), room.free, victims)
@@ -188,7 +191,7 @@ def _explained(
 
 
 def _trigger(
-    view: ApplicationView, placed: int, ledger: Ledger, needs: tuple[Need, ...], why: str
+    look: Look, view: ApplicationView, placed: int, ledger: Ledger, needs: tuple[Need, ...], why: str
 ) -> Trigger:
     return Trigger(
         application=view.application,
@@ -196,9 +199,10 @@ def _trigger(
         asks=view.asks,
         pending=pending_count(view),
         placed=placed,
-        promised=ledger.promised(view.application),
+        promised=ledger.promised(view.application, look.as_of_ms),
         need=sum(need.containers for need in needs),
         why=why,
+        as_of_ms=look.as_of_ms,
     )
 
 
@@ -219,14 +223,13 @@ def _paper_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
         if view.queue in settings.victim_queues and over_guarantee(view, view.used, tolerance_ppm)
     )
     free = total_free(snapshot.free_by_node)
-    for order in ledger.open.values():
-        if order.state == "freed" and (order.freed_at_ms or 0) <= look.as_of_ms:
-            free = _at_least_nothing(minus(free, times(order.ask, order.serves)))
+    for order in ledger.spoken_for(look.as_of_ms):
+        free = _at_least_nothing(minus(free, times(order.ask, order.serves)))
     wishes: list[Wish] = []
     refused: list[tuple[Trigger, str]] = []
     for view in _paper_askers(look, settings):
-        needs, placed, free = _paper_needs(view, free, ledger)
-        trigger = _trigger(view, placed, ledger, needs, "the cluster is full")
+        needs, placed, free = _paper_needs(look, view, free, ledger)
+        trigger = _trigger(look, view, placed, ledger, needs, "the cluster is full")
         if not needs:
             continue
         if settings.mode == "queues" and not over:
@@ -249,11 +252,11 @@ def _paper_askers(look: Look, settings: Settings) -> list[ApplicationView]:
 
 
 def _paper_needs(
-    view: ApplicationView, free: Resources, ledger: Ledger
+    look: Look, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
     """Return the needs of one asker, how many of its asks fit, and the free room left."""
-    promised = ledger.promised(view.application)
-    promised += sum(order.serves for order in ledger.dying.values() if order.asker == view.application)
+    promised = ledger.promised(view.application, look.as_of_ms)
+    promised += ledger.dying_for(view.application, look.as_of_ms)
     counts: dict[Resources, int] = {}
     placed = 0
     for ask in sorted(view.asks):
@@ -287,9 +290,11 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
         if view.containers <= 1 or not (anywhere or view.queue in queues):
             continue
         name, used, containers, gone = view.application, view.used, view.containers, 0
+        under_order = len(ledger.by_victim.get(name, ()))
         if name in leaving:
             for order in leaving[name]:
                 used = minus(used, order.size)
+                under_order += order.order not in ledger.open and order.state != "killed"
             gone = len(leaving[name])
         deadline, submitted = view.deadline_at_ms, view.submitted_at_ms
         laxity = (
@@ -301,7 +306,7 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
         usage = JobUsage(
             name, share, containers - gone, containers - gone - 1, submitted, deadline, laxity, 0
         )
-        budget = containers * ratio_ppm // PPM - len(ledger.by_victim.get(name, ()))
+        budget = max(1, containers * ratio_ppm // PPM) - under_order
         jobs.append(Candidate(usage, used, budget, view.task_size))
     return jobs
 

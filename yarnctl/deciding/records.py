@@ -8,6 +8,8 @@ explain are performed; what came of an action is a record of its own.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
@@ -16,7 +18,7 @@ from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Outcome
 from yarnctl.deciding.settings import Settings
 
-FORMAT = 1
+FORMAT = 2
 """Version of the journal's format; a reader refuses any other."""
 
 
@@ -32,7 +34,8 @@ class Trigger(msgspec.Struct, frozen=True):
     """What called for a decision: counts are containers.
 
     ``pending`` are asked for, of which ``placed`` fit into free room (or room of others that is on
-    its way), ``promised`` are met by open orders, and ``need`` must be made room for.
+    its way), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
+    ``need`` must be made room for.
     """
 
     application: str
@@ -43,6 +46,7 @@ class Trigger(msgspec.Struct, frozen=True):
     promised: int
     need: int
     why: str
+    as_of_ms: int | None = None
 
 
 class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
@@ -95,6 +99,22 @@ class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
     why: str
 
 
+class Ranked(NamedTuple):
+    """One application's place: its urgency (deadline or laxity, submission), and the priority it gets."""
+
+    application: str
+    urgency_ms: int
+    submitted_at_ms: int
+    priority: int
+
+
+class Ranking(msgspec.Struct, frozen=True, tag="ranking"):
+    """Why priorities are sent: the order of urgency, down to the last that has or gets a level."""
+
+    at_ms: int
+    order: tuple[Ranked, ...]
+
+
 class Performed(msgspec.Struct, frozen=True, tag="performed"):
     """What came of one action."""
 
@@ -110,7 +130,7 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
     epoch: str
 
 
-Record = Header | Decision | Refusal | Transition | Transfer | Performed | Epoch
+Record = Header | Decision | Refusal | Transition | Transfer | Ranking | Performed | Epoch
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

@@ -6,9 +6,15 @@ every guard off; ``default`` is what touches other people's jobs, with every gua
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Literal
 
 import msgspec
+
+from yarnctl.errors import BadInput
+
+TEN_YEARS_MS = 10 * 366 * 24 * 3_600_000
+RATIO_MAX = 1000
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +22,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``mode`` "queues": hurried queues take from victim queues (Natjam). "deadlines": one queue, the
     most urgent application with pending asks takes from less urgent ones (Natjam-R).
+
+    ``look_age_max_ms``: a look that took longer is not decided on. ``silent_ms``: for so long a job
+    whose master did not answer is not asked again. ``release_repeat_ms``: a Release whose effect has
+    not been seen is sent again. ``task_tries_max``: an attempt that did not stop when asked that often
+    is left alone for good. ``job_open_ratio_max``: how many of a job's containers may be under order
+    at once, at least one.
     """
 
     profile: str = "default"
@@ -37,10 +49,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cost_guard: bool = True
     settle_ms: int = 30_000
     task_suspensions_max: int = 8
-    job_open_ratio_max: float = 1.0
+    task_tries_max: int = 3
+    job_open_ratio_max: float = 0.5
     laxity_margin_ms: int = 30_000
     priority_levels: int = 10
     refused_shown: int = 3
+    look_age_max_ms: int = 5000
+    silent_ms: int = 30_000
+    release_repeat_ms: int = 2000
 
 
 DEFAULT = Settings()
@@ -53,9 +69,28 @@ PAPER = Settings(
     cost_guard=False,
     settle_ms=0,
     task_suspensions_max=1_000_000,
+    task_tries_max=1_000_000,
+    silent_ms=0,
     job_open_ratio_max=1.0,
     laxity_margin_ms=0,
     priority_levels=1_000_000,
 )
 
 PROFILES = {"default": DEFAULT, "paper": PAPER}
+
+
+def validate(settings: Settings) -> None:
+    """Raise BadInput, naming the field, for a number with which nobody can reckon."""
+    for name in settings.__struct_fields__:
+        value = getattr(settings, name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if name.endswith("_ratio") or name.endswith("_ratio_max"):
+            if not (isfinite(value) and 0 <= value <= RATIO_MAX):
+                raise BadInput(name, f"{value} is no ratio", f"use a number from 0 to {RATIO_MAX}")
+        elif name.endswith("_ms"):
+            least = 1 if name in ("tick_ms", "open_tick_ms", "kill_timeout_ms") else 0
+            if not least <= value <= TEN_YEARS_MS:
+                raise BadInput(name, f"{value} ms is no span", f"use {least} ms to {TEN_YEARS_MS} ms")
+        elif name != "seed" and value < 0:
+            raise BadInput(name, f"{value} is no count", "use 0 or more")

@@ -41,6 +41,9 @@ def surplus(look: Look, ledger: Ledger, settings: Settings) -> Surplus:
         for view in look.snapshot.applications
         if view.asks and is_hurried(view, settings)
     }
+    for order in ledger.late_room(look.as_of_ms):  # what has been met since is not due again
+        if order.asker in due:
+            due[order.asker] -= order.serves
     return beyond(due, look.as_of_ms, ledger)
 
 

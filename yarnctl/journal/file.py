@@ -1,8 +1,9 @@
-"""The journal file: append-only, one record a line.
+"""The journal file: append-only, one record a line, every line chained to the one before.
 
 Law: what is appended is on disk when ``append`` returns, and is never changed again. A reader takes
-whole lines that this program could have written and nothing else: a torn or foreign line is bad
-input, named by file and line.
+whole lines that this program could have written, in the order in which it wrote them, and nothing
+else: a torn or foreign line is bad input, a broken chain is a difference, each named by file and
+line.
 """
 
 from __future__ import annotations
@@ -11,84 +12,179 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from yarnctl.deciding.records import FORMAT, Header, Record, decode, encode
-from yarnctl.errors import BadInput
+from yarnctl.deciding.records import FORMAT, Decision, Header, Record, decode
+from yarnctl.errors import BadInput, Different
+from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
 
 
 class Line(NamedTuple):
-    """One record with the number of its line (the first is 1) and its bytes."""
+    """One record with the number of its line (the first is 1) and its own bytes, no envelope."""
 
     number: int
     record: Record
     raw: bytes
 
 
-class JournalFile:
-    """Writes records to a file; satisfies :class:`yarnctl.loop.Journal`. Use it in a ``with``.
+class Interrupted(BadInput):
+    """The journal was not closed, or its last line is torn; all lines before are whole."""
 
-    ``durable``: wait for the disk at each append (a real cluster), not only for the operating
-    system (an emulator's run). Raises BadInput if the file ends in the middle of a line: after a
-    crash, somebody has to look at it first.
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+class JournalStream:
+    """Writes records to a file of somebody else's; satisfies :class:`yarnctl.loop.Journal`.
+
+    Nothing is flushed. Use it in a ``with``: left in peace, it closes the *journal* (not the file)
+    with its last line; left by an error, it does not, and readers will say so.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
-        self.path = path
-        self.durable = durable
-        self._file = path.open("ab")
-        if not _ends_with_newline(path):
-            self._file.close()
-            raise BadInput(str(path), "the last line is torn", "move the file away, or cut that line")
+    def __init__(self, file: BinaryIO, chain: Chain | None = None) -> None:
+        self.file = file
+        self.chain = chain or Chain()
+        self._begun_at = self.chain.number
 
     def append(self, records: Sequence[Record]) -> None:
-        """Add records at the end, in order; return when they are safe."""
-        self._file.write(b"".join(map(encode, records)))
-        self._file.flush()
-        if self.durable:
-            os.fsync(self._file.fileno())
+        """Add records at the end, in order."""
+        self.file.write(b"".join(map(self.chain.seal, records)))
 
-    def close(self) -> None:
-        """Close the file; nothing is left to be written."""
-        self._file.close()
+    def end(self) -> None:
+        """Write the line that closes the journal, if anything was written at all."""
+        if self.chain.number > self._begun_at:
+            self.file.write(self.chain.seal_end())
+            self._begun_at = self.chain.number
 
-    def __enter__(self) -> JournalFile:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if error is None:
+            self.end()
 
 
-def _ends_with_newline(path: Path) -> bool:
+class JournalFile(JournalStream):
+    """A journal on a file of its own, safe at each ``append``. Use it in a ``with``.
+
+    ``durable``: wait for the disk at each append (a real cluster), not only for the operating
+    system (an emulator's run). A journal that is there already is written on. Raises BadInput if
+    the file ends in the middle of a line: after a crash, somebody has to look at it first.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path = path
+        self.durable = durable
+        chain = _chain_after(path)
+        super().__init__(path.open("ab"), chain)
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Add records at the end, in order; return when they are safe."""
+        super().append(records)
+        self._save()
+
+    def _save(self) -> None:
+        self.file.flush()
+        if self.durable:
+            os.fsync(self.file.fileno())
+
+    def close(self) -> None:
+        """Write the last line and close the file."""
+        self.end()
+        self._save()
+        self.file.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.file.close()
+
+
+def _chain_after(path: Path) -> Chain:
+    """Return the chain on which the next line of the file must be hung."""
+    if not path.exists():
+        return Chain()
     with path.open("rb") as file:
-        if file.seek(0, os.SEEK_END) == 0:
-            return True
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - ENVELOPE_MAX))
+        tail = file.read()
+    if tail and not tail.endswith(b"\n"):
+        raise BadInput(str(path), "the last line is torn", "move the file away, or cut that line")
+    chain = last_link(tail) if tail else Chain()
+    if chain is None:
+        raise BadInput(str(path), "the last line is of no yarnctl journal", "move the file away")
+    return chain
 
 
-def read(path: Path) -> Iterator[Line]:
-    """Yield the records of a journal file; raises BadInput("file:line", ...) and OSError."""
-    number = 0
+# --- reading ----------------------------------------------------------------------------------
+
+
+def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
+    """Yield the records of a journal file.
+
+    Raises BadInput("file:line", ...) for what is no journal, Different where the chain is broken,
+    Interrupted after the last whole line if the next is torn or, with ``closed``, if the journal
+    was not closed; OSError.
+    """
+    chain = Chain()
+    ended = True  # the first line, and the next after a closing one, must be a header
     with path.open("rb") as file:
         for number, raw in enumerate(file, start=1):
             where = f"{path}:{number}"
             if not raw.endswith(b"\n"):
-                raise BadInput(where, "the line is torn (no newline at its end)")
-            try:
-                record = decode(raw)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
-            if number == 1 and not isinstance(record, Header):
+                raise Interrupted(where, "the line is torn (no newline at its end)")
+            body = body_of(raw)
+            record = None if body == END and number > 1 else _record(raw, where)
+            if record is not None and ended and not isinstance(record, Header):
                 raise BadInput(where, "a journal begins with a header")
-            if isinstance(record, Header) and record.format != FORMAT:
-                raise BadInput(
-                    where, f"format {record.format} of the journal is not known", f"expected {FORMAT}"
-                )
-            yield Line(number, record, raw)
-    if number == 0:
+            _check_link(raw, body, chain, where)
+            ended = record is None
+            if record is not None and body is not None:
+                yield Line(number, record, body)
+    if chain.number == 0:
         raise BadInput(str(path), "the journal is empty")
+    if closed and not ended:
+        raise Interrupted(
+            f"{path}:{chain.number}",
+            "the journal ends here without having been closed (cut, or being written)",
+        )
+
+
+def _record(raw: bytes, where: str) -> Record:
+    """Read one record and check what its type cannot say."""
+    try:
+        record = decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
+    if isinstance(record, Header) and record.format != FORMAT:
+        raise BadInput(where, f"format {record.format} of the journal is not known", f"expected {FORMAT}")
+    if isinstance(record, Decision):
+        counts = (len(record.orders), len(record.groups), len(record.picks))
+        if len(set(counts)) > 1:
+            raise BadInput(
+                where, "decision {} has {} orders, {} groups, {} picks".format(record.number, *counts)
+            )
+    return record
+
+
+def _check_link(raw: bytes, body: bytes | None, chain: Chain, where: str) -> None:
+    """Advance the chain by one line, which must carry just this link."""
+    if body is None:
+        raise BadInput(where, "the line carries no link of the journal's chain")
+    link = last_link(raw[-ENVELOPE_MAX:])
+    sealed = chain.seal_body(body)
+    if link is not None and link.number != chain.number:
+        raise Different(
+            f"{where}: the line says it is number {link.number}: lines were removed, added or moved"
+        )
+    if sealed != raw:
+        raise Different(
+            f"{where}: the chain breaks: this line, or one that was before it, is not what was written"
+        )

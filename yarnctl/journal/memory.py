@@ -1,10 +1,14 @@
-"""A journal in memory, for tests and for runs that write their journal at the end."""
+"""A journal in memory, for tests and for runs that write their journal at the end.
+
+Law: it keeps records, and says which bytes a closed journal file would hold.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from yarnctl.deciding.records import Record, encode
+from yarnctl.deciding.records import Record
+from yarnctl.journal.chain import Chain
 
 
 class MemoryJournal:
@@ -18,5 +22,6 @@ class MemoryJournal:
         self.records.extend(records)
 
     def encoded(self) -> bytes:
-        """Return the bytes that a journal file would hold."""
-        return b"".join(map(encode, self.records))
+        """Return the bytes that a journal file would hold, once closed."""
+        chain = Chain()
+        return b"".join(map(chain.seal, self.records)) + chain.seal_end()

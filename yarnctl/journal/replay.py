@@ -1,30 +1,73 @@
 """Replay: decide a whole journal again, and compare.
 
 Law: nothing in a record is believed that can be derived. Each decision is chosen again from its
-case, order ids and groups are counted again, each transition must be the cell of the life cycle that
-follows the order's state, each action must be about the container its order names, and each record
-must encode to the bytes of its line. The first difference ends the replay with its story.
+case; order ids and groups are counted again; the ledger and the settlement that decide for a
+cluster are moved by the events that the records tell, and must make the same records; the actions
+that follow must be performed, each once and in order, before the next step. What remains to be
+believed is what was observed: views of the cluster, the instants and contents of facts. The first
+difference ends the replay with its story.
+
+A step's records stand in this order (``RANK``): facts, time-outs, orders passed on, orders taken
+back, decisions and refusals, and then what came of its actions.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NoReturn, get_args
 
 import msgspec
 
-from yarnctl.deciding.ledger import name_orders
-from yarnctl.deciding.lifecycle import OPEN, State, after
-from yarnctl.deciding.model import SetPriority
+from yarnctl.deciding.case import Pick
+from yarnctl.deciding.ledger import Order, name_orders
+from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
+from yarnctl.deciding.model import (
+    Action,
+    ApplicationEnded,
+    ContainerEnded,
+    Ending,
+    EpochChanged,
+    Kill,
+    ManifestSeen,
+    Release,
+    SetPriority,
+    Suspend,
+    UploadProgressed,
+)
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.records import Decision, Header, Performed, Refusal, Transfer, Transition, encode
+from yarnctl.deciding.records import (
+    Decision,
+    Epoch,
+    Header,
+    Performed,
+    Record,
+    Refusal,
+    Transfer,
+    Transition,
+    encode,
+)
+from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, Different
+from yarnctl.journal.consistency import (
+    asked_for_problem,
+    case_problem,
+    header_problem,
+    refusal_problem,
+    trigger_problem,
+)
 from yarnctl.journal.file import Line
+from yarnctl.journal.implied import Implied
 
 COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
 """The parts of a choice that stand in the decision's record."""
+
+FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, DECIDED, DONE = range(7)
+
+ENDINGS: tuple[str, ...] = get_args(Ending)
+ELSEWHERE = "the asker finds room elsewhere"
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -37,114 +80,299 @@ class Replayed(msgspec.Struct, frozen=True):
     refusals: int
 
 
-class _Order(NamedTuple):
-    state: State
-    asker: str
-    attempt: str
-    container: str
-
-
 class Replay:
     """The state that a journal implies, rebuilt line by line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self.settings = Settings()
-        self.orders: dict[str, _Order] = {}
-        self.records = self.decisions = self.transitions = self.refusals = 0
-        self.numbered = self.issued = self.picks = 0
+        self.where = source
+        self.records = self.decisions = self.transitions = self.refusals = self.picks = 0
+        self._begin(Settings(), ())
+
+    def _begin(self, settings: Settings, capabilities: tuple[str, ...]) -> None:
+        """A header starts a controller: orders and numbers begin anew."""
+        self.settings = settings
+        self.work = Implied(settings, "releases-itself" in capabilities)
+        self.ledger = self.work.ledger
+        self.numbered = 0
+        self.named: dict[str, None] = {}
+        self.refused: dict[str, str] = {}
+        self.expected: deque[Record] = deque()
+        self.due: deque[Action] = deque()
+        self.now_ms: int | None = None
+        self.dated = False
+        self.rank = FACT
+
+    def differ(self, story: str) -> NoReturn:
+        """End the replay."""
+        raise Different(f"{self.where}: {story}")
 
     def line(self, line: Line) -> None:
         """Check one line; raises Different, or BadInput for a header that names no policy."""
         record = line.record
-        where = f"{self.source}:{line.number}"
-        if isinstance(record, Header):
-            self._header(record, where)
-        elif isinstance(record, Decision):
-            self._decision(record, where)
-        elif isinstance(record, Transition):
-            self._transition(record, where)
-        elif isinstance(record, Transfer):
-            self._transfer(record, where)
-        elif isinstance(record, Performed):
-            self._performed(record, where)
-        elif isinstance(record, Refusal):
-            self.refusals += 1
+        self.where = f"{self.source}:{line.number}"
         if encode(record) != line.raw:
-            raise Different(f"{where}: the record reads back to other bytes than the line holds")
+            self.differ("the record reads back to other bytes than the line holds")
+        if isinstance(record, Header):
+            self._header(record)
+        elif self.expected:
+            self._compare(record, self.expected.popleft())
+        else:
+            self._take(record)
         self.records += 1
+        self.transitions += isinstance(record, Transition)
 
-    def _header(self, record: Header, where: str) -> None:
-        """A header starts a controller: orders and numbers begin anew."""
+    def _take(self, record: Record) -> None:
+        """Check a record that nothing before calls for."""
+        if isinstance(record, Decision):
+            self._decision(record)
+        elif isinstance(record, Transition):
+            self._transition(record)
+        elif isinstance(record, Transfer):
+            self._transfer(record)
+        elif isinstance(record, Performed):
+            self._performed(record)
+        elif isinstance(record, Refusal):
+            self._refusal(record)
+        elif isinstance(record, Epoch):
+            self._enter(FACT, None)
+            self.work.take((EpochChanged(record.epoch, record.at_ms),))
+            self._follow(record)
+
+    def finish(self) -> None:
+        """Check that a journal that was closed leaves nothing out."""
+        if self.expected:
+            self.differ(f"the journal ends, and {_short(self.expected[0])} is due")
+        if self.due:
+            self.differ(f"the journal ends, and {_short(self.due[0])} was not performed")
+
+    def _header(self, record: Header) -> None:
         for field, known in (("job_policy", JOB_POLICIES), ("task_policy", TASK_POLICIES)):
             if getattr(record.settings, field) not in known:
-                raise BadInput(where, f"no policy {getattr(record.settings, field)!r} in {field}")
-        self.settings = record.settings
-        self.orders = {}
-        self.numbered = self.issued = 0
+                raise BadInput(self.where, f"no policy {getattr(record.settings, field)!r} in {field}")
+        if problem := header_problem(record):
+            raise BadInput(self.where, problem)
+        self._begin(record.settings, record.capabilities)
 
-    def _decision(self, record: Decision, where: str) -> None:
+    # --- the order of things ----------------------------------------------------------------------
+
+    def _enter(self, rank: int, at_ms: int | None) -> None:
+        """Go on with the step, or begin the next; ``at_ms`` is an instant on the controller's clock."""
+        if rank < self.rank or (at_ms is not None and self.dated and at_ms != self.now_ms):
+            if self.due:
+                self.differ(f"before this, {_short(self.due[0])} must be performed")
+            self.rank, self.dated = FACT, False
+        if at_ms is not None:
+            if self.now_ms is not None and at_ms < self.now_ms:
+                self.differ(f"at {at_ms} ms, after {self.now_ms} ms")
+            self.now_ms, self.dated = at_ms, True
+            if rank > TIME_OUT >= self.rank and (late := self.work.overdue(at_ms)):
+                self.differ(f"{late} was freed too long ago to be still open")
+        self.rank = rank
+
+    def _follow(self, record: Record) -> None:
+        """Compare a record, and those that must come after it, with what the settlement made."""
+        made = deque(self.work.made())
+        if not made:
+            self.differ(f"{_short(record)}, but nothing would have been written")
+        self.due += self.work.actions
+        self.work.actions = []
+        self._compare(record, made.popleft())
+        self.expected = made
+
+    def _compare(self, record: Record, want: Record) -> None:
+        if record != want:
+            self.differ(f"{_short(record)}, but due is {_short(want)}")
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def _decision(self, record: Decision) -> None:
         self.numbered += 1
         if not record.number == record.case.number == self.numbered:
-            raise Different(f"{where}: decision {record.number} stands where number {self.numbered} is due")
+            self.differ(f"decision {record.number} stands where number {self.numbered} is due")
+        if record.at_ms != record.case.now_ms:
+            self.differ(f"decision {record.number} at {record.at_ms} ms, its case at {record.case.now_ms} ms")
+        self._enter(DECIDED, record.at_ms)
+        self.work.retire(record.at_ms)
         choice = choose(record.case, self.settings)
         for field in COMPARED:
             was, now = getattr(record, field), getattr(choice, field)
             if was != now:
-                raise Different(f"{where}: decision {record.number}: {field}: {_difference(was, now)}")
-        orders, groups = name_orders(choice.picks, self.issued)
+                self.differ(f"decision {record.number}: {field}: {_difference(was, now)}")
+        problem = (
+            asked_for_problem(record, self.settings)
+            or trigger_problem(record.trigger, self.settings, self.ledger)
+            or case_problem(record.case, choice, self.settings, self.ledger)
+        )
+        if problem:
+            self.differ(f"decision {record.number}: {problem}")
+        self._name(record)
+        self.refused.pop(record.trigger.application, None)
+        self.decisions += 1
+        self.picks += len(record.picks)
+
+    def _name(self, record: Decision) -> None:
+        """Enter the orders of a decision, and expect that they are asked for."""
+        orders, groups = name_orders(record.picks, self.ledger.issued)
         if (orders, groups) != (record.orders, record.groups):
-            raise Different(
-                f"{where}: decision {record.number}: orders {record.orders} in groups {record.groups},"
+            self.differ(
+                f"decision {record.number}: orders {record.orders} in groups {record.groups},"
                 f" now {orders} in {groups}"
             )
-        need = sum(need.containers for need in record.case.needs)
-        if need != record.trigger.need:
-            raise Different(f"{where}: decision {record.number}: need {record.trigger.need}, its case {need}")
-        for name, pick in zip(orders, choice.picks, strict=True):
-            self.orders[name] = _Order(
-                "asked", record.trigger.application, pick.task.attempt, pick.task.container
-            )
-        self.issued += len(orders)
-        self.decisions += 1
-        self.picks += len(orders)
+        for name, pick, group in zip(orders, record.picks, groups, strict=True):
+            if pick.task.container in self.ledger.by_container:
+                self.differ(f"decision {record.number}: {pick.task.container} is under order already")
+            order = self._order(record, name, pick, group)
+            self.named[name] = None
+            self.ledger.add(order)
+            self.due.append(_request(order, self.settings))
 
-    def _transition(self, record: Transition, where: str) -> None:
-        order = self.orders.get(record.order)
+    def _order(self, record: Decision, name: str, pick: Pick, group: str) -> Order:
+        task = pick.task
+        return Order(
+            order=name,
+            asker=record.trigger.application,
+            victim=pick.application,
+            attempt=task.attempt,
+            container=task.container,
+            node=task.node,
+            size=task.size,
+            ask=pick.ask,
+            serves=pick.serves,
+            group=group,
+            generation=task.generation + 1,
+            verb="kill" if is_killed(task, self.settings) else "suspend",
+            decision=record.number,
+            asked_at_ms=record.at_ms,
+            progress_at_ms=record.at_ms,
+        )
+
+    def _refusal(self, record: Refusal) -> None:
+        self._enter(DECIDED, record.at_ms)
+        self.work.retire(record.at_ms)
+        name = record.trigger.application
+        problem = trigger_problem(record.trigger, self.settings, self.ledger) or refusal_problem(
+            record, self.settings, self.refused.get(name)
+        )
+        if problem:
+            self.differ(f"refusal for {name}: {problem}")
+        self.refused[name] = record.why
+        self.refusals += 1
+
+    # --- orders -----------------------------------------------------------------------------------
+
+    def _unknown(self, name: str) -> str:
+        return "it is settled for good" if name in self.named else "no decision made it"
+
+    def _check_move(self, record: Transition) -> None:
+        """Check a move against the life cycle alone."""
+        name = record.order
+        order = self.ledger.open.get(name) or self.ledger.settled.get(name)
         if order is None:
-            raise Different(f"{where}: {record.order} moves, and no decision made it")
+            self.differ(f"{name} moves, and {self._unknown(name)}")
         if record.source != order.state:
-            raise Different(f"{where}: {record.order} leaves {record.source}, but it is {order.state}")
+            self.differ(f"{name} leaves {record.source}, but it is {order.state}")
         target = after(order.state, record.event)
         if target != record.target:
             now = f"{record.event} leads to {target or 'nothing'}"
-            raise Different(f"{where}: {record.order}: {record.source} -> {record.target}, but {now}")
-        self.orders[record.order] = order._replace(state=record.target)
-        self.transitions += 1
+            self.differ(f"{name}: {record.source} -> {record.target}, but {now}")
 
-    def _transfer(self, record: Transfer, where: str) -> None:
-        order = self.orders.get(record.order)
+    def _transition(self, record: Transition) -> None:
+        self._check_move(record)
+        order = self.ledger.open[record.order]
+        match record.event:
+            case "give-up" | "kill" | "unclaimed":
+                self._enter(TIME_OUT, record.at_ms)
+                problem = self.work.time_one_out(order, record.at_ms)
+            case "not-needed":
+                self._enter(TAKEN_BACK if record.why == ELSEWHERE else GONE, record.at_ms)
+                problem = self._not_needed(order, record)
+            case _:
+                self._enter(FACT, None)
+                problem = self._fact(order, record)
+        if problem:
+            self.differ(f"{record.order}: {problem}")
+        self._follow(record)
+
+    def _fact(self, order: Order, record: Transition) -> str:
+        """Tell the settlement the fact that a record speaks of."""
+        at_ms, ending = record.at_ms, record.why.removeprefix("container ")
+        match record.event:
+            case "progress":
+                self.work.take((UploadProgressed(order.order, at_ms),))
+            case "manifest":
+                seen = ManifestSeen(order.order, order.attempt, order.generation, record.keys_done, at_ms)
+                self.work.take((seen,))
+                return "" if record.keys_done >= 0 else "no keys are counted"
+            case "granted" | "taken":
+                return self.work.answer(order, record)
+            case "asker-ended" | "completed" if record.why.endswith(" has ended"):
+                ended = order.asker if record.event == "asker-ended" else order.victim
+                self.work.take((ApplicationEnded(ended, at_ms),))
+            case "ended-as-ordered" | "ended-otherwise" | "completed" if ending in ENDINGS:
+                seen_end = ContainerEnded(order.container, order.victim, order.node, ending, at_ms)  # type: ignore[arg-type]
+                self.work.take((seen_end,))
+            case _:
+                return f"{record.event}, and nothing before it says so"
+        return ""
+
+    def _not_needed(self, order: Order, record: Transition) -> str:
+        if not self.settings.model_scheduler:
+            return "Natjam never takes a request back"
+        if record.why == ELSEWHERE and order.state in RECALLABLE:
+            self.work.recall(order, "not-needed", record.at_ms, ELSEWHERE)
+            return ""
+        freed_ms = record.at_ms - (order.freed_at_ms or 0)
+        if order.state != "freed" or freed_ms < self.settings.expire_ms:
+            return f"taken back while {order.state} ({freed_ms} ms)"
+        self.work.move(order.order, "not-needed", record.at_ms, why="the ask is gone")
+        return ""
+
+    def _transfer(self, record: Transfer) -> None:
+        name = record.order
+        order = self.ledger.open.get(name) or self.ledger.settled.get(name)
         if order is None:
-            raise Different(f"{where}: {record.order} is transferred, and no decision made it")
+            self.differ(f"{name} is transferred, and {self._unknown(name)}")
         if order.state not in OPEN or record.source != order.asker:
-            raise Different(
-                f"{where}: {record.order} is transferred from {record.source},"
-                f" but it is {order.state} for {order.asker}"
+            self.differ(
+                f"{name} is transferred from {record.source}, but it is {order.state} for {order.asker}"
             )
-        self.orders[record.order] = order._replace(asker=record.target)
+        self._enter(PASSED_ON, record.at_ms)
+        why = f"{order.asker} finds room elsewhere"
+        if record.target == record.source or not self.settings.model_scheduler or record.why != why:
+            self.differ(f"{name} is transferred to {record.target}: {record.why}")
+        self.work.transfer(order, record.target, record.at_ms, why)
+        self._follow(record)
 
-    def _performed(self, record: Performed, where: str) -> None:
+    # --- actions ----------------------------------------------------------------------------------
+
+    def _performed(self, record: Performed) -> None:
         action = record.action
+        self._enter(DONE, record.at_ms)
         if isinstance(action, SetPriority):
-            return
-        order = self.orders.get(action.order)
-        if order is None:
-            raise Different(f"{where}: an action for {action.order}, and no decision made it")
-        if (action.attempt, action.container) != (order.attempt, order.container):
-            raise Different(
-                f"{where}: {action.order} is about {order.attempt} in {order.container},"
-                f" the action about {action.attempt} in {action.container}"
-            )
+            if self.settings.mode != "deadlines" or not 0 <= action.priority <= self.settings.priority_levels:
+                self.differ(f"priority {action.priority} for {action.application}")
+        else:
+            if action.order not in self.named:
+                self.differ(f"an action for {action.order}, and no decision made it")
+            if not self.due:
+                self.differ(f"{_short(action)} was performed, and no action was due")
+            want = self.due.popleft()
+            if isinstance(want, Release) and isinstance(action, Release):
+                seen = min(max(action.generation, 0), want.generation)  # an older one means "unchanged"
+                want = msgspec.structs.replace(want, generation=seen)
+            if action != want:
+                self.differ(f"{_short(action)} was performed, but due is {_short(want)}")
+        self.work.outcome(action, record.outcome, record.at_ms)
+        self.expected = deque(self.work.made())
+
+
+def _request(order: Order, settings: Settings) -> Action:
+    """Return the action by which an order is asked for."""
+    names = (order.order, order.victim, order.attempt, order.container)
+    if order.verb == "kill":
+        return Kill(*names)
+    return Suspend(*names, order.generation, order.asked_at_ms + settings.kill_timeout_ms)
 
 
 def _difference(was: object, now: object) -> str:
@@ -161,12 +389,14 @@ def _short(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def replay(lines: Iterable[Line], source: str) -> Replayed:
+def replay(lines: Iterable[Line], source: str, *, closed: bool = True) -> Replayed:
     """Decide every record again; raises Different at the first difference, BadInput for bad lines.
 
-    ``source`` names the journal in messages.
+    ``source`` names the journal in messages; ``closed``: it must leave no action out at its end.
     """
     state = Replay(source)
     for line in lines:
         state.line(line)
+    if closed:
+        state.finish()
     return Replayed(state.records, state.decisions, state.picks, state.transitions, state.refusals)

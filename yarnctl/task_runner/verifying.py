@@ -154,8 +154,8 @@ def difference(wanted: bytes, got: bytes | str, cuts: Sequence[int], groups: int
     line = wanted.count(b"\n", 0, at) + 1
     return (
         f"{where}, the output differs from line {line} on: {shown(wanted[start:])} undisturbed, "
-        f"{shown(got[start:])} when suspended ({len(wanted)} and {len(got)} bytes). The reducer keeps something "
-        "from one group to another, prints at its start or end, or groups by other fields than promised"
+        f"{shown(got[start:])} when suspended ({len(wanted)} and {len(got)} bytes). "
+        "The reducer keeps something from one group to another, prints at its start or end, or groups by other fields than promised"
     )
 
 

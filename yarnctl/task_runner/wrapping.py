@@ -162,7 +162,7 @@ def refuse_options(line: CommandLine) -> None:
 
 
 def add_file(line: CommandLine) -> None:
-    """Ship the runner: one more name in ``-files``, which must be given once and before streaming's options."""
+    """Ship the runner: one more name in ``-files``, which must be given only once."""
     for option in line.options:
         if option[0] == "-files":
             option[1] += f",{RUNNER}"

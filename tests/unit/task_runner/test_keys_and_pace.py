@@ -13,8 +13,11 @@ from yarnctl.task_runner.yarnctl_task import (
     KeyRule,
     LocalStore,
     Pacer,
+    Runner,
     Scanner,
+    TaskId,
     Unusable,
+    Watcher,
     check_root,
     read_settings,
 )
@@ -96,36 +99,52 @@ def test_order_is_that_of_the_bytes_hadoop_sorts_by(rule, lines, in_order):
 # -------------------------------------------------------------------------------- pace
 
 
-class SlowChild:
-    """A child of constant speed that reads whatever is there into its own buffer."""
+class Child:
+    """A child of constant speed that reads when its own buffer is empty: what is there, or all of it."""
 
-    def __init__(self, bytes_per_s: float, buffer_bytes: int) -> None:
-        self.bytes_per_s, self.buffer_bytes = bytes_per_s, buffer_bytes
-        self.now_s = self.free_at_s = 0.0
+    def __init__(self, bytes_per_s: float, buffer_bytes: int, until_full: bool = False) -> None:
+        self.bytes_per_s = bytes_per_s
+        self.wanted_bytes = buffer_bytes if until_full else 1
+        self.held_bytes = 0
+        self.now_s = self.busy_until_s = 0.0
 
     def feed(self, pacer: Pacer) -> float:
-        """Give it one slice; return how long everything it was given will still take."""
+        """Give it one slice; return how long all that was fed, with the slice to come, still takes."""
         size = pacer.slice_bytes
-        waits_s = max(0.0, self.free_at_s - self.now_s)
-        self.now_s += waits_s
-        self.free_at_s = self.now_s + size / self.bytes_per_s
-        pacer.taken(size, waits_s)
-        return self.free_at_s - self.now_s + pacer.slice_bytes / self.bytes_per_s
+        waits_s = max(0.0, self.busy_until_s - self.now_s)
+        self.now_s += waits_s + 0.0002
+        self.held_bytes += size
+        if self.held_bytes >= self.wanted_bytes:
+            self.busy_until_s = self.now_s + self.held_bytes / self.bytes_per_s
+            self.held_bytes = 0
+        pacer.taken(size, waits_s + 0.0002)
+        return max(0.0, self.busy_until_s - self.now_s) + pacer.slice_bytes / self.bytes_per_s
 
 
 @pytest.mark.parametrize("bytes_per_s", [200, 1000, 10_000, 100_000])
-@pytest.mark.parametrize("buffer_bytes", [4096, 65536])
-def test_a_slow_child_is_fed_for_less_than_a_third_of_a_second_ahead(bytes_per_s, buffer_bytes):
-    pacer, child = Pacer(), SlowChild(bytes_per_s, buffer_bytes)
+def test_a_slow_child_is_fed_for_less_than_a_third_of_a_second_ahead(bytes_per_s):
+    pacer, child = Pacer(), Child(bytes_per_s, 4096)
     ahead_s = [child.feed(pacer) for _ in range(60)]
     assert max(ahead_s[20:]) <= 0.3
     assert not pacer.fast
 
 
-def test_a_fast_child_is_soon_fed_without_waiting():
-    pacer, child = Pacer(), SlowChild(50e6, 65536)
-    slices = next(at for at in range(100) if not child.feed(pacer) or pacer.fast)
-    assert slices <= 12
+@pytest.mark.parametrize("bytes_per_s", [200, 1000, 10_000])
+@pytest.mark.parametrize("buffer_bytes", [512, 4096])
+def test_a_child_with_a_big_buffer_is_given_little_more_than_fills_it(bytes_per_s, buffer_bytes):
+    pacer, child = Pacer(), Child(bytes_per_s, buffer_bytes, until_full=True)
+    ahead_s = [child.feed(pacer) for _ in range(3000)]
+    assert max(ahead_s[1000:]) <= buffer_bytes / bytes_per_s + 0.3
+    assert not pacer.fast
+
+
+@pytest.mark.parametrize("until_full", [False, True])
+def test_a_fast_child_is_soon_fed_without_waiting(until_full):
+    pacer, child = Pacer(), Child(50e6, 4096, until_full)
+    child.busy_until_s = 0.5  # it starts up first
+    slices = next(at for at in range(1000) if not child.feed(pacer) or pacer.fast)
+    assert slices <= 100
+    assert child.now_s <= 0.55
 
 
 def test_a_fast_child_that_turns_slow_is_paced_again():
@@ -184,6 +203,16 @@ def test_a_time_out_of_zero_is_not_endless():
 def test_what_is_not_promised_or_not_understood_is_said(arguments):
     with pytest.raises(Unusable):
         read_settings(arguments, ENV)
+
+
+def test_it_polls_with_jitter_until_the_bell_was_heard_once(tmp_path):
+    settings = read_settings(["--restartable"], {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
+    watcher = Watcher(Runner(settings, TaskId("j", "t", "a_0"), ["cat"], {}))
+    waits_ms = [watcher._wait_ms(again=False) or 0 for _ in range(100)]
+    assert 15_000 <= min(waits_ms) < max(waits_ms) <= 20_000
+    assert (watcher._wait_ms(again=True) or 0) <= 2000
+    watcher.heard = True
+    assert watcher._wait_ms(again=False) is None
 
 
 def test_a_store_where_anybody_may_move_folders_is_refused(tmp_path):

@@ -45,7 +45,7 @@ SECONDARY = b"".join(b"g%03d\t%02d\tv%d\n" % (at, by, by) for at in range(60) fo
 LONG = b"".join(b"k%d\t%s\n" % (at, b"x" * (1_200_000 + at)) for at in range(6))
 TWO_FIELDS = {"stream_num_map_output_key_fields": "2"}
 
-CASES = {
+CASES: dict[str, tuple[bytes, list[str], tuple[str, ...], dict[str, str]]] = {
     "sum": (grouped(300, 7), python(SUM), (), {}),
     "sorting within a key": (grouped(100, 20), python(SORTING), (), {}),
     "emitting nothing": (grouped(50, 3), python("import sys; sys.stdin.buffer.read()"), (), {}),
@@ -102,7 +102,7 @@ def test_values_of_a_key_may_come_in_another_order(tmp_path):
     data = grouped(40, 6)
     lines = data.splitlines(keepends=True)
     random.Random(4).shuffle(lines)
-    other = b"".join(sorted(lines, key=lambda line: line.split(b"\t")[0]))
+    other = b"".join(sorted(lines, key=lambda line: bytes(line).split(b"\t")[0]))
     assert other != data
     job = Job(tmp_path)
     job.run(data, python(SUM), "--suspend-at", "21", "--leave-when-saved")
@@ -560,6 +560,14 @@ def test_the_output_spool_has_a_limit_and_the_work_goes_on(tmp_path):
     assert not job.manifests()
 
 
+def test_what_would_take_half_of_the_time_out_is_refused(tmp_path):
+    data = grouped(50, 4)
+    job = Job(tmp_path, {"mapreduce_task_timeout": "1000"})
+    assert job.run(data, ["cat"], "--suspend-at", "20") == (0, data)
+    assert b"ckpt=refused gen=0 order=cut-20 about 1 s to drain and upload" in job.stderr
+    assert not job.manifests()
+
+
 def test_stderr_comes_through_unbroken(tmp_path):
     lines = [f"line {at} " + "x" * (at % 300) for at in range(2000)]
     program = python(
@@ -685,6 +693,7 @@ def test_it_is_written_in_python_3_8_and_its_standard_library():
 
 
 def test_importing_it_does_nothing():
-    program = f"import runpy, signal; before = signal.getsignal(3); runpy.run_path({str(RUNNER)!r}); assert signal.getsignal(3) is before"
+    program = "import runpy, signal; before = signal.getsignal(3)\n"
+    program += f"runpy.run_path({str(RUNNER)!r}); assert signal.getsignal(3) is before"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

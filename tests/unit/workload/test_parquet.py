@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import os
 import string
 
 import pytest
@@ -15,8 +16,9 @@ from emulator.workload.synthetic import synthetic
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
-_MS = st.integers(0, 10**9)
-_SIZE = st.builds(Resources, st.integers(0, 2**20), st.integers(0, 64))
+_MS = st.integers(1, 10**9)
+_SIZE = st.builds(Resources, st.integers(1, 2**20), st.integers(1, 64))
+_LETTERS = "".join(sorted(set(string.printable) - set(string.whitespace)))
 
 
 @st.composite
@@ -24,10 +26,10 @@ def a_job(draw):
     reduce_ms = tuple(draw(st.lists(_MS, max_size=4)))
     keys = st.lists(st.integers(1, 10**6), min_size=len(reduce_ms), max_size=len(reduce_ms))
     return Job(
-        name=draw(st.text(string.printable, max_size=8)),
+        name=draw(st.text(_LETTERS, min_size=1, max_size=8)),
         job_class=draw(st.sampled_from(["production", "research"])),
         submitted_at_ms=draw(_MS),
-        map_ms=tuple(draw(st.lists(_MS, max_size=4))),
+        map_ms=tuple(draw(st.lists(_MS, min_size=1, max_size=4))),
         reduce_ms=reduce_ms,
         reduce_keys=tuple(draw(keys)),
         shuffle_ms=draw(_MS),
@@ -40,7 +42,7 @@ def a_job(draw):
 
 
 @settings(max_examples=30, deadline=None)
-@given(jobs=st.lists(a_job(), max_size=4))
+@given(jobs=st.lists(a_job(), min_size=1, max_size=4))
 def test_jobs_come_back_identical(tmp_path_factory, jobs):
     path = tmp_path_factory.mktemp("parquet") / "jobs.parquet"
     write_parquet(jobs, path)
@@ -95,7 +97,21 @@ def test_foreign_files_and_other_versions_are_bad_input(stored):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("submitted_at_ms", [-1], "field submitted_at_ms, row 1: -1 is below 0"),
+        ("submitted_at_ms", [-1], "field submitted_at_ms, row 1: -1 is not within 0 to"),
+        ("submitted_at_ms", [2**62], "field submitted_at_ms, row 1: "),
+        ("deadline_at_ms", [-5], "field deadline_at_ms, row 1: -5 is not within"),
+        ("deadline_at_ms", [2**62], "field deadline_at_ms, row 1: "),
+        ("shuffle_ms", [2**62], "field shuffle_ms, row 1: "),
+        ("replay_ms", [2**62], "field replay_ms, row 1: "),
+        ("map_ms", [[5, 2**62]], "field map_ms, row 1: 4611686018427387904 is not within"),
+        ("map_ms", [[0]], "field map_ms, row 1: 0 is not within"),
+        ("map_ms", [[]], "field map_ms, row 1: the job has no map"),
+        ("map_memory_mib", [0], "field map_memory_mib, row 1: 0 is not within"),
+        ("am_vcores", [-1], "field am_vcores, row 1: -1 is not within"),
+        ("reduce_vcores", [0], "field reduce_vcores, row 1: 0 is not within"),
+        ("name", [""], "field name, row 1: empty"),
+        ("name", ["a\nb"], "field name, row 1: empty, too long, or with blanks"),
+        ("user", ["a\0b"], "field user, row 1: "),
         ("map_ms", [[5, -2]], "field map_ms, row 1"),
         ("map_ms", [[5, None]], "field map_ms, row 1"),
         ("map_ms", [None], "field map_ms: 1 values are missing"),
@@ -114,6 +130,39 @@ def test_values_no_job_can_have_are_bad_input(stored, column, values, message):
         read_parquet(stored)
 
 
+def test_no_rows_are_bad_input(stored):
+    write_parquet((), stored)
+    with pytest.raises(BadInput, match="holds no jobs"):
+        read_parquet(stored)
+
+
+def test_text_that_is_no_text_is_bad_input(stored):
+    def change(table):
+        pa = importlib.import_module("pyarrow")
+        torn = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+        return table.set_column(0, table.schema.field("name"), torn)
+
+    changed(stored, change)
+    with pytest.raises(BadInput, match="field name: not UTF-8"):
+        read_parquet(stored)
+
+
+def test_only_a_file_of_jobs_is_replaced(stored, tmp_path):
+    jobs = read_parquet(stored)
+    write_parquet(jobs, stored)
+    letter, link, pipe = tmp_path / "letter", tmp_path / "link", tmp_path / "pipe"
+    letter.write_text("dear")
+    link.symlink_to(stored)
+    os.mkfifo(pipe)
+    for path in (letter, link, pipe, tmp_path, tmp_path / "a\0b"):
+        with pytest.raises(BadInput, match=r"exists, and is no file of jobs|NUL"):
+            write_parquet(jobs, path)
+    assert letter.read_text() == "dear"
+    assert link.is_symlink()
+    assert pipe.is_fifo()
+
+
 def test_a_folder_that_is_not_there_is_bad_input(tmp_path):
-    with pytest.raises(BadInput, match="cannot be written"):
+    with pytest.raises(BadInput, match="cannot be written") as caught:
         write_parquet((), tmp_path / "none" / "jobs.parquet")
+    assert ".part" not in str(caught.value)

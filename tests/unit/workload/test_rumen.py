@@ -99,6 +99,18 @@ def test_a_job_without_any_time_of_submission_is_refused():
     assert job.submitted_at_ms == 0
 
 
+@pytest.mark.parametrize(("submit_ms", "line"), [(0, 1), (1, 1), (10**13, 1)])
+def test_a_submission_far_from_the_others_is_refused(submit_ms, line):
+    odd = logged("odd", maps=[[attempt(0, 1)]], submitTime=submit_ms)
+    others = [logged(f"job_{i}", i, maps=[[attempt(0, 1)]]) for i in range(3)]
+    with pytest.raises(
+        BadInput, match=f"t:{line}: field submitTime: {submit_ms} is [0-9]+ days (before|after)"
+    ):
+        parsed(odd, *others)
+    with pytest.raises(BadInput, match="t:1: field submitTime: 0 is 14355 days before"):
+        parsed(logged("odd", maps=[[attempt(0, 1)]], submitTime=-1, launchTime=0), others[0])
+
+
 def test_plain_and_gzip_files_are_read_alike(tmp_path):
     text = json.dumps(logged(maps=[[attempt(0, 3)]])).encode()
     (tmp_path / "a").write_bytes(text)

@@ -75,3 +75,9 @@ def test_lengths_stay_the_jobs_own_and_keys_stay_with_their_reduce(sizes, wish):
         assert set(after.map_ms) <= set(before.map_ms)
         assert [keys[ms] for ms in after.reduce_ms] == list(after.reduce_keys)
         assert (after.name, after.submitted_at_ms) == (before.name, before.submitted_at_ms)
+
+
+def test_spans_that_cannot_be_cut_into_windows_are_bad_input():
+    years = [job(f"j{i}", 0, 1, 0, map_ms=366 * 86_400_000) for i in range(200)]
+    with pytest.raises(BadInput, match="too many, or too long"):
+        scale_to_load(years, slots=10, peak_load=1.0)

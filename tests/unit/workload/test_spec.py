@@ -47,6 +47,10 @@ def test_a_spec_says_kind_name_and_hours(text, kind, name, hours):
         ("rumen:no/such.json", "no/such.json: cannot be read"),
         ("parquet:no/such", "no/such: cannot be read"),
         ("packaged:fb2009@3-4", "no job is submitted in these hours"),
+        (
+            "packaged:fb2009@19-20",
+            "hours; it holds hours 18 and 21 only; packaged:fb2009-day holds the whole day",
+        ),
     ],
 )
 def test_a_bad_spec_is_one_clear_line(text, problem):
@@ -108,6 +112,12 @@ def test_load_divides_the_time_between_arrivals_and_keeps_deadlines_at_their_dis
     for factor in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(BadInput, match="--load"):
             with_load(jobs, factor)
+
+
+def test_a_load_that_puts_off_a_job_for_years_is_refused():
+    with pytest.raises(BadInput, match="--load: 1e-10 lets job b come more than 366 days after"):
+        with_load((bare("a", 0), bare("b", 1000)), 1e-10)
+    assert with_load((bare("a", 0),), 1e-300)[0].submitted_at_ms == 0
 
 
 def test_jobs_that_fall_together_are_ordered_by_name():

@@ -105,3 +105,11 @@ def test_garbage_gives_rows_or_bad_input_and_nothing_else(lines):
         assert rows.submitted_at_ms.min() >= 0
     assert message.startswith("t")
     assert "\n" not in message
+
+
+def test_a_submission_after_more_than_a_year_is_refused_by_its_line():
+    late = 366 * 86_400
+    assert parse_swim(f"a\t{late}\t0\t1\t1\t1\n", "t").names == ["a"]
+    text = f"a\t0\t0\t1\t1\t1\nb\t{late + 1}\t0\t1\t1\t1\nc\t5\t0\t1\t1\t1\n"
+    with pytest.raises(BadInput, match="t:2: field submitted_at_s: 31622401 is more than 366 days after"):
+        parse_swim(text, "t")

@@ -19,13 +19,25 @@ from yarnctl.deciding.model import Suspend
 from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
+from yarnctl.journal.chain import Chain, body_of
 from yarnctl.journal.explain import explain, in_words
-from yarnctl.journal.file import JournalFile, Line, read
+from yarnctl.journal.file import JournalFile, JournalStream, Line, read
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.replay import replay
 from yarnctl.loop import tick
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
+
+
+def sealed(bodies):
+    """Chain lines anew, as a forger would who knows how."""
+    chain = Chain()
+    return b"".join(map(chain.seal_body, bodies)) + chain.seal_end()
+
+
+def bodies_of(raw):
+    """Return the records' own bytes: no envelopes, no closing line."""
+    return [body_of(line) for line in raw.splitlines(keepends=True)][:-1]
 
 
 def run(settings=DEFAULT, until_ms=20_000, journal=None):
@@ -110,13 +122,13 @@ def test_an_idle_cluster_writes_one_header_only():
 
 
 def test_records_read_back_as_they_were_written(journal_bytes):
-    for line in journal_bytes.splitlines(keepends=True):
+    for line in bodies_of(journal_bytes):
         assert encode(decode(line)) == line
 
 
 def test_same_bytes_under_any_hash_seed(journal_bytes):
     program = (
-        "import sys; from tests.unit.deciding.test_loop_and_journal import run;"
+        "import sys; from tests.journal.test_loop_and_journal import run;"
         "sys.stdout.buffer.write(run()[1].encoded())"
     )
     for seed in ("1", "2"):
@@ -140,10 +152,36 @@ def test_a_journal_file_holds_what_a_journal_in_memory_holds(tmp_path, journal_b
     path = tmp_path / "journal.jsonl"
     with JournalFile(path, durable=durable) as journal:
         run(journal=journal)
-        assert path.read_bytes() == journal_bytes  # safe before it is closed
+        whole = b"".join(journal_bytes.splitlines(keepends=True)[:-1])
+        assert path.read_bytes() == whole  # safe before it is closed
+    assert path.read_bytes() == journal_bytes
     with JournalFile(path) as journal:
         journal.append([decode(journal_bytes.splitlines()[0])])
-    assert path.read_bytes() == journal_bytes + journal_bytes.splitlines(keepends=True)[0]
+    assert path.read_bytes().startswith(journal_bytes)
+    assert replay(read(path, closed=True), "j").records == 40  # the chain goes on
+    before = path.read_bytes()
+    with JournalFile(path):
+        pass  # nothing was written: nothing is to be closed
+    assert path.read_bytes() == before
+
+
+def test_a_run_that_fails_leaves_its_journal_open(tmp_path, journal_bytes):
+    path = tmp_path / "journal.jsonl"
+    records = [decode(body) for body in bodies_of(journal_bytes)]
+    with pytest.raises(ZeroDivisionError), JournalFile(path, durable=False) as journal:
+        journal.append(records)
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"".join(journal_bytes.splitlines(keepends=True)[:-1])
+    with (tmp_path / "other").open("wb") as file, JournalStream(file) as stream:
+        stream.append(records)
+    assert (tmp_path / "other").read_bytes() == journal_bytes
+
+
+def test_what_is_no_journal_is_not_written_on(tmp_path):
+    (tmp_path / "notes").write_text("remember the milk\n")
+    with pytest.raises(BadInput, match="of no yarnctl journal"):
+        JournalFile(tmp_path / "notes")
+    assert (tmp_path / "notes").read_text() == "remember the milk\n"
 
 
 def test_a_torn_journal_is_not_written_on(journal_path, journal_bytes):
@@ -154,15 +192,30 @@ def test_a_torn_journal_is_not_written_on(journal_path, journal_bytes):
 
 
 BAD = [
-    (lambda raw: raw[:-3], "39: the line is torn"),
-    (lambda raw: raw.replace(b'"tag"', b'"tag"', 1) + b"{}\n", "40: no record of a yarnctl journal"),
-    (lambda raw: raw + b"\xff\xfe\n", "40: no record of a yarnctl journal"),
+    (lambda raw: raw[:-3], "40: the line is torn (no newline at its end); everything before it is the same"),
+    (lambda raw: raw + b"{}\n", "41: no record of a yarnctl journal"),
+    (lambda raw: raw + b"\xff\xfe\n", "41: no record of a yarnctl journal"),
+    (lambda raw: raw + raw.splitlines(keepends=True)[5], "41: a journal begins with a header"),
     (lambda raw: raw.split(b"\n", 1)[1], "1: a journal begins with a header"),
-    (lambda raw: raw.replace(b'"format":1', b'"format":2', 1), "1: format 2 of the journal is not known"),
+    (lambda raw: raw.replace(b'"format":2', b'"format":1', 1), "1: format 1 of the journal is not known"),
     (lambda raw: b"", "the journal is empty"),
+    (lambda raw: b"".join(bodies_of(raw)), "1: the line carries no link of the journal's chain"),
     (
-        lambda raw: raw.replace(b'"job_policy":"MR"', b'"job_policy":"XX"', 1),
+        lambda raw: b"".join(raw.splitlines(keepends=True)[:-1]),
+        "39: the journal ends here without having been closed (cut, or being written);"
+        " everything before it is the same",
+    ),
+    (
+        lambda raw: sealed(bodies_of(raw.replace(b'"job_policy":"MR"', b'"job_policy":"XX"', 1))),
         "1: no policy 'XX' in job_policy",
+    ),
+    (
+        lambda raw: sealed(bodies_of(raw.replace(b'"tick_ms":1000', b'"tick_ms":0', 1))),
+        "1: tick_ms is 0",
+    ),
+    (
+        lambda raw: sealed(bodies_of(raw.replace(b'"orders":["o-000001"]', b'"orders":[]', 1))),
+        "2: decision 1 has 0 orders, 1 groups, 1 picks",
     ),
 ]
 
@@ -200,12 +253,12 @@ def test_replay_decides_the_same(tmp_path, settings, policies):
 
 def edit(journal_path, kind, number, change):
     """Change the ``number``-th record of a kind as a program that reads JSON would."""
-    lines = journal_path.read_bytes().splitlines()
+    lines = bodies_of(journal_path.read_bytes())
     places = [place for place, line in enumerate(lines) if json.loads(line)["type"] == kind]
     record = json.loads(lines[places[number]])
     change(record)
-    lines[places[number]] = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
-    journal_path.write_bytes(b"\n".join(lines) + b"\n")
+    lines[places[number]] = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+    journal_path.write_bytes(sealed(lines))
     return places[number] + 1
 
 
@@ -223,7 +276,12 @@ def set_to(*path_and_value):
 DIFFERENCES = [
     ("decision", 1, set_to("picks", 0, 2, [-1]), "picks: number 1"),
     ("decision", 1, lambda r: r["picks"].reverse(), "picks: number 1"),
-    ("decision", 1, lambda r: r["picks"].pop(), "picks: there were 4, there are now 5"),
+    (
+        "decision",
+        1,
+        lambda r: [r[k].pop() for k in ("picks", "orders", "groups")],
+        "there were 4, there are now 5",
+    ),
     ("decision", 1, set_to("case", "tasks", "r1", 0, 5, 99_999), "decision 2"),
     ("decision", 1, set_to("case", "jobs", 0, 0, 1, 1), "decision 2"),
     ("decision", 1, set_to("refused_jobs", 0, 2, "job-budget"), "refused_jobs: number 1"),
@@ -237,7 +295,7 @@ DIFFERENCES = [
     ("transition", 1, set_to("target", "freed"), "but manifest leads to checkpointed"),
     ("transition", 1, set_to("event", "granted"), "but granted leads to nothing"),
     ("transition", 1, set_to("order", "o-000044"), "no decision made it"),
-    ("performed", 0, set_to("action", "container", "zz"), "the action about a-r1-002 in zz"),
+    ("performed", 0, set_to("action", "container", "zz"), 'but due is {"type":"suspend","order":"o-000001"'),
     ("performed", 0, set_to("action", "order", "o-000044"), "no decision made it"),
 ]
 
@@ -254,15 +312,20 @@ def test_replay_stops_at_the_first_difference(journal_path, capsys, kind, number
 @pytest.mark.parametrize(
     ("source", "order", "after", "story"),
     [
-        ("p1", "o-000001", 2, ""),  # p1 asked for it, and it is open
-        ("p2", "o-000001", 2, "transferred from p2, but it is asked for p1"),
-        ("p1", "o-000044", 2, "no decision made it"),
-        ("p1", "o-000001", 9, "transferred from p1, but it is granted for p1"),
+        ("p1", "o-000001", 4, ""),  # p1 asked for it, and it is open
+        ("p1", "o-000001", 2, 'before this, {"type":"suspend"'),  # it was decided, and not performed
+        ("p2", "o-000001", 4, "transferred from p2, but it is suspending for p1"),
+        ("p1", "o-000044", 4, "no decision made it"),
+        ("p1", "o-000001", 9, "transferred, and it is settled for good"),
     ],
 )
 def test_replay_follows_transfers(journal_path, source, order, after, story):
     records = [line.record for line in read(journal_path)][:after]
-    passed = Transfer(order=order, source=source, target="p9", at_ms=1, why="test")
+    passed = Transfer(
+        order=order, source=source, target="p9", at_ms=99_000, why=f"{source} finds room elsewhere"
+    )
+    if not story.startswith("transferred, and"):
+        passed = msgspec.structs.replace(passed, at_ms=3250)
     lines = [Line(n, record, encode(record)) for n, record in enumerate([*records, passed], start=1)]
     if not story:
         assert replay(lines, "j").records == after + 1
@@ -280,15 +343,28 @@ def test_explain_follows_transfers(journal_path):
 
 
 def test_replay_compares_the_bytes(journal_path, journal_bytes):
-    journal_path.write_bytes(journal_bytes.replace(b'"at_ms":3000', b'"at_ms": 3000', 1))
+    spaced = bodies_of(journal_bytes.replace(b'"at_ms":3000', b'"at_ms": 3000', 1))
+    journal_path.write_bytes(sealed(spaced))
     with pytest.raises(Different, match="other bytes"):
         replay(read(journal_path), "j")
 
 
 def test_a_second_header_begins_anew(journal_path, journal_bytes):
-    """A controller that was started again writes on in the same file."""
-    journal_path.write_bytes(journal_bytes * 2)
-    assert replay(read(journal_path), "j").decisions == 4
+    """A controller that was started again writes on in the same file, closed before or not."""
+    records = [decode(body) for body in bodies_of(journal_bytes)]
+    with JournalFile(journal_path) as journal:
+        journal.append(records)
+        journal.append(records[:2])  # decided, and then everything stopped
+        journal.append(records)
+    assert replay(read(journal_path, closed=True), "j").decisions == 7
+
+
+def test_a_journal_that_is_being_written_can_be_replayed_as_such(journal_path, journal_bytes, capsys):
+    journal_path.write_bytes(b"".join(journal_bytes.splitlines(keepends=True)[:-1]))
+    assert exit_status_of(PROGRAM, ["replay", "--open", str(journal_path)]) == 0
+    assert exit_status_of(PROGRAM, ["explain", "--journal", str(journal_path), "o-000001"]) == 0
+    assert exit_status_of(PROGRAM, ["replay", str(journal_path)]) == 2
+    capsys.readouterr()
 
 
 def test_replay_on_the_command_line(journal_path, capsys):
@@ -360,6 +436,8 @@ def test_explain_on_the_command_line(journal_path, capsys):
     assert "o-000002" in capsys.readouterr().out
     assert exit_status_of(PROGRAM, [*argv, "c-r1-003", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["orders"][0]["order"] == "o-000002"
+    assert exit_status_of(PROGRAM, [*argv, ""]) == 2
+    assert "error: ID: is empty" in capsys.readouterr().err
     assert exit_status_of(PROGRAM, [*argv, "nobody"]) == 1
     assert capsys.readouterr().err == f"error: {journal_path}: no record names nobody\n"
     assert exit_status_of(PROGRAM, ["explain", "--journal", "missing.jsonl", "x"]) == 2

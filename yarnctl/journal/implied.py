@@ -1,0 +1,95 @@
+"""Implied: the ledger and the settlement that a journal's records imply.
+
+Law: these are the very objects that decide for a cluster, moved by the events that the records
+tell; what they write is what the journal must hold.
+"""
+
+from __future__ import annotations
+
+from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.model import Kill, Withdraw
+from yarnctl.deciding.records import Record, Transition
+from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settlement import Settlement
+
+
+class Implied(Settlement):
+    """A settlement that is told what happened by the records of what it did."""
+
+    def __init__(self, settings: Settings, releases_itself: bool) -> None:
+        super().__init__(Ledger(), settings, releases_itself)
+
+    def made(self) -> list[Record]:
+        """Return the records made since the last call."""
+        made, self.records = self.records, []
+        return made
+
+    def retire(self, now_ms: int) -> None:
+        """Forget what is over."""
+        self.ledger.retire(now_ms, self.settings.expire_ms, self.settings.kill_timeout_ms)
+
+    def overdue(self, now_ms: int) -> str:
+        """Return an order whose room has waited for its grant for too long, or ""."""
+        limit = self.settings.kill_timeout_ms
+        for order in self.ledger.open.values():
+            if order.state == "freed" and now_ms - (order.freed_at_ms or 0) >= limit:
+                return order.order
+        return ""
+
+    def time_one_out(self, order: Order, now_ms: int) -> str:
+        """Let one order's time run out; say why not, if it has some left."""
+        limit = self.settings.kill_timeout_ms
+        if order.state == "freed":
+            if now_ms - (order.freed_at_ms or 0) < limit:
+                return f"freed at {order.freed_at_ms} ms, unclaimed {limit} ms later at the earliest"
+            self.move(order.order, "unclaimed", now_ms, why=f"nobody was seen to get it in {limit} ms")
+            return ""
+        if now_ms - order.progress_at_ms < limit:
+            return f"alive at {order.progress_at_ms} ms, timed out {limit} ms later at the earliest"
+        names = (order.order, order.victim, order.attempt, order.container)
+        why = f"no progress for {limit} ms"
+        if self.settings.on_timeout == "kill":
+            self.move(order.order, "kill", now_ms, why=why)
+            self.actions.append(Kill(*names))
+        else:
+            self.move(order.order, "give-up", now_ms, why=why)
+            if order.verb == "suspend":
+                self.actions.append(Withdraw(*names))
+        return ""
+
+    def answer(self, order: Order, record: Transition) -> str:
+        """Let a grant settle a freed order's group as a record says; say why not, if it cannot."""
+        given = order
+        if record.why.startswith("with "):
+            given = self.ledger.open.get(record.why.removeprefix("with "), order)
+        asker, at_ms = record.application, record.at_ms
+        problem = self._not_answered(given, asker, at_ms, record.event == "granted")
+        if problem or given.group != order.group:
+            return problem or f"granted {record.why}, which is of another group"
+        mine = None
+        if record.event == "granted" and given.asker != asker:
+            mine = self.ledger.oldest_freed(asker, given.ask) or self.ledger.oldest_running(asker, given.ask)
+            if mine is None:
+                return f"granted to {asker}, which has no order of that size"
+        for mate in self.ledger.group_of(given):
+            why = "" if mate.order == given.order else f"with {given.order}"
+            self.move(mate.order, record.event, at_ms, why=why, container=record.container, application=asker)
+        if mine is not None:
+            self.transfer(mine, given.asker, at_ms, f"{asker} was given the room of {given.order}")
+        return ""
+
+    def _not_answered(self, given: Order, asker: str, at_ms: int, granted: bool) -> str:
+        """Say why a grant to ``asker`` would not settle this order first, or ""."""
+        if not given.serves or given.state != "freed":
+            return f"{given.order} is not the one that completes the room"
+        here = [self.ledger.open[name] for name in self.ledger.freed_on.get(given.node, ())]
+        here = [order for order in here if order.serves and (order.freed_at_ms or 0) <= at_ms]
+        if given.asker != asker:
+            others = [order for order in here if order.asker != asker]
+            alike = [order for order in others if order.ask == given.ask]
+            first = given in (others[:1] + alike[:1])
+            return "" if first else f"{given.order} is not the first whose room {asker} could have got"
+        own = [order for order in here if order.asker == asker and order.ask == given.ask]
+        if not granted or not (own[:1] == [given] or self.ledger.oldest_freed(asker, given.ask) == given):
+            return f"{given.order} is not the first that a grant to {asker} settles"
+        return ""
