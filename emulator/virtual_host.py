@@ -49,6 +49,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     faults: tuple[Fault, ...] = ()
     more_queues: tuple[QueueConfig, ...] = ()
+    validate: bool = False
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -134,7 +135,9 @@ class Run:
         )
         self.journal = journal
         self.port = VirtualPort(self.cluster, maps=settings.kill_maps)
-        self.controller = Controller(settings, self.port.identify().capabilities)
+        self.controller = Controller(
+            settings, self.port.identify().capabilities, validate=self.setup.validate
+        )
         self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
 
     def _tick(self, grid_ms: int) -> None:
@@ -250,7 +253,8 @@ def run_scheme(
 ) -> Result:
     """Run one scheme; ``ideal`` runs each class alone and puts the two results together."""
     if not scheme.alone:
-        result = Run(setup, jobs, scheme, journal, sample_ms).go()
+        run = Run(setup, jobs, scheme, journal, sample_ms)
+        result = _validated(run) if setup.validate else run.go()
         require_nothing_lost(result, setup)
         return result
     parts = []
@@ -259,6 +263,16 @@ def run_scheme(
         if own:
             parts.append(Run(setup, own, scheme, None, sample_ms).go())
     return _together(scheme, parts)
+
+
+def _validated(run: Run) -> Result:
+    """Run with every invariant checked after every event; raise InvariantBroken with its name."""
+    from emulator.invariants import Watch
+
+    watch = Watch(run)
+    result = run.go(watch.check_all)
+    watch.check_end()
+    return result
 
 
 def _together(scheme: Scheme, parts: list[Result]) -> Result:

@@ -26,7 +26,7 @@ from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import NOTHING, Resources, dominant, plus, times
 
 HOUR_MS = 3_600_000
-GUARD_FREE = msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0)
+GUARD_FREE = msgspec.structs.replace(DEFAULT, cost_guard=False, settle_ms=0, job_open_ratio_max=1.0)
 
 
 def size(slots: int) -> Resources:

@@ -615,3 +615,41 @@ def test_killed_in_the_middle_nothing_is_half_written(tmp_path: Path, how: signa
         assert process.returncode == 130
         assert not [name for name in names(out) if folders.PART in name]
     folders.Folder(out, "another").require_ours()
+
+
+def alive(group: int) -> list[str]:
+    """Return the processes of a group that still run (zombies do not)."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, of = path.read_text().rpartition(")")[2].split()[:3]
+            if int(of) == group and state != "Z":
+                found.append(path.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux which processes run")
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "long.toml", tmp_path / "out"
+    scenario.write_text(LONG)
+    with started(scenario, out) as process:
+        wait_for(out, ".*part*/journal.jsonl")
+        assert len(alive(process.pid)) > 1
+        os.kill(process.pid, signal.SIGKILL)
+        for _ in range(100):
+            if not alive(process.pid):
+                break
+            time.sleep(0.05)
+        assert not alive(process.pid)
+
+
+def test_an_interrupt_while_workers_start_is_one_line(tmp_path: Path) -> None:
+    scenario, out = tmp_path / "long.toml", tmp_path / "out"
+    scenario.write_text(LONG)
+    with started(scenario, out) as process:
+        wait_for(out, "manifest.json")
+        time.sleep(0.15)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (130, "error: interrupted\n")
+    assert not out.exists()

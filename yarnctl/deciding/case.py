@@ -42,7 +42,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     ``room`` is free room per node that nobody else is forecast to take. ``tasks`` has an entry per
     job whose tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the
-    reason why they may not be touched now.
+    reason why they may not be touched now; ``reserved`` maps nodes to the others whose reservation
+    would get the room.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     tasks: Mapping[str, tuple[TaskView, ...]]
     barred: Mapping[str, str] = {}
     closed: Mapping[str, str] = {}
+    reserved: Mapping[str, str] = {}
 
 
 class Pick(NamedTuple):
@@ -124,6 +126,7 @@ def prune(case: Case, choice: Choice) -> Case:
         for application in sorted(keep_jobs)
         if application in case.tasks
     }
+    looked_at = {task.node for row in tasks.values() for task in row} if case.reserved else set()
     shown = {refused.attempt for refused in choice.refused_tasks}
     closed = {refused.application for refused in choice.refused_jobs}
     return msgspec.structs.replace(
@@ -133,4 +136,5 @@ def prune(case: Case, choice: Choice) -> Case:
         tasks=tasks,
         barred={attempt: case.barred[attempt] for attempt in sorted(shown) if attempt in case.barred},
         closed={name: case.closed[name] for name in sorted(closed) if name in case.closed},
+        reserved={node: case.reserved[node] for node in sorted(looked_at) if node in case.reserved},
     )

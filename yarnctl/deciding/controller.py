@@ -17,14 +17,18 @@ them with ``wake_at_ms = now`` and is continued, on the same snapshot, by the ne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from yarnctl.deciding.case import prune
-from yarnctl.deciding.deadlines import in_order, priorities
+from yarnctl.deciding.deadlines import in_order, priorities, ranked
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, Order, name_orders
 from yarnctl.deciding.model import (
+    Accepted,
     Action,
+    ApplicationEnded,
     Kill,
     Observation,
     Outcome,
@@ -37,9 +41,10 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Look, demand, pending_count
-from yarnctl.deciding.records import FORMAT, Decision, Header, Performed, Record, Refusal, Trigger
+from yarnctl.deciding.records import FORMAT, Decision, Header, Performed, Ranking, Record, Refusal, Trigger
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import validate as validate_settings
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.deciding.surplus import beyond, surplus
 from yarnctl.errors import BadInput
@@ -58,7 +63,11 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class _Held(msgspec.Struct):
-    """A snapshot under decision, and what has been seen of its jobs so far."""
+    """A snapshot under decision, and what has been seen of its jobs so far.
+
+    ``silent`` are the jobs that cannot be looked at now; who did not answer stays among them for
+    ``silent_ms``, over many looks: one hung master must not keep all others waiting.
+    """
 
     snapshot: Snapshot
     as_of_ms: int
@@ -90,6 +99,7 @@ class Controller:
         if settings.task_policy not in TASK_POLICIES:
             known = ", ".join(TASK_POLICIES)
             raise BadInput("task_policy", f"no policy {settings.task_policy!r}", f"use one of {known}")
+        validate_settings(settings)
         self.settings = settings if seed is None else msgspec.structs.replace(settings, seed=seed)
         self.capabilities = tuple(sorted(capabilities))
         self.ledger = Ledger()
@@ -102,7 +112,8 @@ class Controller:
         self._held: _Held | None = None
         self._refused: dict[str, str] = {}
         self._urgent_first: list[str] = []
-        self._priorities_sent: dict[str, int] = {}
+        self._priorities_sent: dict[str, tuple[int, int]] = {}
+        self._silent: dict[str, tuple[int, str]] = {}
         self._settlement = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
 
     def first_scope(self) -> Scope:
@@ -123,8 +134,12 @@ class Controller:
             self._origin_ms = now_ms
             work.records.append(Header(FORMAT, self.settings, self.capabilities))
         work.take(seen.facts)
+        for fact in seen.facts:
+            if isinstance(fact, ApplicationEnded):
+                self._refused.pop(fact.application, None)
         work.time_out(now_ms)
-        self.ledger.retire(now_ms, self.settings.expire_ms, self.settings.kill_timeout_ms)
+        work.repeat(now_ms)
+        work.retire(now_ms)
         missing: tuple[str, ...] = ()
         if self._hold(seen):
             missing = self._decide(now_ms)
@@ -136,21 +151,48 @@ class Controller:
     def _hold(self, seen: Observation) -> bool:
         """Take up a new snapshot, or go on with the one under decision; False: nothing to decide."""
         if seen.snapshot is not None:
-            self._held = _Held(seen.snapshot, seen.as_of_ms, self.now_ms, 0, {}, {})
-            self._settle_needless(seen.snapshot, seen.as_of_ms)
-            self._prioritise(seen.snapshot)
+            self._take_up(seen.snapshot, seen.as_of_ms)
+        elif seen.cluster == "unreachable":
+            self._held = None  # who sees nothing changes nothing
         elif self.scope.cluster:
             self._held = None  # the gate shows that nobody hurried waits
+            self._refused = {}
             self._settle_needless(None, seen.as_of_ms)
+        for name in seen.tasks:
+            self._silent.pop(name, None)
         held = self._held
         if held is None:
             return False
-        if self.now_ms - held.since_ms >= self.settings.tick_ms:
+        held.tasks.update(seen.tasks)
+        self._note_silent(held, seen.unreachable, "unreachable")
+        if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
             self._held = None  # the look is too old to decide on
             return False
-        held.tasks.update(seen.tasks)
-        held.silent.update(dict.fromkeys(seen.unreachable, "unreachable"))
         return True
+
+    def _take_up(self, snapshot: Snapshot, as_of_ms: int) -> None:
+        """Begin a look: forget what is over, hand back what is not needed, keep YARN's order."""
+        settings, now_ms = self.settings, self.now_ms
+        if self._refused:
+            waiting = {view.application for view in snapshot.applications if view.asks}
+            self._refused = {name: why for name, why in self._refused.items() if name in waiting}
+        if self.ledger.tries:
+            alive = {view.application for view in snapshot.applications}
+            for name in [name for name in self.ledger.tries if name not in alive]:
+                self.ledger.forget(name)
+        self._silent = {
+            name: kept for name, kept in self._silent.items() if now_ms - kept[0] < settings.silent_ms
+        }
+        silent = {name: why for name, (_, why) in self._silent.items()}
+        self._held = _Held(snapshot, as_of_ms, now_ms, 0, {}, silent)
+        self._settle_needless(snapshot, as_of_ms)
+        self._prioritise(snapshot, as_of_ms)
+
+    def _note_silent(self, held: _Held, names: Iterable[str], why: str) -> None:
+        """Leave jobs that did not answer alone, in this look and for a while."""
+        for name in names:
+            held.silent[name] = why
+            self._silent[name] = (self.now_ms, why)
 
     def _close(self, missing: tuple[str, ...], now_ms: int) -> Step:
         """Say what to look at next, and when: at once, soon while orders are open, or at the next tick."""
@@ -174,16 +216,23 @@ class Controller:
         work = self._settlement
         work.records, work.actions = [Performed(self.now_ms, action, outcome)], []
         work.outcome(action, outcome, self.now_ms)
-        if isinstance(action, SetPriority):
-            self._priorities_sent[action.application] = action.priority
+        if isinstance(action, SetPriority) and isinstance(outcome, Accepted):
+            self._priorities_sent[action.application] = (action.priority, self.now_ms)
         return tuple(work.records)
+
+    def repeating(self, order_id: str) -> Action | None:
+        """Return the request for an order that is sent until its effect is seen, if there is one."""
+        sent = self._settlement.sent.get(order_id)
+        return None if sent is None else sent.action
 
     # --- before deciding --------------------------------------------------------------------------
 
     def _settle_needless(self, snapshot: Snapshot | None, as_of_ms: int) -> None:
         """Hand back what is not needed any more (no snapshot: nobody hurried waits for anything)."""
+        self._settlement.pending = None
         if not self.settings.model_scheduler or not self.ledger.open:
             return
+        why = "nobody hurried waits" if snapshot is None else "the asker finds room elsewhere"
         if snapshot is None:
             pending: dict[str, int] = {}
             found = beyond({}, as_of_ms, self.ledger)
@@ -193,22 +242,31 @@ class Controller:
         for order, asker in found.moves:
             self._settlement.transfer(order, asker, self.now_ms, f"{order.asker} finds room elsewhere")
         for order in found.needless:
-            self._settlement.recall(order, "not-needed", self.now_ms, "the asker finds room elsewhere")
+            self._settlement.recall(order, "not-needed", self.now_ms, why)
+        self._settlement.pending = pending
         self._settlement.forget_unwanted(pending, self.now_ms, as_of_ms)
 
-    def _prioritise(self, snapshot: Snapshot) -> None:
-        """Natjam-R: keep YARN's priorities in the order of urgency."""
+    def _prioritise(self, snapshot: Snapshot, as_of_ms: int) -> None:
+        """Natjam-R: keep YARN's priorities in the order of urgency.
+
+        A priority that was accepted is not sent again, unless a tick later the view still differs.
+        """
         if self.settings.mode != "deadlines":
             return
         ordered = in_order(snapshot.applications, self.now_ms, self.settings, self._urgent_first)
         self._urgent_first = [view.application for view in ordered]
-        alive = dict.fromkeys(self._urgent_first)
         self._priorities_sent = {
-            view.application: self._priorities_sent[view.application]
-            for view in snapshot.applications
-            if view.application in alive and view.application in self._priorities_sent
+            view.application: sent
+            for view in ordered
+            if (sent := self._priorities_sent.get(view.application)) is not None
+            and (sent[0] == view.priority or as_of_ms - sent[1] < self.settings.tick_ms)
         }
-        self._settlement.actions.extend(priorities(ordered, self._priorities_sent, self.settings))
+        asked = {name: priority for name, (priority, _) in self._priorities_sent.items()}
+        changes = priorities(ordered, asked, self.settings)
+        if changes:
+            rows = ranked(ordered, changes, self.now_ms, self.settings)
+            self._settlement.records.append(Ranking(self.now_ms, rows))
+            self._settlement.actions.extend(changes)
 
     # --- deciding ---------------------------------------------------------------------------------
 
@@ -229,7 +287,9 @@ class Controller:
             if held.rounds < ROUNDS_MAX and not unanswered:
                 held.rounds += 1
                 return plan.missing
-            held.silent.update(dict.fromkeys(unanswered or plan.missing, "not-observed"))
+            self._note_silent(held, unanswered, "not-observed")
+            if not unanswered:  # too many rounds: what has not been asked is no fault of its own
+                held.silent.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(plan, now_ms)
         self._note_refusals(asked.refused, now_ms)
         return ()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from yarnctl.deciding.model import ApplicationView, SetPriority
 from yarnctl.deciding.policies import FOREVER_MS, laxity_ms
+from yarnctl.deciding.records import Ranked
 from yarnctl.deciding.settings import Settings
 
 Urgency = tuple[int, int, str]
@@ -79,7 +80,26 @@ def priorities(
     """
     changes = []
     for place, view in enumerate(ordered):
-        wanted = max(settings.priority_levels - place, 0)
+        wanted = level(place, settings)
         if view.priority != wanted and sent.get(view.application) != wanted:
             changes.append(SetPriority(application=view.application, priority=wanted))
     return changes
+
+
+def level(place: int, settings: Settings) -> int:
+    """Return the YARN priority of the application at that place of the order of urgency."""
+    return max(settings.priority_levels - place, 0)
+
+
+def ranked(
+    ordered: Sequence[ApplicationView], changes: Sequence[SetPriority], now_ms: int, settings: Settings
+) -> tuple[Ranked, ...]:
+    """Return why: the order down to the last application that has a level or is sent one."""
+    changed = {change.application for change in changes}
+    rows = []
+    for place, view in enumerate(ordered):
+        priority = level(place, settings)
+        if priority or view.application in changed:
+            value, submitted_at_ms, name = urgency(view, now_ms, settings)
+            rows.append(Ranked(name, value, submitted_at_ms, priority))
+    return tuple(rows)

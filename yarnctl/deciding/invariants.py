@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from yarnctl.deciding.ledger import Ledger, Order, order_number
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Kill, Release, Suspend, Withdraw
-from yarnctl.deciding.records import Decision, Transition
+from yarnctl.deciding.model import Kill, Release, SetPriority, Suspend, Withdraw
+from yarnctl.deciding.records import Decision, Ranking, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
 
@@ -192,17 +192,27 @@ def lifecycle_legal(controller: Controller, step: Step) -> str:
 
 
 def actions_are_explained(controller: Controller, step: Step) -> str:
-    """Every action on a container is explained by a record of the same step."""
+    """Every action is explained by a record of the same step; what is sent again, by one before."""
     explained: dict[str, None] = {}
+    ranked: dict[tuple[str, int], None] = {}
     for record in step.records:
         if isinstance(record, Decision):
             explained.update(dict.fromkeys(record.orders))
         elif isinstance(record, Transition):
             explained[record.order] = None
+        elif isinstance(record, Ranking):
+            ranked.update(((row.application, row.priority), None) for row in record.order)
     for action in step.actions:
-        if isinstance(action, Suspend | Kill | Release | Withdraw) and action.order not in explained:
+        if isinstance(action, SetPriority):
+            if (action.application, action.priority) not in ranked:
+                return f"{action} has no record"
+        elif action.order not in explained and not _sent_again(controller, action):
             return f"{action} has no record"
     return ""
+
+
+def _sent_again(controller: Controller, action: Suspend | Kill | Release | Withdraw) -> bool:
+    return action == controller.repeating(action.order)
 
 
 def wakes_in_time(controller: Controller, step: Step) -> str:

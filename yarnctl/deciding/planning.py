@@ -63,6 +63,7 @@ def make_plan(
             tasks=seen.tasks,
             barred=barred,
             closed=closed_jobs(look, settings, wish.application, seen.silent),
+            reserved=_reserved_for_others(look, wish),
         )
         choice = choose(case, settings)
         planned.append(Planned(wish, case, choice))
@@ -72,6 +73,11 @@ def make_plan(
             if wish is not demand.wishes[-1]:
                 jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
     return Plan(tuple(planned), tuple(sorted(missing)))
+
+
+def _reserved_for_others(look: Look, wish: Wish) -> dict[str, str]:
+    asker = wish.application.application
+    return {node: name for node, name in look.snapshot.reserved_by_node.items() if name != asker}
 
 
 def _overlay(

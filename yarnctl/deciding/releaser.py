@@ -8,6 +8,7 @@ reason why not is part of the result. The paper's Releaser (section 3.2) knows t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from yarnctl.deciding.model import TaskView
@@ -20,6 +21,8 @@ Reason = Literal[
     "not-checkpointable",
     "already-ordered",
     "just-tried",
+    "task-tries",
+    "node-reserved",
     "remaining-unknown",
     "cost",
     "just-resumed",
@@ -38,7 +41,9 @@ am                    the job's master is never stopped
 map                   maps lose their work; only with ``kill_maps``
 not-checkpointable    in shuffle, skipping or replaying, or its runner is not willing
 already-ordered       an open order names this attempt: never twice
-just-tried            it was asked and did not (gave up, refused) less than a time-out ago
+just-tried            it was asked and did not stop; after each try that failed it rests twice as long
+task-tries            it was asked ``task_tries_max`` times and did not stop
+node-reserved         the room on its node is reserved for somebody other than the asker
 remaining-unknown     nobody knows its remaining time, so nobody knows whether it pays
 cost                  it is done before suspending and coming back would have paid
 just-resumed          it came back less than ``settle_ms`` ago
@@ -53,10 +58,13 @@ not-observed          (job) its tasks could not be seen in time
 """
 
 
-def objections(now_ms: int, settings: Settings, barred: Mapping[str, str]) -> Callable[[TaskView], str]:
+def objections(
+    now_ms: int, settings: Settings, barred: Mapping[str, str], reserved: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[TaskView], str]:
     """Return the function that says why a task may not be stopped now; "": it may.
 
     The first reason that applies is given. Made once per choice: it runs for every task looked at.
+    ``reserved`` are the nodes whose room somebody other than the asker would get.
     """
     kill_maps, settle_ms = settings.kill_maps, settings.settle_ms
     suspensions_max = settings.task_suspensions_max
@@ -80,7 +88,10 @@ def objections(now_ms: int, settings: Settings, barred: Mapping[str, str]) -> Ca
             return "remaining-unknown" if remaining_ms < 0 else "cost"
         return ""
 
-    return objection
+    def on_open_node(task: TaskView) -> str:
+        return "node-reserved" if task.kind != "am" and task.node in reserved else objection(task)
+
+    return on_open_node if reserved else objection
 
 
 def is_killed(task: TaskView, settings: Settings) -> bool:

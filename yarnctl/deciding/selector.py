@@ -70,7 +70,7 @@ class Selection:
         self.collected: dict[str, list[int]] = {}
         self.met_on: dict[str, Resources] = {}
         self.dropped: dict[int, RefusedJob] = {}
-        self.objection = objections(case.now_ms, settings, case.barred)
+        self.objection = objections(case.now_ms, settings, case.barred, case.reserved)
         self.held: dict[int, tuple[int, int, int]] = {}
         self.wanted = sum(need.containers for need in case.needs)
         self.heap = self._heap()

@@ -3,13 +3,17 @@
 Law: only facts and deadlines settle an order. A fact about no order, about a settled order, or
 about another attempt or generation is foreign and does nothing; none can raise. Every move is
 recorded; every recall is an action (not suspending is always allowed).
+
+A Release is idempotent by its order and is sent again until its effect is seen; so is a Withdraw
+whose outcome is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.ledger import Ledger, Moved, Order
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
     Accepted,
@@ -25,11 +29,25 @@ from yarnctl.deciding.model import (
     Refused,
     Release,
     Suspend,
+    Unknown,
     UploadProgressed,
     Withdraw,
 )
 from yarnctl.deciding.records import Epoch, Record, Transfer, transition
 from yarnctl.deciding.settings import Settings
+from yarnctl.units import Resources, fits
+
+DOUBLINGS_MAX = 10
+"""The pause after a failed try stops growing here."""
+
+
+class Sent(NamedTuple):
+    """A request whose effect has not been seen. ``unsure``: the last outcome was Unknown."""
+
+    action: Release | Withdraw
+    first_ms: int
+    last_ms: int
+    unsure: bool
 
 
 class Settlement:
@@ -41,6 +59,8 @@ class Settlement:
         self.releases_itself = releases_itself
         self.records: list[Record] = []
         self.actions: list[Action] = []
+        self.pending: Mapping[str, int] | None = None
+        self.sent: dict[str, Sent] = {}
 
     def move(
         self,
@@ -57,8 +77,30 @@ class Settlement:
         moved = self.ledger.apply(order_id, event, at_ms)
         if moved is None or moved.before.state == moved.after.state:
             return False
+        if not moved.after.is_open:
+            self._pause(moved)
         self.records.append(transition(moved, why, container, application, keys_done))
         return True
+
+    def _pause(self, moved: Moved) -> None:
+        """Let an attempt that was not stopped rest: longer after each try that failed, at last for good."""
+        order, at_ms = moved.after, moved.at_ms
+        self.sent.pop(order.order, None)
+        if order.freed_at_ms is not None or order.state == "completed":
+            return
+        pause_ms = self.settings.kill_timeout_ms
+        if moved.event in ("give-up", "refused"):
+            before = self.ledger.failed(order)
+            if before + 1 >= self.settings.task_tries_max:
+                self.ledger.cool(order, None)
+                return
+            pause_ms <<= min(before, DOUBLINGS_MAX)
+        self.ledger.cool(order, at_ms + pause_ms)
+
+    def retire(self, now_ms: int) -> None:
+        """Forget what is over, and over for any look that may still be decided on."""
+        settings = self.settings
+        self.ledger.retire(now_ms, settings.expire_ms, settings.expire_ms + settings.look_age_max_ms)
 
     # --- facts ----------------------------------------------------------------------------------
 
@@ -90,7 +132,9 @@ class Settlement:
             )
 
     def _ended(self, fact: ContainerEnded) -> None:
-        self.ledger.dying.pop(fact.container, None)
+        killed = self.ledger.dying.pop(fact.container, None)
+        if killed is not None and fact.ending != "lost":
+            self.ledger.keep(killed, fact.at_ms, fact.at_ms)
         order_id = self.ledger.by_container.get(fact.container)
         if order_id is None:
             return
@@ -102,14 +146,17 @@ class Settlement:
             fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
-        self.move(order_id, event, fact.at_ms, why=f"container {fact.ending}")
+        moved = self.move(order_id, event, fact.at_ms, why=f"container {fact.ending}")
+        if moved and event == "ended-otherwise" and fact.ending != "lost":
+            self.ledger.keep(order, fact.at_ms, fact.at_ms)  # others killed it: its room is free
 
     def _granted(self, fact: ContainerGranted) -> None:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
         Rooms of one size are all alike, but an order must see its task's end. So when an asker is
         given the room freed for another while an order of its own is still running, that order
-        goes over to the other's list; without one, the other has lost its room and asks again.
+        goes over to the other's list; without one, the other has lost its room and asks again
+        (:meth:`_is_taken`).
         """
         asker, size = fact.application, fact.size
         here = [self.ledger.open[name] for name in self.ledger.freed_on.get(fact.node, ())]
@@ -128,10 +175,22 @@ class Settlement:
         given = others[0]
         mine = elsewhere or self.ledger.oldest_running(asker, size)
         if mine is None or given.ask != size:
-            self._answer(given, "taken", fact)
+            if self._is_taken(given, size):
+                self._answer(given, "taken", fact)
         else:
             self._answer(given, "granted", fact)
             self.transfer(mine, given.asker, fact.at_ms, f"{asker} was given the room of {given.order}")
+
+    def _is_taken(self, order: Order, size: Resources) -> bool:
+        """Say whether a grant of ``size`` to somebody else, on the order's node, took the order's room.
+
+        Nobody tells which room on a node a container was given. A grant smaller than the container
+        that ended leaves room, or came from other room: the order stays, until its asker is given a
+        container, asks no more, or the time is out. An asker that waits for nothing has lost nothing.
+        """
+        if self.pending is not None and not self.pending.get(order.asker):
+            return False
+        return fits(order.size, size)
 
     def _answer(self, order: Order, event: Event, fact: ContainerGranted) -> None:
         """Settle an order, and those of its group that are freed, as granted or taken."""
@@ -154,6 +213,7 @@ class Settlement:
             self.recall(order, "asker-ended", fact.at_ms, f"{fact.application} has ended")
         for order in list(self.ledger.of_victim(fact.application)):
             self.move(order.order, "completed", fact.at_ms, why=f"{fact.application} has ended")
+        self.ledger.forget(fact.application)
 
     def _epoch_changed(self, fact: EpochChanged) -> None:
         self.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
@@ -167,6 +227,22 @@ class Settlement:
         running = order.state in RECALLABLE and order.verb == "suspend"
         if self.move(order.order, event, at_ms, why=why) and running:
             self.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+
+    def repeat(self, now_ms: int) -> None:
+        """Send again what may not have arrived; a Release also if its effect is long in coming."""
+        for name, sent in list(self.sent.items()):
+            order = self.ledger.open.get(name)
+            if isinstance(sent.action, Release):
+                over = order is None or order.state != "checkpointed"
+                late = now_ms - sent.last_ms >= self.settings.release_repeat_ms
+            else:
+                over = not sent.unsure or now_ms - sent.first_ms >= self.settings.kill_timeout_ms
+                late = False
+            if over:
+                del self.sent[name]
+            elif now_ms > sent.last_ms and (sent.unsure or late):
+                self.sent[name] = sent._replace(last_ms=now_ms)
+                self.actions.append(sent.action)
 
     def time_out(self, now_ms: int) -> None:
         """Give up or kill what has shown no progress for too long; stop counting unclaimed room."""
@@ -199,9 +275,26 @@ class Settlement:
 
     def outcome(self, action: Action, outcome: Outcome, now_ms: int) -> None:
         """Take note of what came of an action; an unknown outcome leaves the order open."""
+        if isinstance(action, Release | Withdraw):
+            self._requested(action, outcome, now_ms)
         if not isinstance(action, Suspend | Kill):
             return
         if isinstance(outcome, Accepted):
             self.move(action.order, "accepted", now_ms)
         elif isinstance(outcome, Refused):
+            self.move(action.order, "refused", now_ms, why=outcome.why)
+
+    def _requested(self, action: Release | Withdraw, outcome: Outcome, now_ms: int) -> None:
+        """Remember what must perhaps be sent again.
+
+        A refused Release settles its order at once, unless an earlier one may have arrived: then the
+        refusal may only mean that the container is gone already, and a fact will tell.
+        """
+        before = self.sent.get(action.order)
+        if not isinstance(outcome, Refused):
+            first_ms = now_ms if before is None else before.first_ms
+            self.sent[action.order] = Sent(action, first_ms, now_ms, isinstance(outcome, Unknown))
+        elif before is not None:
+            self.sent[action.order] = before._replace(last_ms=now_ms, unsure=False)
+        elif isinstance(action, Release):
             self.move(action.order, "refused", now_ms, why=outcome.why)

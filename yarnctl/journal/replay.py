@@ -8,7 +8,7 @@ believed is what was observed: views of the cluster, the instants and contents o
 difference ends the replay with its story.
 
 A step's records stand in this order (``RANK``): facts, time-outs, orders passed on, orders taken
-back, decisions and refusals, and then what came of its actions.
+back, decisions, other refusals, and then what came of its actions.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.consistency import (
+    NO_JOB,
+    NO_TASK,
     asked_for_problem,
     case_problem,
     header_problem,
@@ -64,7 +66,7 @@ from yarnctl.journal.implied import Implied
 COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
 """The parts of a choice that stand in the decision's record."""
 
-FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, DECIDED, DONE = range(7)
+FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, DECIDED, NOTED, DONE = range(8)
 
 ENDINGS: tuple[str, ...] = get_args(Ending)
 ELSEWHERE = "the asker finds room elsewhere"
@@ -248,7 +250,7 @@ class Replay:
         )
 
     def _refusal(self, record: Refusal) -> None:
-        self._enter(DECIDED, record.at_ms)
+        self._enter(DECIDED if record.why in (NO_TASK, NO_JOB) else NOTED, record.at_ms)
         self.work.retire(record.at_ms)
         name = record.trigger.application
         problem = trigger_problem(record.trigger, self.settings, self.ledger) or refusal_problem(

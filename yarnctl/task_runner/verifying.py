@@ -152,11 +152,13 @@ def difference(wanted: bytes, got: bytes | str, cuts: Sequence[int], groups: int
     at = min(len(wanted), len(got)) if at is None else at
     start = wanted.rfind(b"\n", 0, at) + 1
     line = wanted.count(b"\n", 0, at) + 1
-    return (
-        f"{where}, the output differs from line {line} on: {shown(wanted[start:])} undisturbed, "
-        f"{shown(got[start:])} when suspended ({len(wanted)} and {len(got)} bytes). "
-        "The reducer keeps something from one group to another, prints at its start or end, or groups by other fields than promised"
+    first = f"{shown(wanted[start:])} undisturbed, {shown(got[start:])} when suspended"
+    sizes = f"{len(wanted)} and {len(got)} bytes"
+    likely = (
+        "the reducer keeps something from one group to another, prints at its start or end, "
+        "or groups by other fields than promised"
     )
+    return f"{where}, the output differs from line {line} on: {first} ({sizes}); {likely}"
 
 
 def shown(data: bytes) -> str:

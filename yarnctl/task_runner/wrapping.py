@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.yarnctl_task import ALLOWED
+from yarnctl.task_runner.yarnctl_task import ALLOWED, OUTPUT_FORMATS
 
 RUNNER = Path(__file__).with_name("yarnctl_task.py")
 GENERIC = ("-D", "-files", "-libjars", "-archives", "-conf", "-fs", "-jt")
@@ -20,10 +20,6 @@ GENERIC = ("-D", "-files", "-libjars", "-archives", "-conf", "-fs", "-jt")
 FLAGS = ("-verbose", "-background", "-debug", "-lazyOutput", "-help", "-info")
 """Options of streaming that take no value."""
 
-OUTPUT_FORMATS = (
-    "org.apache.hadoop.mapred.TextOutputFormat",
-    "org.apache.hadoop.mapred.SequenceFileOutputFormat",
-)
 OLD_NAMES = {
     "mapred.reduce.tasks": "mapreduce.job.reduces",
     "mapred.reduce.tasks.speculative.execution": "mapreduce.reduce.speculative",

@@ -1433,13 +1433,6 @@ class Pacer:
         elif left_bytes < pipe_bytes * 3 // 8:
             self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
 
-    def stalled(self, taken_bytes: int, waited_s: float) -> None:
-        """Learn that a child fed at full speed let a full pipe lie for a while."""
-        if waited_s > SLICE_SLOW_S:
-            self.fast = False
-            share = SLICE_GOAL_S / waited_s
-            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
-
 
 # --------------------------------------------------------------------------------- settings
 
@@ -1483,6 +1476,11 @@ class Conf:
 
 
 TEXT = "org.apache.hadoop.io.Text"
+OUTPUT_FORMATS = (  # they write the lines and nothing beside them
+    "org.apache.hadoop.mapred.TextOutputFormat",
+    "org.apache.hadoop.mapred.SequenceFileOutputFormat",
+    "org.apache.hadoop.mapred.lib.LazyOutputFormat",
+)
 ALLOWED = {
     "stream.reduce.input": ("text",),
     "stream.reduce.output": ("text",),
@@ -1493,6 +1491,7 @@ ALLOWED = {
     "mapreduce.job.output.group.comparator.class": (),
     "mapred.output.value.groupfn.class": (),
     "mapreduce.map.output.key.class": (TEXT,),
+    "mapred.output.format.class": OUTPUT_FORMATS,
     "mapred.output.committer.class": ("org.apache.hadoop.mapred.FileOutputCommitter",),
     "mapreduce.task.ismap": ("false",),
     "mapreduce.job.ubertask.enable": ("false",),

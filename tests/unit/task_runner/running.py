@@ -47,8 +47,11 @@ def python(program: str) -> list[str]:
 class Job:
     """One reduce task of one job, with as many attempts as a test starts."""
 
-    def __init__(self, folder: Path, conf: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, conf: Mapping[str, str] | None = None, python: str = sys.executable
+    ) -> None:
         self.folder = folder
+        self.python = python
         self.store = LocalStore(str(folder / "store"))
         self.requests = LocalStore(str(folder / "store/requests"))
         self.conf = dict(conf or {})
@@ -114,7 +117,7 @@ class Attempt:
         self.job = job
         self.task = job.task(number)
         store = ["--store", f"file://{job.store.root}", "--poll-ms", "0"]
-        argv = [sys.executable, "-IS", str(RUNNER), *store, *options, "--", *reducer]
+        argv = [job.python, "-IS", str(RUNNER), *store, *options, "--", *reducer]
         self.process = subprocess.Popen(
             argv,
             env=job.env(number),

@@ -478,6 +478,7 @@ def test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside(tmp_pa
         ({"mapreduce_job_output_key_comparator_class": "org.example.Numeric"}, "comparator"),
         ({"mapreduce_job_output_group_comparator_class": "org.example.Group"}, "group.comparator"),
         ({"mapred_output_committer_class": "org.example.Committer"}, "committer"),
+        ({"mapred_output_format_class": "org.example.Db"}, "output.format"),
         ({"mapreduce_reduce_skip_maxgroups": "5"}, "skip"),
         ({"mapreduce_job_ubertask_enable": "true"}, "uber"),
         ({"mapreduce_reduce_speculative": "true"}, "speculative"),
@@ -690,6 +691,18 @@ def test_it_is_written_in_python_3_8_and_its_standard_library():
     modules = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     modules |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in modules} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.12", "3.13"])
+def test_it_runs_under_the_pythons_that_are_here(tmp_path, version):
+    interpreter = shutil.which(f"python{version}")
+    if interpreter is None or subprocess.run([interpreter, "-c", ""], capture_output=True).returncode:
+        pytest.skip(f"no Python {version} here")
+    data = grouped(60, 5)
+    job = Job(tmp_path, python=interpreter)
+    assert job.run(data, python(SUM), "--suspend-at", "30", "--leave-when-saved")[0] == EXIT_SUSPENDED
+    assert job.run(data, python(SUM)) == (0, undisturbed(data, python(SUM)))
+    assert b"phase=replay groups=30" in job.stderr
 
 
 def test_importing_it_does_nothing():
