@@ -110,13 +110,17 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Prepared(NamedTuple):
-    """A checked scenario with its jobs, what was noted about them, and its identity."""
+    """A checked scenario with its jobs, what was noted about them, and its identity.
+
+    ``validate``: every invariant is checked after every event; it decides no result.
+    """
 
     scenario: Scenario
     jobs: tuple[Job, ...]
     notes: tuple[str, ...]
     sources: tuple[str, ...]
     identity: str
+    validate: bool = False
 
 
 # --- reading --------------------------------------------------------------------------------

@@ -253,8 +253,10 @@ def run_scheme(
 ) -> Result:
     """Run one scheme; ``ideal`` runs each class alone and puts the two results together."""
     if not scheme.alone:
-        run = Run(setup, jobs, scheme, journal, sample_ms)
-        result = _validated(run) if setup.validate else run.go()
+        if setup.validate:
+            result = _validated(setup, jobs, scheme, journal, sample_ms)
+        else:
+            result = Run(setup, jobs, scheme, journal, sample_ms).go()
         require_nothing_lost(result, setup)
         return result
     parts = []
@@ -265,13 +267,22 @@ def run_scheme(
     return _together(scheme, parts)
 
 
-def _validated(run: Run) -> Result:
-    """Run with every invariant checked after every event; raise InvariantBroken with its name."""
+def _validated(
+    setup: Setup, jobs: tuple[Job, ...], scheme: Scheme, journal: Journal | None, sample_ms: int
+) -> Result:
+    """Run with every invariant checked after every event; raise InvariantBroken with its name.
+
+    The invariants read the journal too, so it is kept in memory and handed on at the end.
+    """
     from emulator.invariants import Watch
 
+    kept = MemoryJournal()
+    run = Run(setup, jobs, scheme, kept, sample_ms)
     watch = Watch(run)
     result = run.go(watch.check_all)
     watch.check_end()
+    if journal is not None:
+        journal.append(kept.records)
     return result
 
 

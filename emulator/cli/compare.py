@@ -85,8 +85,11 @@ def schemes_of(text: str) -> tuple[str, ...]:
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep results, journals, report.")
 @click.option("--no-journal", is_flag=True, help="With --out: keep no journals.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
+@click.option("--validate", is_flag=True, help="Check every invariant after every event (slow).")
 @output_option
-def command(output: str, out: Path | None, no_journal: bool, workers: int | None, **fields: Any) -> None:
+def command(
+    output: str, out: Path | None, no_journal: bool, workers: int | None, validate: bool, **fields: Any
+) -> None:
     """Run one workload under several schemes and print what each class waits, and what is lost.
 
     SPEC is swim:PATH[@FROM-TO] (hours), rumen:PATH, synthetic:NAME, parquet:PATH or
@@ -96,5 +99,6 @@ def command(output: str, out: Path | None, no_journal: bool, workers: int | None
 
     scenario = Scenario(**{**fields, "schemes": schemes_of(fields["schemes"])})
     check(scenario, option_of)
-    outcome = run_shown(prepare(scenario), out=out, journal=not no_journal, workers=workers)
+    prepared = prepare(scenario)._replace(validate=validate)
+    outcome = run_shown(prepared, out=out, journal=not no_journal, workers=workers)
     print_outcome(outcome, output, out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -27,8 +28,9 @@ def command() -> None:
     is_flag=True,
     help="Show what Fig 3 cannot fix, each choice with its error.",
 )
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with plots, too.")
 @output_option
-def natjam(figure: str, runs: int, open_choices: bool, output: str) -> None:
+def natjam(figure: str, runs: int, open_choices: bool, html: Path | None, output: str) -> None:
     """Natjam (Cho et al., SoCC 2013): Figs 3 to 15."""
     from emulator.experiments.paper_natjam import alternatives, figure_numbers, paper_natjam
 
@@ -36,10 +38,22 @@ def natjam(figure: str, runs: int, open_choices: bool, output: str) -> None:
         _show_alternatives(alternatives(runs, _say), output)
         return
     report = paper_natjam(figure_numbers(figure), runs, _say)
+    if html is not None:
+        _write_page(html, report)
     if output == "json":
         print_json(report)
     else:
         _show(report)
+
+
+def _write_page(path: Path, report: dict[str, Any]) -> None:
+    import msgspec
+
+    from emulator.experiments.folder import write_whole
+    from emulator.experiments.report import paper_html
+
+    title = "Natjam's evaluation: the paper's numbers beside ours"
+    write_whole(path, paper_html(title, msgspec.to_builtins(report["figures"])).encode())
 
 
 def _show(report: dict[str, Any]) -> None:

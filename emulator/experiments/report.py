@@ -76,6 +76,11 @@ def report_html(
     return _page(finding(summaries), parts)
 
 
+def paper_html(title: str, figures: Sequence[Mapping[str, Any]]) -> str:
+    """Return a page with a paper's figures, its numbers beside ours."""
+    return _page(title, [f"<h1>{escape(title)}</h1>", _paper(figures)])
+
+
 _HOW_TO_READ = (
     "Completion times count from submission; p95 is the nearest rank. Lost: container hours spent on keys or "
     "maps that were executed again. Overhead: relaunch, re-shuffle, skip and replay. In use: memory held, of "

@@ -327,7 +327,8 @@ def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:
         kept: Journal = NoJournal()
         if journal:  # whole when its folder gets its name: nothing is synced before
             kept = stack.enter_context(JournalStream(stack.enter_context(journal.open("wb"))))
-        result = run_scheme(setup(scenario), jobs, SCHEMES[order.scheme], kept, sample_ms(order.prepared))
+        made = msgspec.structs.replace(setup(scenario), validate=order.prepared.validate)
+        result = run_scheme(made, jobs, SCHEMES[order.scheme], kept, sample_ms(order.prepared))
     return result, time.perf_counter() - begun
 
 

@@ -32,7 +32,7 @@ CELLS = """
               accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted taken unclaimed not-needed asker-ended give-up  kill   epoch-changed
 asked         suspending withdrawn suspending checkpointed freed            lost            completed .       .     .         withdrawn  withdrawn   given_up killed lost
 suspending    .          .         suspending checkpointed freed            lost            completed .       .     .         withdrawn  withdrawn   given_up killed lost
-checkpointed  .          .         .          .            freed            lost            completed .       .     .         .          withdrawn   given_up killed lost
+checkpointed  .          withdrawn .          .            freed            lost            completed .       .     .         .          withdrawn   given_up killed lost
 freed         .          .         .          .            .                .               .         granted taken lost      withdrawn  withdrawn   .        .      lost
 granted       .          .         .          .            .                .               .         .       .     .         .          .           .        .      .
 given_up      .          .         .          .            .                .               .         .       .     .         .          .           .        .      .

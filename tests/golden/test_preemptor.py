@@ -487,9 +487,12 @@ def test_a_job_that_does_not_answer_is_not_asked_for_ever():
 def test_a_look_that_has_grown_old_is_not_decided_on():
     steps = controller()
     steps.step(seen(cluster(research(9), app("p1", "production", 1, 1))))
-    step = steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=1000))
+    step = steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=5000))
     assert not step.actions
     assert step.scope.cluster
+    steps = controller()
+    steps.step(seen(cluster(research(9), app("p1", "production", 1, 1))))
+    assert victims(steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=4999))) == ["r1.1"]
 
 
 # --- the step's frame -------------------------------------------------------------------------

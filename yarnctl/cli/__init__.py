@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from yarnctl.command_line import program, run
+try:
+    from yarnctl.command_line import program, run
+except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say so
+    raise SystemExit(130) from None
 
 COMMANDS = {
     "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),

@@ -259,7 +259,7 @@ class Controller:
             view.application: sent
             for view in ordered
             if (sent := self._priorities_sent.get(view.application)) is not None
-            and (sent[0] == view.priority or as_of_ms - sent[1] < self.settings.tick_ms)
+            and (sent[0] == view.priority or as_of_ms - sent[1] <= self.settings.tick_ms)
         }
         asked = {name: priority for name, (priority, _) in self._priorities_sent.items()}
         changes = priorities(ordered, asked, self.settings)

@@ -59,7 +59,10 @@ not-observed          (job) its tasks could not be seen in time
 
 
 def objections(
-    now_ms: int, settings: Settings, barred: Mapping[str, str], reserved: Mapping[str, str] = MappingProxyType({})
+    now_ms: int,
+    settings: Settings,
+    barred: Mapping[str, str],
+    reserved: Mapping[str, str] = MappingProxyType({}),
 ) -> Callable[[TaskView], str]:
     """Return the function that says why a task may not be stopped now; "": it may.
 

@@ -85,7 +85,7 @@ def validate(settings: Settings) -> None:
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
-        if name.endswith("_ratio") or name.endswith("_ratio_max"):
+        if name.endswith(("_ratio", "_ratio_max")):
             if not (isfinite(value) and 0 <= value <= RATIO_MAX):
                 raise BadInput(name, f"{value} is no ratio", f"use a number from 0 to {RATIO_MAX}")
         elif name.endswith("_ms"):
