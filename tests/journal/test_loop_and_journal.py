@@ -216,7 +216,7 @@ BAD = [
     ),
     (
         lambda raw: sealed(bodies_of(raw.replace(b'"tick_ms":1000', b'"tick_ms":0', 1))),
-        "1: tick_ms is 0",
+        "1: tick_ms: 0 ms is no span",
     ),
     (
         lambda raw: sealed(bodies_of(raw.replace(b'"orders":["o-000001"]', b'"orders":[]', 1))),

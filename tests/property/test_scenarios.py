@@ -29,8 +29,8 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "bare": Family((), 4, suspensions=10),
-    "bare-faults": Family((), 5, faulty=True, suspensions=5),
+    "bare": Family((), 4, suspensions=3),
+    "bare-faults": Family((), 5, faulty=True, suspensions=3),
     "natjam": Family(("natjam",), 4, suspensions=10),
     "natjam-faults": Family(("natjam",), 4, faulty=True, suspensions=10),
     "kill": Family(("kill",), 2, kills=10),

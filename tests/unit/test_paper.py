@@ -74,4 +74,3 @@ def test_the_report_has_the_shape_that_other_tools_read():
 
 def test_every_figure_of_the_evaluation_is_there():
     assert list(FIGURES) == [str(number) for number in range(3, 16)]
-

@@ -6,13 +6,14 @@ against the settings and against the ledger that the records before imply.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from yarnctl.deciding.case import Case, Choice, prune
-from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.deciding.records import Decision, Header, Refusal, Trigger
-from yarnctl.deciding.settings import PROFILES, Settings
+from yarnctl.deciding.settings import PROFILES, Settings, validate
+from yarnctl.errors import BadInput
+from yarnctl.journal.implied import Implied
 from yarnctl.units import dominant
 
 FITS_NOWHERE = "asks that fit on no node"
@@ -26,15 +27,10 @@ def header_problem(header: Header) -> str:
     settings = header.settings
     if settings.profile not in PROFILES:
         return f"no profile {settings.profile!r}"
-    for name in ("tick_ms", "open_tick_ms", "kill_timeout_ms", "priority_levels"):
-        if getattr(settings, name) < 1:
-            return f"{name} is {getattr(settings, name)}"
-    for name in ("expire_ms", "settle_ms", "task_suspensions_max", "laxity_margin_ms", "refused_shown"):
-        if getattr(settings, name) < 0:
-            return f"{name} is {getattr(settings, name)}"
-    for name in ("utilisation_tolerance_ratio", "job_open_ratio_max"):
-        if not 0 <= getattr(settings, name) < float("inf"):
-            return f"{name} is {getattr(settings, name)}"
+    try:
+        validate(settings)
+    except BadInput as error:
+        return str(error)
     if list(header.capabilities) != sorted(set(header.capabilities)):
         return "the capabilities are not in order"
     return ""
@@ -43,10 +39,13 @@ def header_problem(header: Header) -> str:
 # --- triggers ---------------------------------------------------------------------------------
 
 
-def trigger_problem(trigger: Trigger, settings: Settings, ledger: Ledger) -> str:
+def trigger_problem(trigger: Trigger, at_ms: int, work: Implied) -> str:
     """Check a trigger's counts against each other and against the orders that are open."""
+    settings, as_of_ms = work.settings, trigger.as_of_ms
     pending = sum(ask.count for ask in trigger.asks)
-    promised = ledger.promised(trigger.application)
+    if as_of_ms is None or as_of_ms > at_ms:
+        return f"seen at {as_of_ms} ms, decided at {at_ms} ms"
+    promised = work.ledger.promised(trigger.application, as_of_ms)
     if trigger.pending != pending:
         return f"{trigger.pending} pending, its asks are {pending}"
     if trigger.promised != promised:
@@ -59,9 +58,8 @@ def trigger_problem(trigger: Trigger, settings: Settings, ledger: Ledger) -> str
         return f"{trigger.need} needed, {promised} of {pending} promised"
     if settings.mode == "queues" and trigger.queue not in settings.hurried_queues:
         return f"queue {trigger.queue} is not hurried"
-    dying = any(order.asker == trigger.application for order in ledger.dying.values())
     exact = max(0, pending - promised) - trigger.need
-    if not settings.model_scheduler and not dying and trigger.placed != exact:
+    if not settings.model_scheduler and not work.killed and trigger.placed != exact:
         return f"{trigger.placed} placed, {exact} are neither promised nor needed"
     return ""
 
@@ -81,11 +79,9 @@ def asked_for_problem(decision: Decision, settings: Settings) -> str:
     return ""
 
 
-def refusal_problem(refusal: Refusal, settings: Settings, before: str | None) -> str:
-    """Check a refusal's reason; ``before`` is the last reason given to the same application."""
+def refusal_problem(refusal: Refusal, settings: Settings) -> str:
+    """Check a refusal's reason."""
     trigger, why = refusal.trigger, refusal.why
-    if why == before:
-        return f"{why!r} has been written for {trigger.application} already"
     if why in (NO_TASK, NO_JOB):
         if trigger.need < 1 or (why == NO_JOB) != (not refusal.refused_jobs and settings.refused_shown > 0):
             return f"{why!r} with need {trigger.need} and {len(refusal.refused_jobs)} jobs refused"
@@ -108,24 +104,24 @@ def refusal_problem(refusal: Refusal, settings: Settings, before: str | None) ->
 # --- cases ------------------------------------------------------------------------------------
 
 
-def case_problem(case: Case, choice: Choice, settings: Settings, ledger: Ledger) -> str:
-    """Check a case against itself, against its choice, and against the open orders."""
+def case_problem(case: Case, choice: Choice, work: Implied) -> str:
+    """Check a case against itself, against its choice, and against the orders so far."""
     if prune(case, choice) != case:
         return "the case holds more than led to the choice"
     if choice.missing or not choice.picks:
         return "nothing was chosen, or tasks had not been observed"
-    return next(_oddities(case, settings, ledger), "")
+    return next(_oddities(case, work), "")
 
 
-def _oddities(case: Case, settings: Settings, ledger: Ledger) -> Iterator[str]:
+def _oddities(case: Case, work: Implied) -> Iterator[str]:
     names = [job.usage.application for job in case.jobs]
     if names != sorted(set(names)):
         yield "the jobs do not stand in the order of their ids"
-    for application, tasks in case.tasks.items():
+    for tasks in case.tasks.values():
         for task in tasks:
-            if case.barred.get(task.attempt) != ledger.barred.get(task.attempt):
-                yield f"{task.attempt} of {application}: {_barred(task.attempt, case.barred, ledger)}"
-    for usage, used, budget, _ in case.jobs:
+            if problem := _bar_problem(task.attempt, case.barred.get(task.attempt), work):
+                yield problem
+    for usage, used, _, _ in case.jobs:
         name = usage.application
         if usage.share != dominant(used, case.total):
             yield f"{name}: share {usage.share}, it uses {tuple(used)} of {tuple(case.total)}"
@@ -133,12 +129,17 @@ def _oddities(case: Case, settings: Settings, ledger: Ledger) -> Iterator[str]:
             yield f"{name}: {usage.releasable} of {usage.containers} containers releasable"
         if usage.deadline_at_ms is None and usage.laxity_ms != FOREVER_MS:
             yield f"{name}: laxity {usage.laxity_ms} without a deadline"
-        if settings.job_open_ratio_max == 1.0:
-            freed = sum(1 for order in ledger.of_victim(name) if order.state == "freed")
-            dying = sum(1 for order in ledger.dying.values() if order.victim == name)
-            if not -freed <= budget - usage.containers <= dying:
-                yield f"{name}: budget {budget} of {usage.containers} containers"
 
 
-def _barred(attempt: str, barred: Mapping[str, str], ledger: Ledger) -> str:
-    return f"{barred.get(attempt, 'free')} in the case, {ledger.barred.get(attempt, 'free')} by the orders"
+def _bar_problem(attempt: str, said: str | None, work: Implied) -> str:
+    """Compare why an attempt may not be touched with what the orders imply.
+
+    Not in the journal: when an application was last seen (its attempts' failed tries are forgotten
+    with it), and the end of a container that was killed (then its attempt is "already-ordered").
+    """
+    implied = work.ledger.barred.get(attempt)
+    if implied == "already-ordered" or said == "already-ordered":
+        same = said == implied or (said is not None and attempt in work.killed)
+    else:
+        same = said is None or implied is not None
+    return "" if same else f"{attempt}: {said or 'free'} in the case, {implied or 'free'} by the orders"

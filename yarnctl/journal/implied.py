@@ -7,7 +7,7 @@ tell; what they write is what the journal must hold.
 from __future__ import annotations
 
 from yarnctl.deciding.ledger import Ledger, Order
-from yarnctl.deciding.model import Kill, Withdraw
+from yarnctl.deciding.model import Action, Kill, Release, SetPriority, Withdraw
 from yarnctl.deciding.records import Record, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
@@ -18,15 +18,27 @@ class Implied(Settlement):
 
     def __init__(self, settings: Settings, releases_itself: bool) -> None:
         super().__init__(Ledger(), settings, releases_itself)
+        self.killed: dict[str, None] = {}
 
     def made(self) -> list[Record]:
         """Return the records made since the last call."""
         made, self.records = self.records, []
         return made
 
-    def retire(self, now_ms: int) -> None:
-        """Forget what is over."""
-        self.ledger.retire(now_ms, self.settings.expire_ms, self.settings.kill_timeout_ms)
+    def sent_again(self, action: Action, now_ms: int) -> bool:
+        """Say whether an action is one that is sent until its effect is seen, and note that it was."""
+        sent = None if isinstance(action, SetPriority) else self.sent.get(action.order)
+        if sent is None or sent.action != action or now_ms <= sent.last_ms:
+            return False
+        if isinstance(action, Release):
+            order = self.ledger.open.get(action.order)
+            late = now_ms - sent.last_ms >= self.settings.release_repeat_ms
+            again = order is not None and order.state == "checkpointed" and (sent.unsure or late)
+        else:
+            again = sent.unsure and now_ms - sent.first_ms < self.settings.kill_timeout_ms
+        if again:
+            self.sent[sent.action.order] = sent._replace(last_ms=now_ms)
+        return again
 
     def overdue(self, now_ms: int) -> str:
         """Return an order whose room has waited for its grant for too long, or ""."""
@@ -51,6 +63,7 @@ class Implied(Settlement):
         if self.settings.on_timeout == "kill":
             self.move(order.order, "kill", now_ms, why=why)
             self.actions.append(Kill(*names))
+            self.killed[order.attempt] = None
         else:
             self.move(order.order, "give-up", now_ms, why=why)
             if order.verb == "suspend":

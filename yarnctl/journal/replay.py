@@ -20,6 +20,7 @@ from typing import NoReturn, get_args
 import msgspec
 
 from yarnctl.deciding.case import Pick
+from yarnctl.deciding.deadlines import level
 from yarnctl.deciding.ledger import Order, name_orders
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
 from yarnctl.deciding.model import (
@@ -34,6 +35,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
     UploadProgressed,
+    Withdraw,
 )
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import (
@@ -41,6 +43,7 @@ from yarnctl.deciding.records import (
     Epoch,
     Header,
     Performed,
+    Ranking,
     Record,
     Refusal,
     Transfer,
@@ -66,10 +69,10 @@ from yarnctl.journal.implied import Implied
 COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
 """The parts of a choice that stand in the decision's record."""
 
-FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, DECIDED, NOTED, DONE = range(8)
+FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, RANKED, DECIDED, NOTED, DONE = range(9)
 
 ENDINGS: tuple[str, ...] = get_args(Ending)
-ELSEWHERE = "the asker finds room elsewhere"
+ELSEWHERE = ("the asker finds room elsewhere", "nobody hurried waits")
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -98,7 +101,8 @@ class Replay:
         self.ledger = self.work.ledger
         self.numbered = 0
         self.named: dict[str, None] = {}
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, tuple[int, str]] = {}
+        self.ranking: dict[str, int] = {}
         self.expected: deque[Record] = deque()
         self.due: deque[Action] = deque()
         self.now_ms: int | None = None
@@ -136,6 +140,8 @@ class Replay:
             self._performed(record)
         elif isinstance(record, Refusal):
             self._refusal(record)
+        elif isinstance(record, Ranking):
+            self._ranking(record)
         elif isinstance(record, Epoch):
             self._enter(FACT, None)
             self.work.take((EpochChanged(record.epoch, record.at_ms),))
@@ -163,7 +169,7 @@ class Replay:
         if rank < self.rank or (at_ms is not None and self.dated and at_ms != self.now_ms):
             if self.due:
                 self.differ(f"before this, {_short(self.due[0])} must be performed")
-            self.rank, self.dated = FACT, False
+            self.rank, self.dated, self.ranking = FACT, False, {}
         if at_ms is not None:
             if self.now_ms is not None and at_ms < self.now_ms:
                 self.differ(f"at {at_ms} ms, after {self.now_ms} ms")
@@ -203,8 +209,8 @@ class Replay:
                 self.differ(f"decision {record.number}: {field}: {_difference(was, now)}")
         problem = (
             asked_for_problem(record, self.settings)
-            or trigger_problem(record.trigger, self.settings, self.ledger)
-            or case_problem(record.case, choice, self.settings, self.ledger)
+            or trigger_problem(record.trigger, record.at_ms, self.work)
+            or case_problem(record.case, choice, self.work)
         )
         if problem:
             self.differ(f"decision {record.number}: {problem}")
@@ -253,12 +259,14 @@ class Replay:
         self._enter(DECIDED if record.why in (NO_TASK, NO_JOB) else NOTED, record.at_ms)
         self.work.retire(record.at_ms)
         name = record.trigger.application
-        problem = trigger_problem(record.trigger, self.settings, self.ledger) or refusal_problem(
-            record, self.settings, self.refused.get(name)
+        problem = trigger_problem(record.trigger, record.at_ms, self.work) or refusal_problem(
+            record, self.settings
         )
+        if self.refused.get(name) == (record.at_ms, record.why):
+            problem = problem or "it was written before"
         if problem:
             self.differ(f"refusal for {name}: {problem}")
-        self.refused[name] = record.why
+        self.refused[name] = (record.at_ms, record.why)
         self.refusals += 1
 
     # --- orders -----------------------------------------------------------------------------------
@@ -287,7 +295,7 @@ class Replay:
                 self._enter(TIME_OUT, record.at_ms)
                 problem = self.work.time_one_out(order, record.at_ms)
             case "not-needed":
-                self._enter(TAKEN_BACK if record.why == ELSEWHERE else GONE, record.at_ms)
+                self._enter(TAKEN_BACK if record.why in ELSEWHERE else GONE, record.at_ms)
                 problem = self._not_needed(order, record)
             case _:
                 self._enter(FACT, None)
@@ -321,8 +329,8 @@ class Replay:
     def _not_needed(self, order: Order, record: Transition) -> str:
         if not self.settings.model_scheduler:
             return "Natjam never takes a request back"
-        if record.why == ELSEWHERE and order.state in RECALLABLE:
-            self.work.recall(order, "not-needed", record.at_ms, ELSEWHERE)
+        if record.why in ELSEWHERE and order.state in RECALLABLE:
+            self.work.recall(order, "not-needed", record.at_ms, record.why)
             return ""
         freed_ms = record.at_ms - (order.freed_at_ms or 0)
         if order.state != "freed" or freed_ms < self.settings.expire_ms:
@@ -352,21 +360,37 @@ class Replay:
         action = record.action
         self._enter(DONE, record.at_ms)
         if isinstance(action, SetPriority):
-            if self.settings.mode != "deadlines" or not 0 <= action.priority <= self.settings.priority_levels:
-                self.differ(f"priority {action.priority} for {action.application}")
+            if self.ranking.pop(action.application, None) != action.priority:
+                self.differ(f"{_short(action)} was performed, and no ranking says so")
         else:
-            if action.order not in self.named:
-                self.differ(f"an action for {action.order}, and no decision made it")
-            if not self.due:
-                self.differ(f"{_short(action)} was performed, and no action was due")
-            want = self.due.popleft()
-            if isinstance(want, Release) and isinstance(action, Release):
-                seen = min(max(action.generation, 0), want.generation)  # an older one means "unchanged"
-                want = msgspec.structs.replace(want, generation=seen)
-            if action != want:
-                self.differ(f"{_short(action)} was performed, but due is {_short(want)}")
+            self._compare_action(action, record.at_ms)
         self.work.outcome(action, record.outcome, record.at_ms)
         self.expected = deque(self.work.made())
+
+    def _compare_action(self, action: Suspend | Withdraw | Release | Kill, at_ms: int) -> None:
+        """Compare an action with the one that is due, if it is not one that is sent again."""
+        if action.order not in self.named:
+            self.differ(f"an action for {action.order}, and no decision made it")
+        if self.work.sent_again(action, at_ms):
+            return
+        if not self.due:
+            self.differ(f"{_short(action)} was performed, and no action was due")
+        want = self.due.popleft()
+        if isinstance(want, Release) and isinstance(action, Release):
+            seen = min(max(action.generation, 0), want.generation)  # an older one means "unchanged"
+            want = msgspec.structs.replace(want, generation=seen)
+        if action != want:
+            self.differ(f"{_short(action)} was performed, but due is {_short(want)}")
+
+    def _ranking(self, record: Ranking) -> None:
+        """Natjam-R: levels are given from the top; the priorities that follow must be among them."""
+        self._enter(RANKED, record.at_ms)
+        if self.settings.mode != "deadlines" or not record.order:
+            self.differ("a ranking without deadlines, or of nobody")
+        levels = [row.priority for row in record.order]
+        if levels != [level(place, self.settings) for place in range(len(levels))] and 0 not in levels:
+            self.differ(f"priorities {levels}")
+        self.ranking = {row.application: row.priority for row in record.order}
 
 
 def _request(order: Order, settings: Settings) -> Action:
