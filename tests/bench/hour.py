@@ -20,8 +20,9 @@ from emulator.timing import Timing
 from emulator.virtual_host import Run, Setup
 from emulator.workload.job import Job
 from emulator.workload.steady import steady_jobs
-from yarnctl.deciding.records import Record, encode
+from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.journal.chain import Chain
 from yarnctl.units import Resources
 
 HOUR_MS = 3_600_000
@@ -37,9 +38,10 @@ class EncodedJournal:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
+        self.chain = Chain()
 
     def append(self, records: Sequence[Record]) -> None:
-        self.lines += map(encode, records)
+        self.lines += map(self.chain.seal, records)
 
 
 def jobs_of(nodes: int) -> tuple[Job, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 
 from emulator.capacity_scheduler import QueueConfig
@@ -41,8 +42,9 @@ def maps(name, at_s, count, **more):
 
 def play(jobs, **setup):
     journal = MemoryJournal()
-    made = {"nodes": 4, "node_size": Resources(4096, 4), "timing": HADOOP3, "settings": DEFAULT} | setup
-    result = Run(Setup(**made), tuple(jobs), SCHEMES["natjam"], journal).go()
+    made = Setup(nodes=4, node_size=Resources(4096, 4), timing=HADOOP3, settings=DEFAULT)
+    made = msgspec.structs.replace(made, **setup)
+    result = Run(made, tuple(jobs), SCHEMES["natjam"], journal).go()
     ends = Counter(record.event for record in journal.records if isinstance(record, Transition))
     return {job.name: job.completion_ms / 1000 for job in result.jobs}, ends, journal.records
 

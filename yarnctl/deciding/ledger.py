@@ -207,7 +207,6 @@ class Ledger:
         Its attempt stays barred: tasks that were seen before its end still show it.
         """
         self.late.setdefault(order.asker, {})[order.order] = Late(order, room_ms, until_ms)
-        self.barred[order.attempt] = "already-ordered"
         heappush(self._late_until, (max(room_ms, until_ms), order.asker, order.order))
 
     def cool(self, order: Order, until_ms: int | None) -> None:
@@ -251,7 +250,7 @@ class Ledger:
             late = self.late[asker].pop(order_id)
             if not self.late[asker]:
                 del self.late[asker]
-            if late.order.attempt in self.barred and late.order.container not in self.by_container:
+            if self.barred.get(late.order.attempt) == "already-ordered":
                 del self.barred[late.order.attempt]
         return retired
 

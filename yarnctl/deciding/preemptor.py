@@ -98,10 +98,7 @@ def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     room = Room(snapshot.free_by_node, coming)
     placed = place_pending(queues, room)
     stuck = _stuck(queues, settings)
-    as_of_ms = look.as_of_ms
-    allowance = {
-        name: pending_count(view) - ledger.promised(name, as_of_ms) for name, (view, _) in stuck.items()
-    }
+    allowance = _allowance(look, stuck, ledger)
     first = _most_urgent(look, stuck, allowance) if settings.mode == "deadlines" else None
     relieved = None if first is None else _users_who_give(look, first, settings)
 
@@ -149,6 +146,15 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
             before = stuck.get(view.application, (view, 0))[1]
             stuck[view.application] = (view, before + wanted.containers)
     return stuck
+
+
+def _allowance(
+    look: Look, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
+) -> dict[str, int]:
+    """Return how many containers each may get more, as things stood in the snapshot."""
+    return {
+        name: pending_count(view) - ledger.promised(name, look.as_of_ms) for name, (view, _) in stuck.items()
+    }
 
 
 def _most_urgent(
@@ -290,11 +296,9 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
         if view.containers <= 1 or not (anywhere or view.queue in queues):
             continue
         name, used, containers, gone = view.application, view.used, view.containers, 0
-        under_order = len(ledger.by_victim.get(name, ()))
         if name in leaving:
             for order in leaving[name]:
                 used = minus(used, order.size)
-                under_order += order.order not in ledger.open and order.state != "killed"
             gone = len(leaving[name])
         deadline, submitted = view.deadline_at_ms, view.submitted_at_ms
         laxity = (
@@ -306,9 +310,15 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
         usage = JobUsage(
             name, share, containers - gone, containers - gone - 1, submitted, deadline, laxity, 0
         )
-        budget = max(1, containers * ratio_ppm // PPM) - under_order
+        budget = max(1, containers * ratio_ppm // PPM) - _under_order(name, leaving.get(name, ()), ledger)
         jobs.append(Candidate(usage, used, budget, view.task_size))
     return jobs
+
+
+def _under_order(victim: str, leaving: Sequence[Order], ledger: Ledger) -> int:
+    """Count a job's containers under order in the snapshot: those that ended since are still in it."""
+    ended = [order for order in leaving if order.state != "killed" and order.order not in ledger.open]
+    return len(ledger.by_victim.get(victim, ())) + len(ended)
 
 
 def closed_jobs(

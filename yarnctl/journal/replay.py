@@ -101,7 +101,6 @@ class Replay:
         self.ledger = self.work.ledger
         self.numbered = 0
         self.named: dict[str, None] = {}
-        self.refused: dict[str, tuple[int, str]] = {}
         self.ranking: dict[str, int] = {}
         self.expected: deque[Record] = deque()
         self.due: deque[Action] = deque()
@@ -215,7 +214,6 @@ class Replay:
         if problem:
             self.differ(f"decision {record.number}: {problem}")
         self._name(record)
-        self.refused.pop(record.trigger.application, None)
         self.decisions += 1
         self.picks += len(record.picks)
 
@@ -262,11 +260,8 @@ class Replay:
         problem = trigger_problem(record.trigger, record.at_ms, self.work) or refusal_problem(
             record, self.settings
         )
-        if self.refused.get(name) == (record.at_ms, record.why):
-            problem = problem or "it was written before"
         if problem:
             self.differ(f"refusal for {name}: {problem}")
-        self.refused[name] = (record.at_ms, record.why)
         self.refusals += 1
 
     # --- orders -----------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def cases(draw, equal=False):
     barred = {name: "already-ordered" for name in every if draw(st.integers(0, 9)) == 0}
     closed = {name: "unreachable" for name in names if draw(st.integers(0, 9)) == 0}
     room = {} if equal else {"n1": draw(st.integers(0, 2)), "n2": draw(st.integers(0, 2))}
-    return case(
+    made = case(
         jobs,
         wanted,
         tasks,
@@ -71,6 +71,8 @@ def cases(draw, equal=False):
         barred=barred,
         closed=closed,
     )
+    reserved = {} if equal or draw(st.booleans()) else {"n1": "zz", "n7": "zz"}
+    return msgspec.structs.replace(made, reserved=reserved)
 
 
 @st.composite
