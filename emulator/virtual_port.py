@@ -9,6 +9,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from emulator.app_master import AppMaster
+from emulator.capacity_scheduler import Reservation
 from emulator.cluster import Cluster
 from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
 from emulator.task import MAP, REDUCE, RUNNING, Container, keys_done, remaining_ms
@@ -101,11 +102,13 @@ class VirtualPort:
         rm = self.cluster.rm
         largest_mib = max((node.total_mib for node in rm.nodes if not node.lost), default=0)
         largest_vcores = max((node.total_vcores for node in rm.nodes if not node.lost), default=0)
-        free = {}
+        free: dict[str, Resources] = {}
+        reserved: dict[str, str] = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
-            if node.reserved is not None:
-                continue  # kept for one ask: nobody else is given its room
+            if isinstance(node.reserved, Reservation):  # nobody else is given its room
+                reserved[node.name] = application_id(node.reserved.app)
+                continue
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
         return Snapshot(
             total=rm.total,
@@ -113,6 +116,7 @@ class VirtualPort:
             queues=self._queues(),
             applications=self._views(now_ms),
             free_by_node=free,
+            reserved_by_node=reserved,
         )
 
     def _queues(self) -> tuple[QueueView, ...]:

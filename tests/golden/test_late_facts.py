@@ -119,14 +119,13 @@ def test_natjam_keeps_room_given_since_for_whom_it_was_given_to():
 
 
 def test_a_container_that_ended_since_counts_in_its_jobs_budget():
-    settings = with_(GUARD_FREE, job_open_ratio_max=0.5)
-    steps = Controller(settings, validate=True)
-    step = steps.step(seen(cluster(app("r1", "research", 10), app("p1", "production", 1, 9)), TASKS))
-    assert len(suspended(step)) == 5
-    later = cluster(app("r1", "research", 10), app("p1", "production", 1, 9))
+    steps = Controller(with_(GUARD_FREE, job_open_ratio_max=0.5), validate=True)
+    jobs = [app("r1", "research", 10), app("p1", "production", 1, 9)]
+    look = cluster(*jobs, guaranteed={"production": 99, "research": 1})
+    assert len(suspended(steps.step(seen(look, TASKS)))) == 5
     facts = (ended(1, 1020), granted(1050))
-    assert not suspended(steps.step(seen(later, TASKS, now_ms=1100, as_of_ms=1000, facts=facts)))
-    assert len(suspended(steps.step(seen(later, TASKS, now_ms=2000)))) == 1
+    assert not suspended(steps.step(seen(look, TASKS, now_ms=1100, as_of_ms=1000, facts=facts)))
+    assert len(suspended(steps.step(seen(look, TASKS, now_ms=2000)))) == 1
 
 
 def test_a_killed_container_counts_in_looks_older_than_its_end():
