@@ -7,6 +7,8 @@ pick the same victims in the same order.
 
 from __future__ import annotations
 
+import msgspec
+
 from tests.bench.row import Row, cpu_ms, spread
 from yarnctl.deciding.case import Case, Need
 from yarnctl.deciding.controller import Controller, Step
@@ -20,6 +22,9 @@ from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources, dominant, minus, times
 
 SLOT = Resources(1024, 1)
+RULES = msgspec.structs.replace(DEFAULT, job_open_ratio_max=1.0)
+"""The default profile without the budget per job, which the naive rule does not know."""
+
 NOW_MS = 10_000_000
 
 
@@ -145,7 +150,7 @@ def measure(tail: float, wanted: int = 1_000) -> dict[str, dict[str, float]]:
     10,000 nodes, 5,000 applications, 100,000 containers. All three must name the same victims.
     """
     snapshot, tasks = make_case(10_000, 5_000, 100_000, wanted, tail)
-    jobs = candidates(Look(snapshot, NOW_MS, NOW_MS), Ledger(), DEFAULT, ("research",))
+    jobs = candidates(Look(snapshot, NOW_MS, NOW_MS), Ledger(), RULES, ("research",))
     needs = (Need(SLOT, wanted),)
     case = Case(
         number=1, now_ms=NOW_MS, total=snapshot.total, needs=needs, room={}, jobs=tuple(jobs), tasks=tasks
@@ -153,20 +158,20 @@ def measure(tail: float, wanted: int = 1_000) -> dict[str, dict[str, float]]:
     seen = Observation(now_ms=NOW_MS, as_of_ms=NOW_MS, snapshot=snapshot, tasks=tasks)
 
     def pick() -> Selection:
-        selection = Selection(case, DEFAULT)
+        selection = Selection(case, RULES)
         selection.meet(case.needs[0])
         return selection
 
     def tick() -> tuple[Step, bytes]:
-        step = Controller(DEFAULT).step(seen)
+        step = Controller(RULES).step(seen)
         return step, b"".join(map(encode, step.records))
 
     times: dict[str, list[float]] = {"pick_ms": [], "tick_ms": [], "naive_ms": []}
     for _ in range(3):
-        times["naive_ms"] += [cpu_ms(lambda: naive(case, DEFAULT))]
+        times["naive_ms"] += [cpu_ms(lambda: naive(case, RULES))]
         times["pick_ms"] += [cpu_ms(pick) for _ in range(5)]
         times["tick_ms"] += [cpu_ms(tick) for _ in range(3)]
-    expected = naive(case, DEFAULT)
+    expected = naive(case, RULES)
     assert [item[1].attempt for item in pick().picks] == expected
     assert [action.attempt for action in tick()[0].actions] == expected  # type: ignore[union-attr]
     seen_too: dict[str, float] = {
