@@ -46,7 +46,6 @@ class Cluster:
         seed: int,
         faults: tuple[Fault, ...] = (),
         locality_delay: int = 0,
-        priorities_by_deadline: bool = False,
     ) -> None:
         self.kernel = Kernel()
         self.timing = timing

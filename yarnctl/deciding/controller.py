@@ -24,7 +24,7 @@ import msgspec
 from yarnctl.deciding.case import prune
 from yarnctl.deciding.deadlines import in_order, priorities, ranked
 from yarnctl.deciding.invariants import History, check
-from yarnctl.deciding.ledger import Ledger, Order, name_orders
+from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -42,7 +42,6 @@ from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Look, demand, pending_count
 from yarnctl.deciding.records import FORMAT, Decision, Header, Performed, Ranking, Record, Refusal, Trigger
-from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
 from yarnctl.deciding.settlement import Settlement
@@ -315,24 +314,8 @@ class Controller:
         self.decisions += 1
         names, groups = name_orders(choice.picks, self.ledger.issued)
         for pick, name, group in zip(choice.picks, names, groups, strict=True):
-            task = pick.task
-            order = Order(
-                order=name,
-                asker=wish.application.application,
-                victim=pick.application,
-                attempt=task.attempt,
-                container=task.container,
-                node=task.node,
-                size=task.size,
-                ask=pick.ask,
-                serves=pick.serves,
-                group=group,
-                generation=task.generation + 1,
-                verb="kill" if is_killed(task, self.settings) else "suspend",
-                decision=self.decisions,
-                asked_at_ms=now_ms,
-                progress_at_ms=now_ms,
-            )
+            asker = wish.application.application
+            order = new_order(pick, name, group, asker, self.decisions, now_ms, self.settings)
             self.ledger.add(order)
             self._settlement.actions.append(self._request(order))
         return Decision(

@@ -25,6 +25,8 @@ import msgspec
 
 from yarnctl.deciding.case import Pick
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, State, after
+from yarnctl.deciding.releaser import is_killed
+from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
 
@@ -106,6 +108,30 @@ def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tu
         orders.append(name)
         groups.append(group)
     return tuple(orders), tuple(groups)
+
+
+def new_order(
+    pick: Pick, name: str, group: str, asker: str, decision: int, at_ms: int, settings: Settings
+) -> Order:
+    """Return the order that asks for one pick of a decision, as it is entered at ``at_ms``."""
+    task = pick.task
+    return Order(
+        order=name,
+        asker=asker,
+        victim=pick.application,
+        attempt=task.attempt,
+        container=task.container,
+        node=task.node,
+        size=task.size,
+        ask=pick.ask,
+        serves=pick.serves,
+        group=group,
+        generation=task.generation + 1,
+        verb="kill" if is_killed(task, settings) else "suspend",
+        decision=decision,
+        asked_at_ms=at_ms,
+        progress_at_ms=at_ms,
+    )
 
 
 class Ledger:

@@ -19,9 +19,8 @@ from typing import NoReturn, get_args
 
 import msgspec
 
-from yarnctl.deciding.case import Pick
 from yarnctl.deciding.deadlines import level
-from yarnctl.deciding.ledger import Order, name_orders
+from yarnctl.deciding.ledger import Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
 from yarnctl.deciding.model import (
     Action,
@@ -50,7 +49,6 @@ from yarnctl.deciding.records import (
     Transition,
     encode,
 )
-from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, Different
@@ -228,30 +226,11 @@ class Replay:
         for name, pick, group in zip(orders, record.picks, groups, strict=True):
             if pick.task.container in self.ledger.by_container:
                 self.differ(f"decision {record.number}: {pick.task.container} is under order already")
-            order = self._order(record, name, pick, group)
+            asker = record.trigger.application
+            order = new_order(pick, name, group, asker, record.number, record.at_ms, self.settings)
             self.named[name] = None
             self.ledger.add(order)
             self.due.append(_request(order, self.settings))
-
-    def _order(self, record: Decision, name: str, pick: Pick, group: str) -> Order:
-        task = pick.task
-        return Order(
-            order=name,
-            asker=record.trigger.application,
-            victim=pick.application,
-            attempt=task.attempt,
-            container=task.container,
-            node=task.node,
-            size=task.size,
-            ask=pick.ask,
-            serves=pick.serves,
-            group=group,
-            generation=task.generation + 1,
-            verb="kill" if is_killed(task, self.settings) else "suspend",
-            decision=record.number,
-            asked_at_ms=record.at_ms,
-            progress_at_ms=record.at_ms,
-        )
 
     def _refusal(self, record: Refusal) -> None:
         self._enter(DECIDED if record.why in (NO_TASK, NO_JOB) else NOTED, record.at_ms)
