@@ -381,7 +381,7 @@ def test_priorities_are_explained_before_they_are_sent():
     assert step.actions == (SetPriority("b", 9),)
     ranking = step.records[-1]
     assert isinstance(ranking, Ranking)
-    assert [tuple(row) for row in ranking.order] == [("a", 1000, 0, 10), ("b", 2000, 0, 9)]
+    assert [tuple(row) for row in ranking.order] == [("a", 1000, 0, 10, 10), ("b", 2000, 0, 9, 0)]
     assert decode(encode(ranking)) == ranking
 
 

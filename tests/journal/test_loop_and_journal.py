@@ -202,7 +202,7 @@ BAD = [
     (lambda raw: raw + b"\xff\xfe\n", "41: no record of a yarnctl journal"),
     (lambda raw: raw + raw.splitlines(keepends=True)[5], "41: a journal begins with a header"),
     (lambda raw: raw.split(b"\n", 1)[1], "1: a journal begins with a header"),
-    (lambda raw: raw.replace(b'"format":2', b'"format":1', 1), "1: format 1 of the journal is not known"),
+    (lambda raw: raw.replace(b'"format":3', b'"format":1', 1), "1: format 1 of the journal is not known"),
     (lambda raw: b"", "the journal is empty"),
     (lambda raw: b"".join(bodies_of(raw)), "1: the line carries no link of the journal's chain"),
     (
@@ -402,12 +402,12 @@ def test_explain_a_container(journal_path):
 def test_explain_says_it_in_words(journal_path):
     text = "\n".join(in_words(explained(journal_path, "a-r1-003")))
     for part in (
-        "a-r1-003 (attempt)",
+        "a-r1-003 (attempt in c-r1-003, r1, on n00)",
         "decision 2 for p1",
         "first by MR (key -73728), in it first by SRT (key 13000)",
-        "why not  a-r1-006: next (key 16000)",
+        "why not  a-r1-006: next: could have been taken, others came first (key 16000)",
         "p1 got its place with c-p1-003",
-        "suspension number 1, 7 keys done and kept, checkpointed after 1500 ms",
+        "released (suspension number 1), no work lost, 7 keys done and kept, checkpointed after 1500 ms",
     ):
         assert part in text
 

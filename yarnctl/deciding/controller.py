@@ -18,6 +18,7 @@ them with ``wake_at_ms = now`` and is continued, on the same snapshot, by the ne
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +26,7 @@ from yarnctl.deciding.case import prune
 from yarnctl.deciding.deadlines import in_order, priorities, ranked
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
+from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -32,19 +34,31 @@ from yarnctl.deciding.model import (
     Kill,
     Observation,
     Outcome,
+    Release,
     Scope,
     SetPriority,
     Snapshot,
     Suspend,
     TaskView,
+    Withdraw,
 )
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Look, demand, pending_count
-from yarnctl.deciding.records import FORMAT, Decision, Header, Performed, Ranking, Record, Refusal, Trigger
+from yarnctl.deciding.records import (
+    FORMAT,
+    Decision,
+    Header,
+    Performed,
+    Ranking,
+    Record,
+    Refusal,
+    Resumed,
+    Trigger,
+)
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
-from yarnctl.deciding.settlement import Settlement
+from yarnctl.deciding.settlement import STOPPING, Sent, Settlement
 from yarnctl.deciding.surplus import beyond, surplus
 from yarnctl.errors import BadInput
 
@@ -59,6 +73,16 @@ class Step(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...]
     scope: Scope
     wake_at_ms: int
+
+
+class Remembered(NamedTuple):
+    """What a journal implies at its end; ``due`` are the actions no outcome was written for."""
+
+    ledger: Ledger
+    sent: dict[str, Sent]
+    decisions: int
+    due: tuple[Action, ...]
+    now_ms: int
 
 
 class _Held(msgspec.Struct):
@@ -80,7 +104,8 @@ class Controller:
     """Decides for one cluster. Raises BadInput for settings that name no policy.
 
     ``capabilities`` are those of :class:`yarnctl.port.ClusterIdentity`; ``seed`` replaces the
-    settings' seed; ``validate`` checks the invariants after every step.
+    settings' seed; ``validate`` checks the invariants after every step. ``remembered`` is what an
+    earlier controller left in its journal: this one goes on with its orders.
     """
 
     def __init__(
@@ -90,6 +115,7 @@ class Controller:
         seed: int | None = None,
         *,
         validate: bool = False,
+        remembered: Remembered | None = None,
     ) -> None:
         if settings.job_policy not in JOB_POLICIES:
             raise BadInput(
@@ -101,10 +127,11 @@ class Controller:
         validate_settings(settings)
         self.settings = settings if seed is None else msgspec.structs.replace(settings, seed=seed)
         self.capabilities = tuple(sorted(capabilities))
-        self.ledger = Ledger()
-        self.decisions = 0
+        self.ledger = Ledger() if remembered is None else remembered.ledger
+        self.decisions = 0 if remembered is None else remembered.decisions
+        self._remembered = remembered
         self.scope = self.first_scope()
-        self.now_ms = 0
+        self.now_ms = 0 if remembered is None else remembered.now_ms
         self._validate = validate
         self._history = History()
         self._origin_ms: int | None = None
@@ -114,10 +141,12 @@ class Controller:
         self._priorities_sent: dict[str, tuple[int, int]] = {}
         self._silent: dict[str, tuple[int, str]] = {}
         self._settlement = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
+        if remembered is not None:
+            self._settlement.sent = remembered.sent
 
     def first_scope(self) -> Scope:
         """Return what the first observation should show."""
-        return Scope(cluster=True, gate_queues=self._gate())
+        return Scope(cluster=True, gate_queues=self._gate(), orders=tuple(self.ledger.open))
 
     def _gate(self) -> tuple[str, ...]:
         return self.settings.hurried_queues if self.settings.mode == "queues" else ()
@@ -132,6 +161,7 @@ class Controller:
         if self._origin_ms is None:
             self._origin_ms = now_ms
             work.records.append(Header(FORMAT, self.settings, self.capabilities))
+            self._resume(now_ms)
         work.take(seen.facts)
         for fact in seen.facts:
             if isinstance(fact, ApplicationEnded):
@@ -146,6 +176,39 @@ class Controller:
         if self._validate:
             check(self, step, self._history)
         return step
+
+    def _resume(self, now_ms: int) -> None:
+        """Ask again for what may never have been asked, as far as it is still wanted.
+
+        What was written down and not performed may have been sent or not: an order may be delivered
+        twice, its effect happens once. A Kill that is this late is not repeated.
+        """
+        if self._remembered is None:
+            return
+        due, self._remembered = self._remembered.due, None
+        fresh_ms = now_ms - self.settings.kill_timeout_ms
+        again = tuple(
+            action
+            for action in due
+            if isinstance(action, Withdraw)
+            or (
+                isinstance(action, Suspend | Release)
+                and (order := self.ledger.open.get(action.order)) is not None
+                and order.progress_at_ms > fresh_ms
+            )
+        )
+        self._settlement.records.append(Resumed(now_ms, tuple(self.ledger.open), again))
+        self._settlement.actions.extend(again)
+
+    def stop(self, now_ms: int) -> Step:
+        """Take back what has not led to a checkpoint: the last step before the host goes away."""
+        now_ms = self.now_ms = max(self.now_ms, now_ms)
+        work = self._settlement
+        work.records, work.actions = [], []
+        for order in list(self.ledger.open.values()):
+            if order.state in RECALLABLE:
+                work.recall(order, "not-needed", now_ms, STOPPING)
+        return Step(tuple(work.records), tuple(work.actions), self.scope, now_ms)
 
     def _hold(self, seen: Observation) -> bool:
         """Take up a new snapshot, or go on with the one under decision; False: nothing to decide."""

@@ -101,5 +101,5 @@ def ranked(
         priority = level(place, settings)
         if priority or view.application in changed:
             value, submitted_at_ms, name = urgency(view, now_ms, settings)
-            rows.append(Ranked(name, value, submitted_at_ms, priority))
+            rows.append(Ranked(name, value, submitted_at_ms, priority, view.priority))
     return tuple(rows)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from yarnctl.deciding.ledger import Ledger, Order, order_number
 from yarnctl.deciding.lifecycle import OPEN, TABLE
 from yarnctl.deciding.model import Kill, Release, SetPriority, Suspend, Withdraw
-from yarnctl.deciding.records import Decision, Ranking, Transition
+from yarnctl.deciding.records import Decision, Ranking, Resumed, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
 
@@ -97,7 +97,9 @@ def entries_retire(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def unanswered_orders_end(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """No order stays open ``kill_timeout_ms`` after its last sign of life."""
+    """No order stays open ``kill_timeout_ms`` after its last sign of life (who only observes, waits)."""
+    if settings.observe_only:
+        return ""
     for order in ledger.open.values():
         since = order.freed_at_ms if order.state == "freed" else order.progress_at_ms
         if since is None or now_ms - since >= settings.kill_timeout_ms:
@@ -200,6 +202,8 @@ def actions_are_explained(controller: Controller, step: Step) -> str:
             explained.update(dict.fromkeys(record.orders))
         elif isinstance(record, Transition):
             explained[record.order] = None
+        elif isinstance(record, Resumed):
+            explained.update(dict.fromkeys(_ordered_by(record)))
         elif isinstance(record, Ranking):
             ranked.update(((row.application, row.priority), None) for row in record.order)
     for action in step.actions:
@@ -209,6 +213,10 @@ def actions_are_explained(controller: Controller, step: Step) -> str:
         elif action.order not in explained and not _sent_again(controller, action):
             return f"{action} has no record"
     return ""
+
+
+def _ordered_by(record: Resumed) -> list[str]:
+    return [action.order for action in record.again if not isinstance(action, SetPriority)]
 
 
 def _sent_again(controller: Controller, action: Suspend | Kill | Release | Withdraw) -> bool:

@@ -276,4 +276,10 @@ class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
     why: str = ""
 
 
-Outcome = Accepted | Refused | Unknown
+class Withheld(msgspec.Struct, frozen=True, tag="withheld"):
+    """The request was not sent at all, because the host only observes."""
+
+    why: str
+
+
+Outcome = Accepted | Refused | Unknown | Withheld

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.preemptor import Demand, Look, Wish, after_picks, candidates, closed_jobs, may_give
 from yarnctl.deciding.selector import choose
@@ -52,27 +55,80 @@ def make_plan(
     planned: list[Planned] = []
     missing: dict[str, None] = {}
     number = first_number
-    for wish in demand.wishes:
+    flight = InFlight(look, ledger, settings, demand.victim_queues)
+    for wanted in demand.wishes:
         case = Case(
             number=number,
             now_ms=look.now_ms,
             total=look.snapshot.total,
-            needs=wish.needs,
+            needs=wanted.needs,
             room=room,
-            jobs=may_give(jobs, look, settings, wish.application),
+            jobs=may_give(jobs, look, settings, wanted.application),
             tasks=seen.tasks,
             barred=barred,
-            closed=closed_jobs(look, settings, wish.application, seen.silent),
-            reserved=_reserved_for_others(look, wish),
+            closed=closed_jobs(look, settings, wanted.application, seen.silent),
+            reserved=_reserved_for_others(look, wanted),
         )
-        choice = choose(case, settings)
+        wish, case, choice = flight.limit(wanted, case, settings)
+        if not wish.needs:
+            continue  # as many are in flight as may be: the next look asks again
         planned.append(Planned(wish, case, choice))
         missing.update(dict.fromkeys(choice.missing))
         if choice.picks:
             number += 1
-            if wish is not demand.wishes[-1]:
+            flight.begun += len(choice.picks)
+            if wanted is not demand.wishes[-1]:
                 jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
     return Plan(tuple(planned), tuple(sorted(missing)))
+
+
+class InFlight:
+    """How many suspensions may begin in one look: a bound on the harm that a wrong decision can do.
+
+    ``begun`` counts the orders whose container has not ended, those of this plan included. Room for
+    one ask is never refused while nothing is in flight, however many containers it takes.
+    """
+
+    def __init__(
+        self, look: Look, ledger: Ledger, settings: Settings, victim_queues: tuple[str, ...]
+    ) -> None:
+        self.begun = sum(order.state in RUNNING for order in ledger.open.values())
+        self.most: int | None = None
+        if settings.in_flight_ratio_max < 1:
+            queues = victim_queues or None
+            held = sum(
+                view.containers
+                for view in look.snapshot.applications
+                if queues is None or view.queue in queues
+            )
+            self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
+
+    def limit(self, wish: Wish, case: Case, settings: Settings) -> Planned:
+        """Choose for as many of the wish's containers as may be in flight (none: empty needs)."""
+        left = None if self.most is None else max(self.most - self.begun, 0)
+        containers = sum(need.containers for need in wish.needs)
+        if left is not None and containers > left:
+            containers = left if self.begun else max(left, 1)
+            wish, case = _fewer(wish, case, containers)
+        choice = choose(case, settings)
+        while left is not None and len(choice.picks) > left and containers > (0 if self.begun else 1):
+            containers -= 1
+            wish, case = _fewer(wish, case, containers)
+            choice = choose(case, settings)
+        return Planned(wish, case, choice)
+
+
+def _fewer(wish: Wish, case: Case, containers: int) -> tuple[Wish, Case]:
+    """Return wish and case for the first ``containers`` of what is needed."""
+    needs = []
+    left = containers
+    for need in wish.needs:
+        if left > 0:
+            needs.append(need._replace(containers=min(left, need.containers)))
+            left -= need.containers
+    trigger = msgspec.structs.replace(wish.trigger, need=containers)
+    wish = wish._replace(needs=tuple(needs), trigger=trigger)
+    return wish, msgspec.structs.replace(case, needs=wish.needs)
 
 
 def _reserved_for_others(look: Look, wish: Wish) -> dict[str, str]:

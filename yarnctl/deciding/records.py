@@ -18,7 +18,7 @@ from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Outcome
 from yarnctl.deciding.settings import Settings
 
-FORMAT = 2
+FORMAT = 3
 """Version of the journal's format; a reader refuses any other."""
 
 
@@ -100,12 +100,13 @@ class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
 
 
 class Ranked(NamedTuple):
-    """One application's place: its urgency (deadline or laxity, submission), and the priority it gets."""
+    """One application's place: its urgency (deadline or laxity, submission), the priority it gets and had."""
 
     application: str
     urgency_ms: int
     submitted_at_ms: int
     priority: int
+    before: int = 0
 
 
 class Ranking(msgspec.Struct, frozen=True, tag="ranking"):
@@ -130,7 +131,23 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
     epoch: str
 
 
-Record = Header | Decision | Refusal | Transition | Transfer | Ranking | Performed | Epoch
+class Resumed(msgspec.Struct, frozen=True, tag="resumed"):
+    """The controller goes on where the last one stopped: the orders still open, what is asked again."""
+
+    at_ms: int
+    orders: tuple[str, ...]
+    again: tuple[Action, ...]
+
+
+class Stance(msgspec.Struct, frozen=True, tag="stance"):
+    """How free the loop is to act from now on, and why: observing, enforcing, standing aside, paused."""
+
+    at_ms: int
+    stance: str
+    why: str
+
+
+Record = Header | Decision | Refusal | Transition | Transfer | Ranking | Performed | Epoch | Resumed | Stance
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

@@ -23,6 +23,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ``mode`` "queues": hurried queues take from victim queues (Natjam). "deadlines": one queue, the
     most urgent application with pending asks takes from less urgent ones (Natjam-R).
 
+    ``observe_only``: nothing is performed; an order stays as long as it would be wanted, and never
+    times out. ``in_flight_ratio_max``: how many of the victim queues' containers may be suspending at
+    once (1: as many as are needed), at least ``in_flight_least``.
     ``look_age_max_ms``: a look that took longer is not decided on. ``silent_ms``: for so long a job
     whose master did not answer is not asked again. ``release_repeat_ms``: a Release whose effect has
     not been seen is sent again. ``task_tries_max``: an attempt that did not stop when asked that often
@@ -57,6 +60,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     look_age_max_ms: int = 5000
     silent_ms: int = 30_000
     release_repeat_ms: int = 2000
+    observe_only: bool = False
+    in_flight_ratio_max: float = 1.0
+    in_flight_least: int = 2
 
 
 DEFAULT = Settings()

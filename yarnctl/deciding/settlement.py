@@ -32,10 +32,14 @@ from yarnctl.deciding.model import (
     Unknown,
     UploadProgressed,
     Withdraw,
+    Withheld,
 )
 from yarnctl.deciding.records import Epoch, Record, Transfer, transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
+
+STOPPING = "yarnctl stops"
+"""Why what is under way is taken back when the program ends in peace."""
 
 DOUBLINGS_MAX = 10
 """The pause after a failed try stops growing here."""
@@ -247,6 +251,8 @@ class Settlement:
     def time_out(self, now_ms: int) -> None:
         """Give up or kill what has shown no progress for too long; stop counting unclaimed room."""
         limit = self.settings.kill_timeout_ms
+        if self.settings.observe_only:
+            return
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
@@ -291,6 +297,8 @@ class Settlement:
         refusal may only mean that the container is gone already, and a fact will tell.
         """
         before = self.sent.get(action.order)
+        if isinstance(outcome, Withheld):
+            return
         if not isinstance(outcome, Refused):
             first_ms = now_ms if before is None else before.first_ms
             self.sent[action.order] = Sent(action, first_ms, now_ms, isinstance(outcome, Unknown))

@@ -20,6 +20,10 @@ class Implied(Settlement):
         super().__init__(Ledger(), settings, releases_itself)
         self.killed: dict[str, None] = {}
 
+    def go_on(self, left: Implied) -> None:
+        """Take over the orders of the controller before, and what it was sending again."""
+        self.ledger, self.sent, self.killed = left.ledger, left.sent, left.killed
+
     def made(self) -> list[Record]:
         """Return the records made since the last call."""
         made, self.records = self.records, []

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NoReturn, get_args
+from typing import NamedTuple, NoReturn, get_args
 
 import msgspec
 
@@ -45,12 +45,15 @@ from yarnctl.deciding.records import (
     Ranking,
     Record,
     Refusal,
+    Resumed,
+    Stance,
     Transfer,
     Transition,
     encode,
 )
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settlement import STOPPING
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.consistency import (
     NO_JOB,
@@ -63,6 +66,7 @@ from yarnctl.journal.consistency import (
 )
 from yarnctl.journal.file import Line
 from yarnctl.journal.implied import Implied
+from yarnctl.journal.priorities import Priorities
 
 COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
 """The parts of a choice that stand in the decision's record."""
@@ -70,7 +74,7 @@ COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
 FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, RANKED, DECIDED, NOTED, DONE = range(9)
 
 ENDINGS: tuple[str, ...] = get_args(Ending)
-ELSEWHERE = ("the asker finds room elsewhere", "nobody hurried waits")
+ELSEWHERE = ("the asker finds room elsewhere", "nobody hurried waits", STOPPING)
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -83,6 +87,16 @@ class Replayed(msgspec.Struct, frozen=True):
     refusals: int
 
 
+class Left(NamedTuple):
+    """What a controller has left at the end of its records."""
+
+    work: Implied
+    numbered: int
+    named: dict[str, None]
+    due: tuple[Action, ...]
+    now_ms: int | None
+
+
 class Replay:
     """The state that a journal implies, rebuilt line by line."""
 
@@ -90,10 +104,14 @@ class Replay:
         self.source = source
         self.where = source
         self.records = self.decisions = self.transitions = self.refusals = self.picks = 0
+        self.before: Left | None = None
+        self.stances: list[Stance] = []
+        self.priorities = Priorities()
         self._begin(Settings(), ())
 
     def _begin(self, settings: Settings, capabilities: tuple[str, ...]) -> None:
-        """A header starts a controller: orders and numbers begin anew."""
+        """A header starts a controller: orders and numbers begin anew, if it does not go on with them."""
+        self.lines = 0
         self.settings = settings
         self.work = Implied(settings, "releases-itself" in capabilities)
         self.ledger = self.work.ledger
@@ -122,7 +140,9 @@ class Replay:
             self._compare(record, self.expected.popleft())
         else:
             self._take(record)
+        self.priorities.take(record)
         self.records += 1
+        self.lines += not isinstance(record, Header)
         self.transitions += isinstance(record, Transition)
 
     def _take(self, record: Record) -> None:
@@ -139,6 +159,10 @@ class Replay:
             self._refusal(record)
         elif isinstance(record, Ranking):
             self._ranking(record)
+        elif isinstance(record, Resumed):
+            self._resumed(record)
+        elif isinstance(record, Stance):
+            self.stances.append(record)
         elif isinstance(record, Epoch):
             self._enter(FACT, None)
             self.work.take((EpochChanged(record.epoch, record.at_ms),))
@@ -157,7 +181,34 @@ class Replay:
                 raise BadInput(self.where, f"no policy {getattr(record.settings, field)!r} in {field}")
         if problem := header_problem(record):
             raise BadInput(self.where, problem)
+        # A controller that wrote nothing but its header leaves what was before it.
+        if self.lines or self.before is None:
+            self.before = self.left()
         self._begin(record.settings, record.capabilities)
+
+    def left(self) -> Left:
+        """Return what the controller whose records were read last has left."""
+        if not self.lines and self.before is not None:
+            return self.before
+        return Left(self.work, self.numbered, dict(self.named), tuple(self.due), self.now_ms)
+
+    def _resumed(self, record: Resumed) -> None:
+        """Go on with the ledger of the controller before."""
+        left = self.before
+        if left is None or self.lines:
+            self.differ("a controller goes on, and there is none before it")
+        self.work.go_on(left.work)
+        self.ledger = self.work.ledger
+        self.numbered, self.named, self.now_ms = left.numbered, left.named, left.now_ms
+        self._enter(FACT, record.at_ms)
+        if record.orders != tuple(self.ledger.open):
+            self.differ(f"orders {record.orders} go on, open are {tuple(self.ledger.open)}")
+        undone = list(left.due)
+        for action in record.again:
+            if action not in undone:
+                self.differ(f"{_short(action)} is asked again, and it was not due")
+            undone.remove(action)
+        self.due.extend(record.again)
 
     # --- the order of things ----------------------------------------------------------------------
 
@@ -334,7 +385,8 @@ class Replay:
         action = record.action
         self._enter(DONE, record.at_ms)
         if isinstance(action, SetPriority):
-            if self.ranking.pop(action.application, None) != action.priority:
+            back = self.priorities.changed.get(action.application) == action.priority
+            if self.ranking.pop(action.application, None) != action.priority and not back:
                 self.differ(f"{_short(action)} was performed, and no ranking says so")
         else:
             self._compare_action(action, record.at_ms)

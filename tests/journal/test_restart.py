@@ -1,0 +1,181 @@
+"""A controller that dies at any point leaves a journal from which the next goes on, and loses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.schemes import SCHEMES
+from emulator.timing import HADOOP3
+from emulator.virtual_host import Run, Setup
+from emulator.workload.job import Job
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.model import Action, Fact, Observation, Outcome, Scope
+from yarnctl.deciding.records import Record, Resumed, Transition
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.replay import replay
+from yarnctl.loop import tick
+from yarnctl.port import ClusterIdentity, ClusterPort
+from yarnctl.units import Resources
+
+
+class Killed(Exception):
+    """kill -9."""
+
+
+class Fuse:
+    """Counts the points at which a process may die; burns through at the chosen ones."""
+
+    def __init__(self, deaths: Sequence[int]) -> None:
+        self.left = sorted(deaths)
+        self.points = 0
+
+    def point(self) -> None:
+        self.points += 1
+        if self.left and self.points >= self.left[0]:
+            self.left.pop(0)
+            raise Killed
+
+
+class Fragile:
+    """A journal and a port whose process may die before and after each append and each act."""
+
+    def __init__(self, journal: JournalFile, port: ClusterPort, fuse: Fuse) -> None:
+        self.journal, self.port, self.fuse = journal, port, fuse
+        self.told: tuple[Fact, ...] = ()
+
+    def append(self, records: Sequence[Record]) -> None:
+        self.fuse.point()
+        self.journal.append(records)
+        self.fuse.point()
+
+    def identify(self) -> ClusterIdentity:
+        return self.port.identify()
+
+    def observe(self, scope: Scope) -> Observation:
+        seen = self.port.observe(scope)
+        self.told = seen.facts
+        return seen
+
+    def perform(self, action: Action) -> Outcome:
+        outcome = self.port.perform(action)
+        self.fuse.point()
+        return outcome
+
+
+class MortalRun(Run):
+    """A run whose controller dies now and then; ``restarts`` says how often it came back."""
+
+    def begin(self, path: Path, fuse: Fuse) -> MortalRun:
+        self.path, self.fuse, self.restarts = path, fuse, 0
+        self._open()
+        return self
+
+    def _open(self) -> None:
+        mend(self.path)
+        rebuilt = rebuild(self.path)
+        self.file = JournalFile(self.path, durable=False)
+        self.fragile = Fragile(self.file, self.port, self.fuse)
+        self.controller = Controller(
+            self.setup.settings, validate=True, remembered=rebuilt and rebuilt.remembered
+        )
+
+    def _tick(self, grid_ms: int) -> None:
+        kernel = self.cluster.kernel
+        assert self.controller is not None
+        try:
+            wake_at_ms = tick(self.controller, self.fragile, self.fragile)
+        except Killed:
+            self.file.file.close()
+            self.restarts += 1
+            # A new port looks at the cluster anew and tells again what the dead one may have kept.
+            self.cluster.rm.facts[:0] = self.fragile.told
+            self._open()
+            wake_at_ms = kernel.now_ms + 3000
+        if self.cluster.unfinished:
+            kernel.at(max(wake_at_ms, kernel.now_ms), self._tick, grid_ms)
+
+
+def jobs() -> tuple[Job, ...]:
+    research = Job(
+        name="research",
+        job_class="research",
+        submitted_at_ms=0,
+        map_ms=(5000,),
+        reduce_ms=(90_000,) * 7,
+        reduce_keys=(900,) * 7,
+    )
+    production = [
+        Job(
+            name=f"production-{number}",
+            job_class="production",
+            submitted_at_ms=30_000 + 40_000 * number,
+            map_ms=(8000, 8000),
+            reduce_ms=(9000,) * 3,
+            reduce_keys=(30,) * 3,
+        )
+        for number in range(2)
+    ]
+    return (research, *production)
+
+
+def mortal(path: Path, deaths: Sequence[int]) -> MortalRun:
+    setup = Setup(nodes=4, node_size=Resources(2048, 2), timing=HADOOP3, settings=DEFAULT, seed=3)
+    return MortalRun(setup, jobs(), SCHEMES["natjam"]).begin(path, Fuse(deaths))
+
+
+def played(path: Path, deaths: Sequence[int]) -> MortalRun:
+    run = mortal(path, deaths)
+    result = run.go()
+    run.file.close()
+    assert result.lost_work_ms == 0
+    replay(read(path, closed=True), str(path))
+    return run
+
+
+def test_nobody_dies(tmp_path: Path) -> None:
+    run = played(tmp_path / "j", ())
+    assert run.restarts == 0
+    assert run.result().suspensions >= 4
+    assert run.fuse.points > 60, "there must be points to die at"
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 150), min_size=1, max_size=5))
+def test_dying_at_any_point_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, deaths: list[int]
+) -> None:
+    """Before or after an append, after an act, between outcomes: the same keys, each done once."""
+    path = tmp_path_factory.mktemp("journal") / "j"
+    run = played(path, deaths)
+    resumed = [line.record for line in read(path) if isinstance(line.record, Resumed)]
+    assert len(resumed) <= run.restarts
+
+
+def test_every_single_point(tmp_path: Path) -> None:
+    points = mortal(tmp_path / "count", ())
+    points.go()
+    for point in range(1, points.fuse.points + 1):
+        path = tmp_path / f"j{point}"
+        run = played(path, (point,))
+        assert run.restarts == 1
+        events = [line.record.event for line in read(path) if isinstance(line.record, Transition)]
+        assert "give-up" not in events, "what may not have been sent is sent again, not waited for"
+
+
+def test_a_torn_line_is_cut_off_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    played(path, ())
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-40])
+    beside = mend(path)
+    assert beside is not None
+    assert whole.startswith(path.read_bytes())
+    assert path.read_bytes() + beside.read_bytes() == whole[:-40]
+    assert rebuild(path) is not None

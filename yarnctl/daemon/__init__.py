@@ -1,0 +1,1 @@
+"""The daemon: the loop that waits, and what it publishes."""

@@ -1,0 +1,74 @@
+"""The state directory: what a daemon keeps on its own disk, and that only one daemon keeps it.
+
+Law: one process at a time (a lock that the system gives back when the process dies), readable by its
+owner only. ``instance`` is a name of this directory's own, made once; it goes into every order's name on
+the cluster, so that two daemons never take each other's requests for their own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from yarnctl.errors import BadInput, YarnctlError
+
+
+class InUse(YarnctlError):
+    """Another daemon works with this state directory."""
+
+
+class StateDir:
+    """An opened state directory; close it (or leave the ``with``) to let the next one in."""
+
+    def __init__(self, path: Path, new_name: Callable[[], str]) -> None:
+        self.path = path
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise BadInput(f"--state-dir {path}", f"cannot be used ({error.strerror})") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise InUse(
+                f"--state-dir {path}: another yarnctl runs with it; stop it, or name another directory"
+            ) from None
+        self.instance = self._instance(new_name)
+
+    @property
+    def journal(self) -> Path:
+        """Where the journal is."""
+        return self.path / "journal.jsonl"
+
+    def _instance(self, new_name: Callable[[], str]) -> str:
+        file = self.path / "instance"
+        if file.exists():
+            name = file.read_text(encoding="ascii", errors="replace").strip()
+            if name.isalnum() and 4 <= len(name) <= 32:
+                return name
+            raise BadInput(str(file), "is no name of an instance", "remove the file")
+        name = new_name()
+        beside = self.path / "instance.new"
+        beside.write_text(name + "\n", encoding="ascii")
+        beside.rename(file)
+        return name
+
+    def close(self) -> None:
+        """Let the next one in."""
+        os.close(self._lock)
+
+    def __enter__(self) -> StateDir:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def default_path(cluster: str, environment: Mapping[str, str]) -> Path:
+    """Return where the state of a daemon for this cluster (host:port) is kept by default."""
+    root = environment.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
+    safe = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in cluster)
+    return Path(root) / "yarnctl" / safe
