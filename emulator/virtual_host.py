@@ -15,6 +15,7 @@ from emulator.capacity_preemption import CapacityPreemption
 from emulator.capacity_scheduler import QueueConfig
 from emulator.cluster import Cluster
 from emulator.faults import Fault
+from emulator.queue_limits import QueueLimits, limited
 from emulator.schemes import Scheme, queues_of
 from emulator.timing import Timing
 from emulator.virtual_port import VirtualPort
@@ -49,6 +50,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     faults: tuple[Fault, ...] = ()
     more_queues: tuple[QueueConfig, ...] = ()
+    limits: tuple[QueueLimits, ...] = ()
     validate: bool = False
 
 
@@ -101,7 +103,7 @@ class Run:
         self.setup = setup
         self.scheme = scheme
         deadlines = setup.settings.mode == "deadlines"
-        queues = queues_of(scheme, setup.shares, setup.caps, setup.am_ratio)
+        queues = limited(queues_of(scheme, setup.shares, setup.caps, setup.am_ratio), setup.limits)
         if deadlines:
             queues = (
                 msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),
@@ -202,9 +204,8 @@ class Run:
         cluster = self.cluster
         makespan_ms = max((master.app.finished_at_ms or 0 for master in cluster.masters), default=0)
         held = sum(queue.held_mib_ms for queue in cluster.rm.scheduler.queues.values())
-        for node in cluster.rm.nodes:
-            for container in node.containers.values():
-                held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
+        for container in cluster.rm.scheduler.live.values():
+            held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms
         killed = self.preemption.kills if self.preemption else 0
         if self.controller is not None:

@@ -22,12 +22,15 @@ from emulator.workload.trace_file import is_name
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
+"""Version 2 has the column ``queue``; files of version 1 are read, their jobs name no queue."""
+OLDER_VERSIONS = ("1",)
 _VERSION_KEY = b"yarnctl.jobs.version"
 _LISTS = ("map_ms", "reduce_ms", "reduce_keys")
 _NUMBERS = ("submitted_at_ms", "shuffle_ms", "replay_ms")
 _SIZES = ("am", "map", "reduce")
-_PLAIN = ("name", "job_class", "user", "deadline_at_ms", *_NUMBERS, *_LISTS)
+_OPTIONAL = ("queue", "deadline_at_ms")
+_PLAIN = ("name", "job_class", "user", *_OPTIONAL, *_NUMBERS, *_LISTS)
 _REMEDY = "convert the trace again"
 _RANGES = {
     "submitted_at_ms": (0, LONGEST_MS),
@@ -54,6 +57,7 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
         "name": [job.name for job in jobs],
         "job_class": [job.job_class for job in jobs],
         "user": [job.user for job in jobs],
+        "queue": [job.queue for job in jobs],
         "deadline_at_ms": [job.deadline_at_ms for job in jobs],
     }
     for field in (*_NUMBERS, *_LISTS):
@@ -109,12 +113,13 @@ def read_parquet(path: Path, where: str | None = None) -> tuple[Job, ...]:
     columns: dict[str, list[Any]] = {}
     for name in table.schema.names:
         column = table.column(name).combine_chunks()
-        if column.null_count and name != "deadline_at_ms":
+        if column.null_count and name not in _OPTIONAL:
             raise BadInput(place, f"field {name}: {column.null_count} values are missing", _REMEDY)
         try:
             columns[name] = _lists(column) if name in _LISTS else column.to_pylist()
         except UnicodeDecodeError:
             raise BadInput(place, f"field {name}: not UTF-8 text", _REMEDY) from None
+    columns.setdefault("queue", [None] * table.num_rows)
     _check(columns, place)
     return tuple(_job(columns, row) for row in range(table.num_rows))
 
@@ -124,14 +129,16 @@ def _arrow() -> tuple[Any, Any]:
     return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
 
 
-def _schema(pa: Any) -> Any:
+def _schema(pa: Any, version: str = SCHEMA_VERSION) -> Any:
     number, tasks = pa.int64(), pa.list_(pa.int64())
     fields = [("name", pa.string()), ("job_class", pa.string()), ("user", pa.string())]
+    if version == SCHEMA_VERSION:
+        fields += [("queue", pa.string())]
     fields += [("deadline_at_ms", number)]
     fields += [(name, number) for name in _NUMBERS] + [(name, tasks) for name in _LISTS]
     for size in _SIZES:
         fields += [(f"{size}_memory_mib", number), (f"{size}_vcores", number)]
-    return pa.schema(fields, metadata={_VERSION_KEY: SCHEMA_VERSION.encode()})
+    return pa.schema(fields, metadata={_VERSION_KEY: version.encode()})
 
 
 def _read_table(path: Path, place: str) -> Any:
@@ -140,17 +147,24 @@ def _read_table(path: Path, place: str) -> Any:
         raise BadInput(place, "cannot be read: no such file", "check the path")
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            found, expected = file.schema_arrow, _schema(pa)
-            version = (found.metadata or {}).get(_VERSION_KEY)
-            if version is None or not found.equals(expected):
-                raise BadInput(place, "not a file of jobs: other columns or no version", _REMEDY)
-            if version != SCHEMA_VERSION.encode():
-                text = version.decode(errors="replace")[:20]
-                raise BadInput(place, f"schema version {text}, not {SCHEMA_VERSION}", _REMEDY)
+            _require_schema(file.schema_arrow, pa, place)
             return file.read()
     except (pa.ArrowException, OSError, ValueError) as error:
         first = (str(error).splitlines() or ["unreadable"])[0][:120]
         raise BadInput(place, f"the Parquet data is torn or foreign: {first}", _REMEDY) from None
+
+
+def _require_schema(found: Any, pa: Any, place: str) -> None:
+    """Raise BadInput unless the columns are those of a version that can be read."""
+    said = (found.metadata or {}).get(_VERSION_KEY)
+    version = "" if said is None else said.decode(errors="replace")
+    readable = (SCHEMA_VERSION, *OLDER_VERSIONS)
+    if said is None or not any(found.equals(_schema(pa, each)) for each in readable):
+        raise BadInput(place, "not a file of jobs: other columns or no version", _REMEDY)
+    if version not in readable:
+        raise BadInput(place, f"schema version {version[:20]}, not {SCHEMA_VERSION}", _REMEDY)
+    if not found.equals(_schema(pa, version)):
+        raise BadInput(place, f"not a file of jobs: columns of another version than {version}", _REMEDY)
 
 
 def _lists(column: Any) -> list[tuple[int, ...]]:
@@ -167,9 +181,9 @@ def _check(columns: dict[str, list[Any]], place: str) -> None:
     for row, job_class in enumerate(columns["job_class"], 1):
         if job_class not in classes:
             raise BadInput(place, f"field job_class, row {row}: {job_class[:20]!r}", f"one of {classes}")
-    for name in ("name", "user"):
+    for name in ("name", "user", "queue"):
         for row, text in enumerate(columns[name], 1):
-            if not is_name(text):
+            if text is not None and not is_name(text):
                 problem = "empty, too long, or with blanks or control characters"
                 raise BadInput(place, f"field {name}, row {row}: {problem}", _REMEDY)
     for name, (least, most) in _RANGES.items():

@@ -1,172 +1,106 @@
 """Explain: why was it chosen, why not the next one, who took its place, what did it cost?
 
-Law: an explanation is read off the journal and adds nothing of its own. Instants are ms on the
-host's clock, spans ms.
+Law: an explanation is read off the journal in one pass and adds nothing of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.policies import FOREVER_MS
-from yarnctl.deciding.records import Decision, Header, Performed, Record, Refusal, Transfer, Transition
+from yarnctl.deciding.model import Accepted, Kill, Refused, Release, TaskView
+from yarnctl.deciding.records import (
+    Decision,
+    Header,
+    Performed,
+    Ranking,
+    Record,
+    Refusal,
+    Resumed,
+    Transfer,
+    Transition,
+)
+from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
+from yarnctl.journal.story import Explanation, OrderStory, PriorityStory, Ran, RefusalStory, Tally
+from yarnctl.journal.telling import in_words
+
+__all__ = ["Explanation", "explain", "in_words"]
 
 
-class OrderStory(msgspec.Struct, kw_only=True):
-    """One order from decision to end. Keys: the smaller one is taken first."""
+class _Orders:
+    """Follows every order from its decision to its end."""
 
-    order: str
-    decision: int
-    asker: str
-    victim: str
-    attempt: str
-    container: str
-    node: str
-    asked_at_ms: int
-    generation: int
-    job_policy: str
-    job_key: tuple[int, ...]
-    task_policy: str
-    task_key: tuple[int, ...]
-    remaining_ms: int
-    next_jobs: tuple[RefusedJob, ...]
-    next_tasks: tuple[RefusedTask, ...]
-    first_asker: str
-    transfers: list[str]
-    state: str = "asked"
-    keys_done: int | None = None
-    checkpointed_at_ms: int | None = None
-    freed_at_ms: int | None = None
-    settled_at_ms: int | None = None
-    settled_why: str = ""
-    room_to_container: str = ""
-    room_to_application: str = ""
-
-
-class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
-    """One occasion on which the id was looked at and left alone, or asked in vain."""
-
-    at_ms: int
-    decision: int | None
-    asker: str
-    why: str
-    key: tuple[int, ...] = ()
-
-
-class Explanation(msgspec.Struct, kw_only=True):
-    """All that a journal knows of one id; ``roles`` say as what it was found."""
-
-    id: str
-    roles: list[str]
-    orders: list[OrderStory]
-    refused: list[RefusalStory]
-
-    @property
-    def found(self) -> bool:
-        """Say whether the journal knows the id at all."""
-        return bool(self.roles)
-
-
-class _Reader:
-    """Collects the stories of all orders, and what was refused, in one pass."""
-
-    def __init__(self, wanted: str) -> None:
-        self.wanted = wanted
+    def __init__(self) -> None:
         self.settings = Settings()
-        self.orders: dict[str, OrderStory] = {}
+        self.open: dict[str, OrderStory] = {}
         self.stories: list[OrderStory] = []
-        self.refused: list[RefusalStory] = []
-        self.roles: dict[str, None] = {}
+        self.answered: OrderStory | None = None
+        self.released: dict[str, None] = {}
+        self._before = self.open, self.released
 
-    def take(self, record: Record) -> None:
-        """Read one record."""
-        if isinstance(record, Header):
-            self.settings, self.orders = record.settings, {}
-        elif isinstance(record, Decision):
-            self._decision(record)
-        elif isinstance(record, Transition):
-            self._transition(record)
-        elif isinstance(record, Transfer):
-            if (story := self.orders.get(record.order)) is not None:
-                story.asker = record.target
-                story.transfers.append(f"{_at(record.at_ms)} to {record.target}: {record.why}")
-        elif isinstance(record, Refusal):
-            if record.trigger.application == self.wanted:
-                self._left_alone("application", record.at_ms, None, self.wanted, record.why, ())
-            self._shown(record, None, record.refused_jobs, record.refused_tasks)
-        elif isinstance(record, Performed):
-            pass  # what it led to stands in the transitions
+    def begin(self, header: Header) -> None:
+        """A controller begins: it knows no order of before, unless it says at once that it goes on."""
+        self._before = self.open, self.released
+        self.settings, self.open, self.answered, self.released = header.settings, {}, None, {}
 
-    def _decision(self, record: Decision) -> None:
+    def resumed(self, record: Resumed) -> None:
+        """It goes on with these orders of the one before."""
+        before, self.released = self._before
+        self.open = {name: before[name] for name in record.orders if name in before}
+
+    def decided(self, record: Decision) -> None:
+        """Take the orders of a decision."""
         for name, pick in zip(record.orders, record.picks, strict=True):
             story = self._story(record, name, pick)
-            self.orders[name] = story
+            self.open[name] = story
             self.stories.append(story)
-        self._shown(record, record.number, record.refused_jobs, record.refused_tasks)
-        for pick in record.handed_back:
-            if self.wanted in (pick.task.attempt, pick.task.container):
-                role = "attempt" if self.wanted == pick.task.attempt else "container"
-                self._left_alone(
-                    role,
-                    record.at_ms,
-                    record.number,
-                    record.trigger.application,
-                    "handed back: completes no room",
-                    pick.task_key,
-                )
 
     def _story(self, record: Decision, name: str, pick: Pick) -> OrderStory:
-        task = pick.task
+        task, settings = pick.task, self.settings
         return OrderStory(
             order=name,
             decision=record.number,
             asker=record.trigger.application,
             first_asker=record.trigger.application,
-            transfers=[],
+            trigger=record.trigger.why,
+            need=record.trigger.need,
             victim=pick.application,
             attempt=task.attempt,
             container=task.container,
             node=task.node,
+            asked_to="kill" if is_killed(task, settings) else "suspend",
             asked_at_ms=record.at_ms,
             generation=task.generation + 1,
-            job_policy=self.settings.job_policy,
+            job_policy=settings.job_policy,
             job_key=pick.job_key,
-            task_policy=self.settings.task_policy,
+            task_policy=settings.task_policy,
             task_key=pick.task_key,
             remaining_ms=task.remaining_ms,
+            # One that has not begun yet is shown as beginning at the instant of the look.
+            working_since_ms=task.since_ms if task.since_ms < record.case.now_ms else None,
             next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
             next_tasks=tuple(
                 other for other in record.refused_tasks if other.application == pick.application
             ),
+            transfers=[],
         )
 
-    def _shown(
-        self,
-        record: Decision | Refusal,
-        number: int | None,
-        jobs: tuple[RefusedJob, ...],
-        tasks: tuple[RefusedTask, ...],
-    ) -> None:
-        asker = record.trigger.application
-        for job in jobs:
-            if job.application == self.wanted:
-                self._left_alone("application", record.at_ms, number, asker, job.why, job.key)
-        for task in tasks:
-            if task.attempt == self.wanted:
-                self._left_alone("attempt", record.at_ms, number, asker, task.why, task.key)
+    def transferred(self, record: Transfer) -> None:
+        """An order works for somebody else; perhaps in exchange for room that was just given away."""
+        story = self.open.get(record.order)
+        if story is None:
+            return
+        story.asker = record.target
+        story.transfers.append(f"at {record.at_ms} ms to {record.target}: {record.why}")
+        given = self.answered
+        exchanged = (record.at_ms, record.source, record.target)
+        if given is not None and exchanged == (given.settled_at_ms, given.room_to_application, given.asker):
+            given.exchanged_for = record.order
 
-    def _left_alone(
-        self, role: str, at_ms: int, number: int | None, asker: str, why: str, key: tuple[int, ...]
-    ) -> None:
-        self.roles[role] = None
-        self.refused.append(RefusalStory(at_ms=at_ms, decision=number, asker=asker, why=why, key=key))
-
-    def _transition(self, record: Transition) -> None:
-        story = self.orders.get(record.order)
+    def moved(self, record: Transition) -> None:
+        """An order went on to its next state."""
+        story = self.open.get(record.order)
         if story is None:
             return
         story.state = record.target
@@ -175,33 +109,239 @@ class _Reader:
             story.keys_done = record.keys_done if record.keys_done >= 0 else None
         elif record.target == "freed":
             story.freed_at_ms = record.at_ms
+            self._ended(story, record)
         elif record.target != "suspending":
-            story.settled_at_ms = record.at_ms
-            story.settled_why = record.why or record.event
-            story.room_to_container = record.container
-            story.room_to_application = record.application
+            self._settled(story, record)
+
+    def _settled(self, story: OrderStory, record: Transition) -> None:
+        story.settled_at_ms = record.at_ms
+        story.settled_why = record.why or ("" if record.event == record.target else record.event)
+        story.room_to_container = record.container
+        story.room_to_application = record.application
+        if record.target == "granted":
+            self.answered = story
+        elif record.event == "completed":
+            story.verb, story.lost_work_ms = "", 0
+        elif record.event == "ended-otherwise":
+            story.verb = "ended"
+            self._lose(story, record.at_ms)
+        elif record.event == "epoch-changed" and not story.verb:
+            story.lost_work_ms = None
+
+    def _ended(self, story: OrderStory, record: Transition) -> None:
+        """Its container has ended as ordered."""
+        if story.asked_to == "suspend":
+            story.verb = "released" if story.order in self.released else "suspended"
+        elif not story.verb:  # nobody could say whether the kill had arrived
+            story.verb = "killed"
+            self._lose(story, record.at_ms)
+
+    @staticmethod
+    def _lose(story: OrderStory, ended_at_ms: int) -> None:
+        if story.checkpointed_at_ms is not None:
+            story.lost_work_ms = None  # nothing if it held still, else what it did since it saved
+        elif story.working_since_ms is not None:
+            story.lost_work_ms = max(0, ended_at_ms - story.working_since_ms)
+
+    def performed(self, record: Performed) -> None:
+        """An action was taken, or was refused."""
+        action = record.action
+        if not isinstance(action, Release | Kill) or isinstance(record.outcome, Refused):
+            return
+        story = self.open.get(action.order)
+        if isinstance(action, Release):
+            self.released[action.order] = None
+        elif story is not None and isinstance(record.outcome, Accepted):
+            # A kill is never taken back: what becomes of the order afterwards changes nothing.
+            story.verb = "killed"
+            self._lose(story, record.at_ms)
+
+
+class _Reader:
+    """Collects the stories of all orders, and the occasions on which the wanted id was left alone."""
+
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+        self.orders = _Orders()
+        self.refused: list[RefusalStory] = []
+        self.priorities: list[PriorityStory] = []
+        self.roles: dict[str, None] = {}
+        self.ran: Ran | None = None
+        self._unnamed: dict[str, list[RefusalStory]] = {}
+
+    def take(self, record: Record) -> None:
+        """Read one record."""
+        if isinstance(record, Header):
+            self.orders.begin(record)
+        elif isinstance(record, Resumed):
+            self.orders.resumed(record)
+        elif isinstance(record, Decision):
+            self.orders.decided(record)
+            self._decision(record)
+        elif isinstance(record, Transition):
+            self.orders.moved(record)
+        elif isinstance(record, Transfer):
+            self.orders.transferred(record)
+        elif isinstance(record, Performed):
+            self.orders.performed(record)
+        elif isinstance(record, Refusal):
+            self._refusal(record)
+        elif isinstance(record, Ranking):
+            self._ranking(record)
+
+    # --- left alone, asked in vain ----------------------------------------------------------
+
+    def _decision(self, record: Decision) -> None:
+        asker, hit = record.trigger.application, {pick.application for pick in record.picks}
+        self._name(record)
+        # A job that was taken from stands there with its key afterwards: that is no refusal.
+        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or job.why != "next")
+        self._jobs(record, record.number, jobs)
+        for refused in record.refused_tasks:
+            if self._is_wanted(refused.attempt):
+                self._left_alone(self._occasion(record, record.number, refused))
+        for pick in record.handed_back:
+            if self._is_wanted(pick.task.attempt):
+                why = "handed back: completes no room"
+                self._left_alone(
+                    RefusalStory(
+                        at_ms=record.at_ms,
+                        decision=record.number,
+                        asker=asker,
+                        why=why,
+                        key=pick.task_key,
+                    )
+                )
+
+    def _refusal(self, record: Refusal) -> None:
+        asker = record.trigger.application
+        if asker == self.wanted:
+            self.roles["application"] = None
+            self.refused.append(RefusalStory(at_ms=record.at_ms, decision=None, asker=asker, why=record.why))
+        self._jobs(record, None, record.refused_jobs)
+        for refused in record.refused_tasks:
+            occasion = self._occasion(record, None, refused)
+            if self._is_wanted(refused.attempt):
+                self._left_alone(occasion)
+            elif self.ran is None:
+                # A refusal names attempts only; which container it is may be told later.
+                self._unnamed.setdefault(refused.attempt, []).append(occasion)
+
+    def _occasion(self, record: Decision | Refusal, number: int | None, refused: RefusedTask) -> RefusalStory:
+        return RefusalStory(
+            at_ms=record.at_ms,
+            decision=number,
+            asker=record.trigger.application,
+            why=refused.why,
+            key=refused.key,
+        )
+
+    def _jobs(self, record: Decision | Refusal, number: int | None, jobs: Iterable[RefusedJob]) -> None:
+        for job in jobs:
+            if job.application == self.wanted:
+                self.roles["application"] = None
+                self.refused.append(
+                    RefusalStory(
+                        at_ms=record.at_ms,
+                        decision=number,
+                        asker=record.trigger.application,
+                        why=job.why,
+                        key=job.key,
+                    )
+                )
+
+    def _left_alone(self, occasion: RefusalStory) -> None:
+        container = self.ran is not None and self.ran.container == self.wanted
+        self.roles["container" if container else "attempt"] = None
+        self.refused.append(occasion)
+
+    # --- names --------------------------------------------------------------------------------
+
+    def _name(self, record: Decision) -> None:
+        """Learn from a case which attempt runs in the wanted container, or the other way round."""
+        if self.ran is not None:
+            return
+        for application, tasks in record.case.tasks.items():
+            for task in tasks:
+                if self.wanted in (task.attempt, task.container):
+                    self._found(application, task)
+                    return
+
+    def _found(self, application: str, task: TaskView) -> None:
+        self.ran = Ran(application, task.attempt, task.container, task.node)
+        for occasion in self._unnamed.get(task.attempt, ()):
+            self._left_alone(occasion)
+        self._unnamed.clear()
+
+    def _is_wanted(self, attempt: str) -> bool:
+        return attempt == self.wanted or (self.ran is not None and attempt == self.ran.attempt)
+
+    def _ranking(self, record: Ranking) -> None:
+        for place, ranked in enumerate(record.order, 1):
+            if ranked.application != self.wanted:
+                continue
+            self.roles["application"] = None
+            if not self.priorities or self.priorities[-1].priority != ranked.priority:
+                self.priorities.append(
+                    PriorityStory(
+                        at_ms=record.at_ms,
+                        place=place,
+                        urgency_ms=ranked.urgency_ms,
+                        priority=ranked.priority,
+                    )
+                )
+
+    # --- the answer -----------------------------------------------------------------------------
 
     def explanation(self) -> Explanation:
         """Return what concerns the wanted id."""
         concerned = []
-        for story in self.stories:
-            roles = [
-                role
-                for role, name in (
-                    ("order", story.order),
-                    ("application", story.victim),
-                    ("application", story.asker),
-                    ("application", story.first_asker),
-                    ("attempt", story.attempt),
-                    ("container", story.container),
-                    ("container", story.room_to_container),
-                )
-                if name == self.wanted
-            ]
+        for story in self.orders.stories:
+            roles = [role for role, name in _names(story) if name == self.wanted]
             self.roles.update(dict.fromkeys(roles))
             if roles:
                 concerned.append(story)
-        return Explanation(id=self.wanted, roles=list(self.roles), orders=concerned, refused=self.refused)
+        return Explanation(
+            id=self.wanted,
+            roles=list(self.roles),
+            ran=self.ran,
+            tallies=_tallies(concerned, self.wanted),
+            orders=concerned,
+            refused=self.refused,
+            priorities=self.priorities,
+        )
+
+
+def _names(story: OrderStory) -> tuple[tuple[str, str], ...]:
+    return (
+        ("order", story.order),
+        ("application", story.victim),
+        ("application", story.asker),
+        ("application", story.first_asker),
+        ("application", story.room_to_application),
+        ("attempt", story.attempt),
+        ("container", story.container),
+        ("container", story.room_to_container),
+    )
+
+
+def _tallies(stories: list[OrderStory], wanted: str) -> list[Tally]:
+    """Sum up an application's orders, as the asker's and as the victim's."""
+    asked = Tally(role="asker", others={}, states={}, verbs={})
+    gave = Tally(role="victim", others={}, states={}, verbs={})
+    for story in stories:
+        for tally, own, other in ((asked, story.asker, story.victim), (gave, story.victim, story.asker)):
+            if own != wanted:
+                continue
+            tally.orders += 1
+            for counts, name in (
+                (tally.others, other),
+                (tally.states, story.state),
+                (tally.verbs, story.verb or "not stopped"),
+            ):
+                counts[name] = counts.get(name, 0) + 1
+            tally.lost_work_ms += story.lost_work_ms or 0
+    return [tally for tally in (asked, gave) if tally.orders]
 
 
 def explain(records: Iterable[Record], wanted: str) -> Explanation:
@@ -210,63 +350,3 @@ def explain(records: Iterable[Record], wanted: str) -> Explanation:
     for record in records:
         reader.take(record)
     return reader.explanation()
-
-
-# --- in words ---------------------------------------------------------------------------------
-
-
-def in_words(explanation: Explanation) -> list[str]:
-    """Return the explanation as lines of text."""
-    lines = [f"{explanation.id} ({', '.join(explanation.roles)})"]
-    for story in explanation.orders:
-        lines += ["", *_order_in_words(story, explanation.id)]
-    if explanation.refused:
-        lines += ["", "left alone:"]
-    for refused in explanation.refused:
-        occasion = "no decision" if refused.decision is None else f"decision {refused.decision}"
-        key = f", key {_key(refused.key)}" if refused.key else ""
-        lines.append(f"  {_at(refused.at_ms)} {occasion} for {refused.asker}: {refused.why}{key}")
-    return lines
-
-
-def _order_in_words(story: OrderStory, wanted: str) -> list[str]:
-    lines = [
-        f"{story.order}: {_at(story.asked_at_ms)} decision {story.decision} for {story.first_asker}",
-        f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
-        f"  why it   first by {story.job_policy} (key {_key(story.job_key)}), in it first by"
-        f" {story.task_policy} (key {_key(story.task_key)})",
-    ]
-    for task in story.next_tasks:
-        lines.append(f"  why not  {task.attempt}: {task.why} (key {_key(task.key)})")
-    for job in story.next_jobs:
-        lines.append(f"  why not  {job.application}: {job.why} (key {_key(job.key)})")
-    lines += [f"  passed on {transfer}" for transfer in story.transfers]
-    lines.append(f"  became   {story.state}" + (f": {story.settled_why}" if story.settled_why else ""))
-    if story.room_to_application:
-        took = "got its place" if story.state == "granted" else "took its place"
-        lines.append(f"  room     {story.room_to_application} {took} with {story.room_to_container}")
-    lines.append(f"  cost     {_cost(story)}")
-    return lines
-
-
-def _cost(story: OrderStory) -> str:
-    parts = [f"suspension number {story.generation}"]
-    if story.keys_done is not None:
-        parts.append(f"{story.keys_done} keys done and kept")
-    for name, at_ms in (
-        ("checkpointed", story.checkpointed_at_ms),
-        ("freed", story.freed_at_ms),
-        (story.state, story.settled_at_ms),
-    ):
-        if at_ms is not None:
-            parts.append(f"{name} after {at_ms - story.asked_at_ms} ms")
-    return ", ".join(parts)
-
-
-def _key(key: tuple[int, ...]) -> str:
-    words = ["-" if part in (FOREVER_MS, -FOREVER_MS) else str(part) for part in key]
-    return "/".join(words) if words else "none"
-
-
-def _at(at_ms: int) -> str:
-    return f"at {at_ms} ms"

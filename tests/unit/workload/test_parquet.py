@@ -35,6 +35,8 @@ def a_job(draw):
         shuffle_ms=draw(_MS),
         replay_ms=draw(_MS),
         deadline_at_ms=draw(st.none() | _MS),
+        user=draw(st.text(_LETTERS, min_size=1, max_size=8)),
+        queue=draw(st.none() | st.text(_LETTERS, min_size=1, max_size=8)),
         am_size=draw(_SIZE),
         map_size=draw(_SIZE),
         reduce_size=draw(_SIZE),
@@ -85,13 +87,34 @@ def changed(stored, change):
 
 def test_foreign_files_and_other_versions_are_bad_input(stored):
     changed(stored, lambda table: table.replace_schema_metadata({b"yarnctl.jobs.version": b"0"}))
-    with pytest.raises(BadInput, match="schema version 0, not 1"):
+    with pytest.raises(BadInput, match="schema version 0, not 2"):
         read_parquet(stored)
     changed(stored, lambda table: table.select(["name"]))
     with pytest.raises(BadInput, match="not a file of jobs"):
         read_parquet(stored)
     with pytest.raises(BadInput, match="cannot be read: no such file"):
         read_parquet(stored.with_name("none"))
+
+
+def without_queue(table):
+    """Return the table as version 1 wrote it."""
+    metadata = {**table.schema.metadata, b"yarnctl.jobs.version": b"1"}
+    return table.drop_columns(["queue"]).replace_schema_metadata(metadata)
+
+
+def test_a_file_without_the_column_of_queues_is_read(stored):
+    before = read_parquet(stored)
+    changed(stored, without_queue)
+    assert read_parquet(stored) == before
+    assert {job.queue for job in before} == {None}
+    write_parquet(before, stored)  # it counts as a file of jobs, and may be replaced
+    assert read_parquet(stored) == before
+
+
+def test_columns_and_version_must_belong_together(stored):
+    changed(stored, lambda table: table.drop_columns(["queue"]))
+    with pytest.raises(BadInput, match="columns of another version than 2"):
+        read_parquet(stored)
 
 
 @pytest.mark.parametrize(
@@ -112,6 +135,9 @@ def test_foreign_files_and_other_versions_are_bad_input(stored):
         ("name", [""], "field name, row 1: empty"),
         ("name", ["a\nb"], "field name, row 1: empty, too long, or with blanks"),
         ("user", ["a\0b"], "field user, row 1: "),
+        ("user", [None], "field user: 1 values are missing"),
+        ("queue", ["a b"], "field queue, row 1: empty, too long, or with blanks"),
+        ("queue", [""], "field queue, row 1: empty"),
         ("map_ms", [[5, -2]], "field map_ms, row 1"),
         ("map_ms", [[5, None]], "field map_ms, row 1"),
         ("map_ms", [None], "field map_ms: 1 values are missing"),

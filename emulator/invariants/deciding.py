@@ -1,0 +1,90 @@
+"""Controller, ledger and journal: decided, written, then done.
+
+Law: that of the package. Each function here is one invariant and bears its name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.invariants.naming import Stories, name_of
+from emulator.resource_manager import container_id
+from emulator.task import RUNNING
+from yarnctl.deciding.invariants import LEDGER
+from yarnctl.deciding.model import Kill
+from yarnctl.deciding.records import Decision, Performed, Transition
+
+if TYPE_CHECKING:
+    from emulator.invariants.watch import Watch
+
+
+def ledger_is_sound(watch: Watch) -> Stories:
+    """The ledger's own invariants hold, and no settled order ever changes."""
+    controller = watch.controller
+    if controller is None or watch.stepped == (controller.now_ms, len(watch.records)):
+        return
+    watch.stepped = (controller.now_ms, len(watch.records))
+    for name, holds in LEDGER.items():
+        story = holds(controller.ledger, controller.settings, controller.now_ms)
+        if story:
+            yield f"{name}: {story}"
+    settled = controller.ledger.settled
+    for order_id, order in watch.settled.items():
+        if order_id in controller.ledger.open or settled.get(order_id, order) != order:
+            yield f"{order_id} was {order.state} and has changed"
+    watch.settled = dict(settled)
+
+
+def records_are_in_order(watch: Watch) -> Stories:
+    """Records are written in the order of time; decisions are numbered without a gap."""
+    for record in watch.records[watch.read :]:
+        if isinstance(record, Transition):
+            continue  # dated by its fact, which may be older
+        at_ms = getattr(record, "at_ms", watch.written_at_ms)
+        if not watch.written_at_ms <= at_ms <= watch.kernel.now_ms:
+            yield f"a record of {at_ms} ms follows one of {watch.written_at_ms} ms"
+        watch.written_at_ms = at_ms
+        if isinstance(record, Decision):
+            if record.number != watch.decisions + 1:
+                yield f"decision {record.number} follows decision {watch.decisions}"
+            watch.decisions = record.number
+
+
+def journal_before_action(watch: Watch) -> Stories:
+    """Whatever is done to a container was decided in a record that was written before."""
+    records = watch.records
+    for place in range(watch.read, len(records)):
+        record = records[place]
+        if isinstance(record, Decision):
+            watch.decided.update(record.orders)
+        elif isinstance(record, Performed):
+            order = getattr(record.action, "order", "")
+            watch.may_lose |= isinstance(record.action, Kill)
+            if order and order not in watch.decided:
+                yield f"{record.action} was performed, nothing decided it"
+    if watch.controller is None:
+        return
+    for container in watch.live:
+        if container.order and container.order not in watch.decided:
+            yield f"{name_of(container)} obeys {container.order}, not on record"
+
+
+def controller_stays_awake(watch: Watch) -> Stories:
+    """While orders are open the controller steps at every tick at the least."""
+    controller = watch.controller
+    if controller is None or not controller.ledger.open:
+        return
+    if watch.kernel.now_ms - controller.now_ms > controller.settings.tick_ms:
+        yield f"{len(controller.ledger.open)} orders are open, the last step was at {controller.now_ms} ms"
+
+
+def containers_obey_the_ledger(watch: Watch) -> Stories:
+    """A container never works on another order than the one the ledger has open for it."""
+    if watch.controller is None or not watch.controller.ledger.open:
+        return
+    by_container = watch.controller.ledger.by_container
+    for container in watch.live:
+        if container.order and container.state == RUNNING:
+            order = by_container.get(container_id(container), container.order)
+            if order != container.order:
+                yield f"{name_of(container)} obeys {container.order}, ordered was {order}"

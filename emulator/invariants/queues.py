@@ -1,0 +1,94 @@
+"""Queues, users and applications: what they hold, and the limits they keep.
+
+Law: that of the package. Each function here is one invariant and bears its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from emulator.invariants.naming import Stories
+
+if TYPE_CHECKING:
+    from emulator.invariants.watch import Watch
+
+
+def queue_is_its_containers(watch: Watch) -> Stories:
+    """What a queue uses is what its containers hold."""
+    sums = {name: [0, 0] for name in watch.scheduler.queues}
+    for app, (mib, vcores, _) in watch.held.items():
+        sums[app.queue.name][0] += mib
+        sums[app.queue.name][1] += vcores
+    for name, queue in watch.scheduler.queues.items():
+        if sums[name] != [queue.used_mib, queue.used_vcores]:
+            yield f"{name} uses {queue.used_mib}, {queue.used_vcores}; holds {sums[name]}"
+
+
+def application_is_its_containers(watch: Watch) -> Stories:
+    """What an application uses is what its containers hold."""
+    for master in watch.masters:
+        app = master.app
+        sums = watch.held.get(app, [0, 0, 0])
+        if sums != [app.used_mib, app.used_vcores, app.containers]:
+            yield f"{app.number} uses {app.used_mib}, {app.used_vcores}, {app.containers}; holds {sums}"
+
+
+def user_is_its_applications(watch: Watch) -> Stories:
+    """Where users are limited, what a user holds in a queue is what its applications use there."""
+    for name, queue in watch.scheduler.queues.items():
+        if queue.user_mib is None:
+            continue
+        sums: Counter[str] = Counter()
+        for app, (mib, _, _) in watch.held.items():
+            if app.queue is queue:
+                sums[app.user] += mib
+        if sums != {user: mib for user, mib in queue.users.items() if mib}:
+            yield f"{name}: {queue.users}, holds {dict(sums)}"
+
+
+def within_maximum(watch: Watch) -> Stories:
+    """No queue grows beyond its maximum (it may be beyond when the cluster has shrunk)."""
+    for name, queue in watch.scheduler.queues.items():
+        used_mib, used_vcores, _, _ = watch.limits[name]
+        beyond_mib = used_mib < queue.used_mib > queue.maximum_mib
+        if beyond_mib or used_vcores < queue.used_vcores > queue.maximum_vcores:
+            yield (
+                f"{name} grew to {queue.used_mib} MiB, {queue.used_vcores} vcores;"
+                f" its maximum is {queue.maximum_mib}, {queue.maximum_vcores}"
+            )
+
+
+def within_user_limit(watch: Watch) -> Stories:
+    """No user grows who is beyond the limit already (the container that crosses it is given)."""
+    for name, queue in watch.scheduler.queues.items():
+        if queue.user_mib is None:
+            continue
+        for user, mib in queue.users.items():
+            before_mib = watch.users.get((name, user), 0)
+            largest_mib = max((each.memory_mib for each in watch.live if each.app.user == user), default=0)
+            if mib > before_mib and mib - largest_mib > queue.user_mib:
+                yield f"{name}: {user} grew from {before_mib} to {mib}, limit {queue.user_mib}"
+
+
+def masters_keep_their_share(watch: Watch) -> Stories:
+    """The masters of active applications are counted, and do not grow beyond the queue's AM limit."""
+    for name, queue in watch.scheduler.queues.items():
+        active = [app for app in watch.rm.applications.values() if app.activated and app.queue is queue]
+        used_mib = sum(app.am_mib for app in active)
+        if used_mib != queue.am_used_mib:
+            yield f"{name} counts {queue.am_used_mib}, has {used_mib}"
+        if used_mib > queue.am_mib and used_mib > watch.limits[name][2] and len(active) > 1:
+            yield f"{name} grew to {used_mib}, limit {queue.am_mib}"
+
+
+def nobody_waits_needlessly(watch: Watch) -> Stories:
+    """Applications wait for activation in order, and only while the AM limit has no room for the first."""
+    for name, queue in watch.scheduler.queues.items():
+        if not queue.waiting:
+            continue
+        first = queue.waiting[0]
+        if queue.am_used_mib == 0 or queue.am_used_mib + first.am_mib <= queue.am_mib:
+            yield f"{name}: application {first.number} could be active"
+        if queue.waiting != sorted(queue.waiting, key=lambda app: app.order):
+            yield f"{name}: they wait out of order"

@@ -1,0 +1,137 @@
+"""Keys, checkpoints and suspending: what was done is saved once and never lost.
+
+Law: that of the package. Each function here is one invariant and bears its name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.invariants.naming import Stories, name_of
+from emulator.task import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
+
+if TYPE_CHECKING:
+    from emulator.invariants.watch import Watch
+
+
+LOSING = ("killed", "failed", "lost")
+"""Endings that may cost work; "suspended" and "completed" may not."""
+
+
+def keys_without_gap(watch: Watch) -> Stories:
+    """The saved pieces of a reduce follow each other from key 0, inside its keys."""
+    for master in watch.masters:
+        for task, pieces in master.keys._pieces.items():
+            at = 0
+            for piece in pieces:
+                if piece.from_key != at or not at <= piece.to_key <= master.job.reduce_keys[task]:
+                    yield f"job {master.app.number}, reduce {task}: {pieces}"
+                at = piece.to_key
+
+
+def manifest_is_the_last_piece(watch: Watch) -> Stories:
+    """The store's manifest of a reduce names as many generations and keys as have been saved."""
+    for master in watch.masters:
+        if len(master.store) != len(master.keys._pieces):
+            yield f"job {master.app.number}: {len(master.store)} manifests"
+        for task, manifest in master.store.items():
+            pieces = master.keys._pieces.get(task, [])
+            if manifest.generation != len(pieces) or manifest.keys_done != master.keys.saved(task):
+                yield f"job {master.app.number}, reduce {task}: {manifest}, {pieces}"
+
+
+def saved_only_grows(watch: Watch) -> Stories:
+    """What is saved of a reduce is never less than it was."""
+    for (master, task), (generation, keys_done) in watch.saved.items():
+        manifest = master.store.get(task)
+        if manifest is None or manifest.generation < generation or manifest.keys_done < keys_done:
+            yield f"job {master.app.number}, reduce {task}: {manifest} after {generation}, {keys_done}"
+
+
+def attempts_go_on_where_saved(watch: Watch) -> Stories:
+    """A running reduce begins its own piece at the key where the saved ones end."""
+    for master in watch.masters:
+        for container in master.running.values():
+            if container.kind != REDUCE:
+                continue
+            saved = master.keys.saved(container.task)
+            begins = container.to_key if container.stage == HOLDING else container.from_key
+            if container.log_from_key != saved or begins < saved:
+                yield (
+                    f"{name_of(container)} from key {container.from_key}, own from {container.log_from_key},"
+                    f" saved {saved}"
+                )
+
+
+def committed_by_its_last_attempt(watch: Watch) -> Stories:
+    """A reduce was committed by an attempt that existed, and no attempt of it runs any more."""
+    for master in watch.masters:
+        for task, attempt in enumerate(master.keys.committed):
+            if attempt >= master.reduce_attempts[task]:
+                yield f"job {master.app.number}, reduce {task}: attempt {attempt}"
+        for container in master.running.values():
+            if container.kind == REDUCE and master.keys.committed[container.task] != -1:
+                yield f"{name_of(container)} runs though committed"
+
+
+def asked_has_an_order(watch: Watch) -> Stories:
+    """An attempt that suspends does so for an order, is a reduce, and its node is watched."""
+    for container in watch.live:
+        if container.stage == NOT_ASKED:
+            continue
+        if not container.order or container.kind != REDUCE or not container.node.watched:
+            yield f"{name_of(container)}, stage {container.stage}"
+
+
+def draining_stops_at_a_border(watch: Watch) -> Stories:
+    """A draining attempt has no end of its own; it stops at a key that others follow."""
+    for container in watch.live:
+        if container.stage != DRAINING or container.state != RUNNING:
+            continue
+        keys = container.app.master.job.reduce_keys[container.task]
+        if container.finish_at_ms != NEVER or not container.from_key <= container.to_key < keys:
+            yield f"{name_of(container)} from {container.from_key} to {container.to_key}"
+
+
+def holding_has_a_manifest(watch: Watch) -> Stories:
+    """An attempt that holds, and one that was suspended, has a manifest of all it did."""
+    for container in watch.live:
+        if container.stage != HOLDING:
+            continue
+        manifest = container.app.master.store.get(container.task)
+        if (
+            manifest is None
+            or manifest.keys_done < container.to_key
+            or container.log_from_key != container.to_key
+        ):
+            yield f"{name_of(container)} to {container.to_key}, {manifest}"
+
+
+def suspended_has_saved(watch: Watch) -> Stories:
+    """An attempt ends as suspended only after it has saved."""
+    for container in watch.live:
+        if container.ending == "suspended" and (
+            container.stage != HOLDING or container.to_key < container.from_key
+        ):
+            yield f"{name_of(container)}, stage {container.stage}"
+
+
+def lost_only_by_an_end(watch: Watch) -> Stories:
+    """Work is lost only when an attempt is killed, fails or is lost, or a done map must run again."""
+    for master, (lost_ms, _, _, maps_left) in watch.spent.items():
+        if master.lost_ms <= lost_ms or master.maps_left > maps_left:
+            continue
+        gone = [each for each in watch.running[master] if each.number not in master.running]
+        if not any(container.ending in LOSING for container in gone):
+            ended = [name_of(container) for container in gone]
+            yield f"job {master.app.number} lost {master.lost_ms - lost_ms} ms; ended: {ended}"
+
+
+def counters_only_grow(watch: Watch) -> Stories:
+    """Lost work, overhead and suspensions are sums: none ever falls."""
+    for master, (lost_ms, overhead_ms, suspensions, _) in watch.spent.items():
+        if master.lost_ms < lost_ms or master.overhead_ms < overhead_ms or master.suspensions < suspensions:
+            yield (
+                f"job {master.app.number}: lost {master.lost_ms}, overhead {master.overhead_ms},"
+                f" suspensions {master.suspensions}"
+            )

@@ -1,0 +1,126 @@
+"""A run under watch: its actors now, and what was true of them after the event before.
+
+Law: a watch reads the actors and changes nothing; what compares with the event before finds it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from emulator.app_master import AppMaster
+from emulator.cluster import Cluster
+from emulator.faults import Fault
+from emulator.invariants.laws import AT_END, INVARIANTS
+from emulator.node_manager import Node
+from emulator.resource_manager import Application
+from emulator.task import Container
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.ledger import Order
+from yarnctl.deciding.records import Record
+
+
+class Watched(Protocol):
+    """What is watched: a ``virtual_host.Run``, or anything with a cluster."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The actors."""
+        ...
+
+
+class Watch:
+    """A run under watch: its actors now, and what was true of them after the event before."""
+
+    def __init__(self, run: Watched) -> None:
+        self.cluster = run.cluster
+        self.kernel, self.rm, self.masters = run.cluster.kernel, run.cluster.rm, run.cluster.masters
+        self.scheduler, self.nodes = self.rm.scheduler, self.rm.nodes
+        self.controller: Controller | None = getattr(run, "controller", None)
+        self.records: Sequence[Record] = getattr(getattr(run, "journal", None), "records", ())
+        self.checks = 0
+        # -- now
+        self.live: list[Container] = []
+        self.on: dict[Node, list[Container]] = {}
+        self.held: dict[Application, list[int]] = {}
+        # -- after the event before
+        self.now_ms = self.kernel.now_ms
+        self.limits: dict[str, tuple[int, int, int, int]] = {}
+        self.users: dict[tuple[str, str], int] = {}
+        self.running: dict[AppMaster, tuple[Container, ...]] = {}
+        self.spent: dict[AppMaster, tuple[int, int, int, int]] = {}
+        self.saved: dict[tuple[AppMaster, int], tuple[int, int]] = {}
+        self.may_lose = bool(_faults(run)) or getattr(run, "preemption", None) is not None
+        self.read = 0
+        self.written_at_ms = 0
+        self.decisions = 0
+        self.stepped = (-1, 0)
+        self.settled: dict[str, Order] = {}
+        self.decided: set[str] = set()
+        self._look()
+        self._remember()
+
+    def live_now(self) -> list[Container]:
+        """Return the containers that hold room, node by node."""
+        self.on = {node: [] for node in self.nodes}
+        for container in self.scheduler.live.values():
+            self.on[container.node].append(container)
+        return [container for held in self.on.values() for container in held]
+
+    def _look(self) -> None:
+        live = self.live_now()
+        held: dict[Application, list[int]] = {}
+        for container in live:
+            sums = held.get(container.app)
+            if sums is None:
+                held[container.app] = [container.memory_mib, container.vcores, 1]
+            else:
+                sums[0] += container.memory_mib
+                sums[1] += container.vcores
+                sums[2] += 1
+        self.live, self.held = live, held
+
+    def _remember(self) -> None:
+        self.now_ms = self.kernel.now_ms
+        self.read = len(self.records)
+        for name, queue in self.scheduler.queues.items():
+            self.limits[name] = (queue.used_mib, queue.used_vcores, queue.am_used_mib, queue.maximum_mib)
+            if queue.user_mib is not None:
+                for user, mib in queue.users.items():
+                    self.users[name, user] = mib
+        for master in self.masters:
+            if master.app.finished_at_ms is None or master in self.running:
+                self.running[master] = tuple(master.running.values())
+                counters = (master.lost_ms, master.overhead_ms, master.suspensions, master.maps_left)
+                self.spent[master] = counters
+                for task, manifest in master.store.items():
+                    self.saved[master, task] = manifest
+
+    def check_all(self) -> None:
+        """Check every invariant; call it after every event."""
+        check_all(self)
+
+    def check_end(self) -> None:
+        """Check what holds once every job is done."""
+        check_end(self)
+
+
+def _faults(run: Watched) -> tuple[Fault, ...]:
+    faults: tuple[Fault, ...] = getattr(getattr(run, "setup", run), "faults", ())
+    return faults
+
+
+def check_all(watch: Watch) -> None:
+    """Check every invariant of :data:`INVARIANTS`, and remember for the next time."""
+    watch._look()
+    for invariant in INVARIANTS.values():
+        invariant(watch)
+    watch._remember()
+    watch.checks += 1
+
+
+def check_end(watch: Watch) -> None:
+    """Check :data:`AT_END`: what holds once every job is done."""
+    watch._look()
+    for invariant in AT_END.values():
+        invariant(watch)

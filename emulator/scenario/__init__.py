@@ -1,0 +1,46 @@
+"""The scenario: one frozen record of everything that decides what comes out of a run.
+
+Law: same scenario, same jobs, same bytes of results. ``identity`` is a hash over all that
+decides (the cluster, the rules, the jobs themselves) and over nothing else: no path, no
+wall-clock, no version, and not which schemes are asked for, since none changes another's result.
+
+A scenario is read from TOML; a key that is not understood is refused with its line. See
+``docs/scenarios`` for commented ones.
+"""
+
+from __future__ import annotations
+
+from emulator.scenario.checking import check
+from emulator.scenario.preparing import (
+    identity,
+    jobs,
+    node_size,
+    prepare,
+    require_room,
+    settings,
+    setup,
+    slots_of,
+)
+from emulator.scenario.queues import QueueEntry, WorkloadEntry
+from emulator.scenario.reading import read_scenario
+from emulator.scenario.record import TIMINGS, Prepared, Scenario, Tuning, Where
+
+__all__ = [
+    "TIMINGS",
+    "Prepared",
+    "QueueEntry",
+    "Scenario",
+    "Tuning",
+    "Where",
+    "WorkloadEntry",
+    "check",
+    "identity",
+    "jobs",
+    "node_size",
+    "prepare",
+    "read_scenario",
+    "require_room",
+    "settings",
+    "setup",
+    "slots_of",
+]

@@ -1,0 +1,209 @@
+"""Preparing: the jobs, the rules and the identity of a checked scenario.
+
+Law: ``identity`` is a hash over all that decides (the cluster, the rules, the jobs themselves) and
+over nothing else: no path, no wall-clock, no version, and not which schemes are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from emulator.scenario.checking import check_fault_jobs
+from emulator.scenario.queues import OWN, limits, more_queues, names_of, notes_on, with_role
+from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
+from emulator.schemes import SCHEMES
+from emulator.workload.job import ONE_SLOT, Job, JobClass
+from emulator.workload.scaling import scale_to_load
+from emulator.workload.spec import Loaded, load, merge, with_load
+from yarnctl.deciding.settings import PROFILES, Settings
+from yarnctl.errors import BadInput
+from yarnctl.units import Resources, times
+
+if TYPE_CHECKING:
+    from emulator.virtual_host import Setup
+
+
+def prepare(scenario: Scenario, where: Where = "scenario, field {}".format) -> Prepared:
+    """Load the jobs and compute the identity. Raises BadInput for a workload that cannot be used."""
+    loaded = [_side(scenario, side, where) for side in OWN]
+    more = [_further(scenario, index, where) for index in range(len(scenario.workloads))]
+    merged = merge(loaded[0].jobs, loaded[1].jobs)
+    if more:
+        together = [*merged, *(job for one in more for job in one.jobs)]
+        merged = tuple(sorted(together, key=lambda job: (job.submitted_at_ms, job.name)))
+    check_fault_jobs(scenario, merged, where)
+    require_room(scenario, merged)
+    return Prepared(
+        scenario,
+        merged,
+        tuple(f"{one.source}: {note}" for one in (*loaded, *more) for note in one.notes) + notes_on(scenario),
+        tuple(one.source for one in (*loaded, *more) if one.source),
+        identity(scenario, merged),
+    )
+
+
+def jobs(scenario: Scenario) -> tuple[Job, ...]:
+    """Return the jobs of a scenario, by (submission, name)."""
+    return prepare(scenario).jobs
+
+
+def _side(scenario: Scenario, job_class: JobClass, where: Where) -> Loaded:
+    """Load one class: the source, scaled to its peak, then at the wished arrival rate."""
+    text: str | None = getattr(scenario, job_class)
+    if text is None:
+        return Loaded((), (), "")
+    loaded = _loaded(scenario, text, job_class, getattr(scenario, f"{job_class}_peak"))
+    _require_queues(scenario, loaded.jobs, where(job_class))
+    return loaded
+
+
+def _further(scenario: Scenario, index: int, where: Where) -> Loaded:
+    """Load one of ``workloads``; its jobs' names begin with w and its number, counted from 1."""
+    entry = scenario.workloads[index]
+    loaded = _loaded(scenario, entry.spec, entry.job_class, entry.peak)
+    found = []
+    seen: dict[str, None] = {}
+    for place, job in enumerate(loaded.jobs):
+        if job.name in seen:
+            raise BadInput(f"job {job.name}", "two jobs of one workload have this name", "rename one")
+        seen[job.name] = None
+        found.append(
+            msgspec.structs.replace(
+                job,
+                name=f"w{index + 1}-{job.name}",
+                queue=entry.queue if entry.queue is not None else job.queue,
+                user=entry.users[place % len(entry.users)] if entry.users else job.user,
+            )
+        )
+    _require_queues(scenario, found, where(f"workloads[{index}].spec"))
+    return Loaded(tuple(found), loaded.notes, loaded.source)
+
+
+def _require_queues(scenario: Scenario, found: Sequence[Job], place: str) -> None:
+    """Raise BadInput for a job that a stored workload sends to a queue which is not there."""
+    if scenario.mode == "deadlines":  # one queue takes them all
+        return
+    names = names_of(scenario)
+    for job in found:
+        if job.queue is not None and job.queue not in names:
+            remedy = "give it a [[queues]] table, or load it by [[workloads]] with a queue"
+            raise BadInput(
+                place, f"job {job.name} goes to the queue {job.queue!r}, which is not there", remedy
+            )
+
+
+def _loaded(scenario: Scenario, text: str, job_class: JobClass, peak: float | None) -> Loaded:
+    loaded = load(text, job_class, seed=scenario.seed)
+    found, notes = loaded.jobs, list(loaded.notes)
+    if peak is not None:
+        scaled = scale_to_load(found, slots_of(scenario), peak)
+        found = scaled.jobs
+        notes.append(
+            f"task counts x {scaled.factor:.4g}: peak load {scaled.achieved_load:.2f} (wished {peak:g})"
+        )
+    if scenario.load != 1.0:
+        found = with_load(found, scenario.load)
+    return Loaded(found, tuple(notes), loaded.source)
+
+
+def node_size(scenario: Scenario) -> Resources:
+    """Return the size of one node."""
+    if scenario.slots is not None:
+        return times(ONE_SLOT, scenario.slots)
+    return Resources(scenario.node_memory_mib or 0, scenario.node_vcores or 0)
+
+
+def slots_of(scenario: Scenario) -> int:
+    """Return how many containers of one slot the cluster holds."""
+    size = node_size(scenario)
+    each = min(size.memory_mib // ONE_SLOT.memory_mib, size.vcores // ONE_SLOT.vcores)
+    return max(1, each * scenario.nodes)
+
+
+def require_room(scenario: Scenario, jobs: tuple[Job, ...]) -> None:
+    """Raise BadInput if a container of a job fits on no node: before anything is written."""
+    from emulator.cluster import Cluster
+    from emulator.schemes import queues_of
+
+    Cluster(
+        nodes=1,
+        node_size=node_size(scenario),
+        queues=queues_of(SCHEMES["soft-cap"], scenario.shares, scenario.caps, scenario.am_ratio),
+        jobs=jobs,
+        timing=TIMINGS[scenario.timing],
+        seed=scenario.seed,
+    )
+
+
+def settings(scenario: Scenario) -> Settings:
+    """Return the controller's settings: the profile, the policies, and what is tuned."""
+    tuned = {name: getattr(scenario.tuning, name) for name in scenario.tuning.__struct_fields__}
+    profile = PROFILES[scenario.profile]
+    return msgspec.structs.replace(
+        profile,
+        hurried_queues=profile.hurried_queues + with_role(scenario, "hurried"),
+        victim_queues=profile.victim_queues + with_role(scenario, "victim"),
+        mode=scenario.mode,
+        job_policy=scenario.job_policy,
+        task_policy=scenario.task_policy,
+        seed=scenario.seed,
+        **{name: value for name, value in tuned.items() if value is not None},
+    )
+
+
+def setup(scenario: Scenario) -> Setup:
+    """Return what stays the same between the schemes."""
+    from emulator.virtual_host import Setup
+
+    return Setup(
+        nodes=scenario.nodes,
+        node_size=node_size(scenario),
+        timing=TIMINGS[scenario.timing],
+        settings=settings(scenario),
+        shares=scenario.shares,
+        caps=scenario.caps,
+        am_ratio=scenario.am_ratio,
+        seed=scenario.seed,
+        faults=scenario.faults,
+        more_queues=more_queues(scenario),
+        limits=limits(scenario),
+    )
+
+
+# --- identity -------------------------------------------------------------------------------
+
+
+def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
+    """Return sha256 over the canonical JSON of all that decides, as hexadecimal digits."""
+    decides: dict[str, object] = {
+        "jobs": hashlib.sha256(msgspec.json.encode(jobs)).hexdigest(),
+        "nodes": scenario.nodes,
+        "node_size": node_size(scenario),
+        "settings": _hashed(settings(scenario)),
+        "timing": TIMINGS[scenario.timing],
+        "shares": scenario.shares,
+        "caps": scenario.caps,
+        "am_ratio": scenario.am_ratio,
+        "seed": scenario.seed,
+        "faults": scenario.faults,
+    }
+    if scenario.queues:  # only then: what was hashed before there were queues keeps its identity
+        decides["queues"] = (more_queues(scenario), limits(scenario))
+    return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()
+
+
+LATER = ("observe_only", "in_flight_ratio_max", "in_flight_least")
+"""Settings that came after the first results were kept: at their defaults they change no identity."""
+
+
+def _hashed(settings: Settings) -> dict[str, object]:
+    default = Settings()
+    return {
+        name: getattr(settings, name)
+        for name in settings.__struct_fields__
+        if name not in LATER or getattr(settings, name) != getattr(default, name)
+    }

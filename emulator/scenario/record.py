@@ -1,0 +1,107 @@
+"""The record: what a scenario may say, and nothing of how it is read, checked or run.
+
+Law: plain frozen data; ratios are parts of the cluster, instants and spans ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from emulator.faults import Fault
+from emulator.scenario.queues import QueueEntry, WorkloadEntry
+from emulator.schemes import SCHEMES
+from emulator.timing import HADOOP3, PAPER, Timing
+from emulator.workload.job import Job
+from emulator.workload.limits import DAY_MS
+
+TIMINGS: dict[str, Timing] = {"hadoop3": HADOOP3, "paper": PAPER}
+
+MAX_NODES = 100_000
+MAX_SLOTS = 1000
+MAX_SEED = 2**63 - 1
+MAX_RATIO = 1000
+MAX_COUNT = 10**9
+MAX_SPAN_MS = 10 * 366 * DAY_MS
+
+Where = Callable[[str], str]
+"""Says where a field of the scenario was given: a file with its line, or an option.
+
+A field is named as in ``nodes``, ``tuning.tick_ms`` or ``faults[2].at_ms``.
+"""
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the controller that differ from the profile's (None: as the profile has it)."""
+
+    tick_ms: int | None = None
+    open_tick_ms: int | None = None
+    kill_timeout_ms: int | None = None
+    on_timeout: Literal["give-up", "kill"] | None = None
+    expire_ms: int | None = None
+    utilisation_tolerance_ratio: float | None = None
+    kill_maps: bool | None = None
+    model_scheduler: bool | None = None
+    cost_guard: bool | None = None
+    settle_ms: int | None = None
+    task_suspensions_max: int | None = None
+    job_open_ratio_max: float | None = None
+    refused_shown: int | None = None
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cluster, a workload and the rules.
+
+    ``production`` and ``research`` are SPECs (see ``emulator.workload.spec``); ``workloads`` are
+    further ones that may name a queue; at least one is given. ``queues`` are queues beyond those two,
+    and limits for them. A node has ``slots`` containers of one slot, or ``node_memory_mib`` and
+    ``node_vcores``. ``*_peak`` scales task counts until the peak offered load is that (None: as
+    recorded), as section 6 of the paper does with 1.0 and 1.5; ``load`` then multiplies arrival
+    rates. ``shares`` and ``caps`` are (production, research) parts of the cluster: guarantees, and
+    the partitions of the capped schemes.
+
+    ``am_ratio`` is the part of a queue's maximum that its masters may hold (YARN's
+    maximum-am-resource-percent). Every master takes a whole container, as in the paper: at 1.0
+    the masters of waiting jobs can take every container, and then no task runs. At 0.5 half of
+    the room is always left to tasks.
+    """
+
+    nodes: int
+    slots: int | None = None
+    node_memory_mib: int | None = None
+    node_vcores: int | None = None
+    production: str | None = None
+    research: str | None = None
+    production_peak: float | None = None
+    research_peak: float | None = None
+    load: float = 1.0
+    schemes: tuple[str, ...] = tuple(SCHEMES)
+    job_policy: str = "MR"
+    task_policy: str = "SRT"
+    profile: str = "default"
+    timing: str = "hadoop3"
+    mode: Literal["queues", "deadlines"] = "queues"
+    shares: tuple[float, float] = (0.95, 0.05)
+    caps: tuple[float, float] = (0.8, 0.2)
+    am_ratio: float = 0.5
+    seed: int = 0
+    faults: tuple[Fault, ...] = ()
+    tuning: Tuning = Tuning()
+    queues: tuple[QueueEntry, ...] = ()
+    workloads: tuple[WorkloadEntry, ...] = ()
+
+
+class Prepared(NamedTuple):
+    """A checked scenario with its jobs, what was noted about them, and its identity.
+
+    ``validate``: every invariant is checked after every event; it decides no result.
+    """
+
+    scenario: Scenario
+    jobs: tuple[Job, ...]
+    notes: tuple[str, ...]
+    sources: tuple[str, ...]
+    identity: str
+    validate: bool = False

@@ -1,0 +1,408 @@
+"""Explain answers for an application, a container, an attempt, an order: on journals of real runs.
+
+Each journal is written by the emulator under one scheme; what a story says is held against the run's
+own figures.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+import msgspec
+import pytest
+
+from emulator.faults import StoreDown
+from emulator.scenario import Scenario, Tuning, prepare, setup
+from emulator.schemes import SCHEMES
+from emulator.virtual_host import run_scheme
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.deciding.case import RefusedTask
+from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
+from yarnctl.deciding.records import (
+    Decision,
+    Header,
+    Performed,
+    Ranked,
+    Ranking,
+    Refusal,
+    Resumed,
+    Transition,
+)
+from yarnctl.deciding.releaser import Reason
+from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.file import JournalFile
+from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.telling import REASONS
+
+HURRIED, VICTIM = "application_1_000002", "application_1_000001"
+SMALL = Scenario(
+    production="synthetic:production-s", research="synthetic:research-xl", nodes=6, slots=8, schemes=("kill",)
+)
+STORE_DOWN = StoreDown(at_ms=50_000, until_ms=90_000)
+
+
+def played(scheme: str, **fields):
+    """Return the records of one run, and what came of it."""
+    prepared = prepare(msgspec.structs.replace(SMALL, **fields))
+    journal = MemoryJournal()
+    result = run_scheme(setup(prepared.scenario), prepared.jobs, SCHEMES[scheme], journal)
+    return tuple(journal.records), result
+
+
+@pytest.fixture(scope="module")
+def suspended():
+    return played("natjam")
+
+
+@pytest.fixture(scope="module")
+def killed():
+    return played("kill")
+
+
+@pytest.fixture(scope="module")
+def timed_out():
+    return played("natjam", faults=(STORE_DOWN,), tuning=Tuning(kill_timeout_ms=3000, on_timeout="kill"))
+
+
+@pytest.fixture(scope="module")
+def given_up():
+    return played("natjam", faults=(STORE_DOWN,), tuning=Tuning(kill_timeout_ms=3000))
+
+
+def decisions_of(records):
+    return [record for record in records if isinstance(record, Decision)]
+
+
+def text_of(records, wanted: str) -> str:
+    return "\n".join(in_words(explain(records, wanted)))
+
+
+# --- what it cost -----------------------------------------------------------------------------
+
+
+def test_a_suspended_victim_lost_nothing(suspended):
+    records, result = suspended
+    found = explain(records, VICTIM)
+    assert {story.verb for story in found.orders} == {"released"}
+    (tally,) = found.tallies
+    assert (tally.role, tally.orders, tally.lost_work_ms) == ("victim", result.suspensions, 0)
+    assert "cost     released (suspension number 1), no work lost, " in text_of(records, "o-000001")
+
+
+def test_a_killed_victim_says_so_and_what_it_lost(killed):
+    records, result = killed
+    found = explain(records, VICTIM)
+    assert {story.verb for story in found.orders} == {"killed"}
+    assert len(found.orders) == result.kills > 0
+    assert found.tallies[0].lost_work_ms == result.lost_work_ms > 0
+    story = found.orders[0]
+    text = text_of(records, story.order)
+    since_ms = story.working_since_ms
+    assert f"cost     killed, {story.lost_work_ms} ms of work lost (all since {since_ms} ms), freed" in text
+    assert "suspension" not in text
+
+
+def test_a_kill_after_a_time_out_is_a_kill(timed_out):
+    records, result = timed_out
+    stories = explain(records, VICTIM).orders
+    ended = [story for story in stories if story.state == "killed"]
+    assert len(ended) == result.kills > 0
+    assert sum(story.lost_work_ms or 0 for story in stories) == result.lost_work_ms > 0
+    text = text_of(records, ended[0].attempt)
+    assert "became   killed: no progress for 3000 ms" in text
+    assert f"cost     killed, {ended[0].lost_work_ms} ms of work lost" in text
+
+
+def test_what_was_given_up_goes_on_and_loses_nothing(given_up):
+    records, _ = given_up
+    story = next(story for story in explain(records, VICTIM).orders if story.state == "given_up")
+    text = text_of(records, story.order)
+    assert "became   given up: no progress for 3000 ms" in text
+    assert "cost     not stopped, no work lost, given up after" in text
+    assert "suspension" not in text
+
+
+@pytest.fixture(scope="module")
+def crowded():
+    """Many jobs of both classes: orders are withdrawn, exchanged, and rooms are taken by others."""
+    return played(
+        "natjam",
+        production="packaged:fb2009@18-19",
+        research="packaged:fb2009@21-22",
+        production_peak=1.0,
+        research_peak=1.5,
+        nodes=20,
+    )
+
+
+def stories_of(records):
+    """Return the story of every order of a journal."""
+    names = [name for record in decisions_of(records) for name in record.orders]
+    return [explain(records, name).orders[0] for name in names[:60]]
+
+
+def test_withdrawn_taken_and_exchanged_orders_are_told(crowded):
+    records, _ = crowded
+    told: dict[tuple[str, str], Transition] = {}
+    for record in records:
+        if isinstance(record, Transition) and record.target in ("withdrawn", "taken"):
+            told.setdefault((record.target, record.source), record)
+    withdrawn = told["withdrawn", "suspending"]
+    text = text_of(records, withdrawn.order)
+    assert f"became   withdrawn: {withdrawn.why}" in text
+    assert "cost     not stopped, no work lost, withdrawn after" in text
+    taken = told["taken", "freed"]
+    (story,) = explain(records, taken.order).orders
+    text = text_of(records, taken.order)
+    assert "\n  became   taken\n" in text
+    assert (
+        f"room     {taken.application} took its place with {taken.container};"
+        f" {story.asker} had asked for it" in text
+    )
+    assert "application" in explain(records, taken.application).roles
+    assert taken.order in text_of(records, taken.container)
+    exchanged = [each for each in stories_of(records) if each.exchanged_for]
+    assert exchanged
+    text = text_of(records, exchanged[0].order)
+    assert f"; {exchanged[0].asker} has {exchanged[0].exchanged_for} instead" in text
+
+
+def test_nothing_repeats_itself(suspended, killed, crowded):
+    for records, _ in (suspended, killed, crowded):
+        for story in stories_of(records):
+            assert story.settled_why != story.state
+    text = text_of(suspended[0], "o-000001")
+    assert "\n  became   granted\n" in text
+    assert f"\n  room     {HURRIED} got its place with container_" in text
+
+
+# --- who, and for whom --------------------------------------------------------------------------
+
+
+def test_a_hurried_application_names_who_gave_for_it(suspended):
+    records, result = suspended
+    found = explain(records, HURRIED)
+    (tally,) = found.tallies
+    assert (tally.role, tally.others) == ("asker", {VICTIM: result.suspensions})
+    lines = in_words(found)
+    orders = result.suspensions
+    assert lines[0] == f"{HURRIED} (application)"
+    assert lines[1] == (
+        f"  asked for {orders} containers of {VICTIM} ({orders}): {orders} released; {orders} granted;"
+        " 0 ms of work lost"
+    )
+    assert "decision 1 for application_1_000002, which needed 1 (asks that fit on no node)" in lines[3]
+
+
+def test_a_victim_names_for_whom_it_gave(killed):
+    records, result = killed
+    line = in_words(explain(records, VICTIM))[1]
+    assert line.startswith(f"  was asked for {result.kills} containers by {HURRIED} ({result.kills}):")
+    assert line.endswith(f"; {result.lost_work_ms} ms of work lost")
+
+
+def test_an_application_that_was_taken_from_was_not_left_alone(suspended):
+    """It stands among the next ones with its key after the pick, which is no refusal."""
+    found = explain(suspended[0], VICTIM)
+    assert not [refused for refused in found.refused if refused.why == "next"]
+
+
+def test_of_one_decision_the_next_ones_are_named_once(suspended):
+    records, _ = suspended
+    decision = next(each for each in decisions_of(records) if len(each.orders) > 1)
+    text = text_of(records, HURRIED)
+    assert f"why not  as said of {decision.orders[0]}" in text
+
+
+def test_an_application_that_asked_in_vain(crowded):
+    records, _ = crowded
+    refusal = next(record for record in records if isinstance(record, Refusal))
+    text = text_of(records, refusal.trigger.application)
+    assert "asked in vain:" in text
+    assert f"at {refusal.at_ms} ms no decision for {refusal.trigger.application}: {refusal.why}" in text
+
+
+# --- containers -----------------------------------------------------------------------------------
+
+
+def passed_over(records):
+    """Return a task, with its application, that was ranked and never taken."""
+    taken = {pick.task.attempt for record in decisions_of(records) for pick in record.picks}
+    for record in decisions_of(records):
+        for refused in record.refused_tasks:
+            if refused.attempt not in taken:
+                tasks = record.case.tasks[refused.application]
+                return next(task for task in tasks if task.attempt == refused.attempt), refused
+    raise AssertionError("every task that was shown was taken")
+
+
+def test_the_container_of_a_task_that_was_passed_over(suspended):
+    records, _ = suspended
+    task, refused = passed_over(records)
+    by_container, by_attempt = explain(records, task.container), explain(records, task.attempt)
+    assert (by_container.roles, by_container.orders) == (["container"], [])
+    assert by_container.refused == by_attempt.refused
+    assert {each.why for each in by_container.refused} >= {refused.why}
+    heading, *_ = in_words(by_container)
+    assert heading == f"{task.container} (container of {task.attempt}, {VICTIM}, on {task.node})"
+
+
+def test_the_container_of_a_task_that_was_ranked_before_it_was_taken(suspended):
+    records, _ = suspended
+    first = decisions_of(records)[0].refused_tasks[0].attempt
+    story = explain(records, first).orders[0]
+    found = explain(records, story.container)
+    assert found.roles == ["container"]
+    assert [each.order for each in found.orders] == [story.order]
+    assert found.refused == explain(records, first).refused != []
+
+
+def test_a_refusal_without_containers_is_found_once_a_case_names_it(suspended):
+    """A refusal's record names attempts only; the container is learnt from a later decision."""
+    records, _ = suspended
+    header, decision = records[0], decisions_of(records)[0]
+    pick = decision.picks[0]
+    refusal = Refusal(
+        decision.at_ms - 1000,
+        decision.trigger,
+        "no task may be stopped",
+        (),
+        (RefusedTask(pick.application, pick.task.attempt, (7,), "just-resumed"),),
+    )
+    found = explain((header, refusal, decision), pick.task.container)
+    assert [(each.at_ms, each.why) for each in found.refused] == [(refusal.at_ms, "just-resumed")]
+    assert found.roles == ["container"]
+
+
+# --- odd ends -----------------------------------------------------------------------------------
+
+
+def begun(records):
+    """Return the header, the first decision and its first order."""
+    header, decision = records[0], decisions_of(records)[0]
+    assert isinstance(header, Header)
+    return header, decision, decision.orders[0]
+
+
+def moved(order, source, event, target, **fields):
+    return Transition(order=order, source=source, event=event, target=target, at_ms=60_000, **fields)
+
+
+def test_an_order_without_an_end(suspended):
+    header, decision, order = begun(suspended[0])
+    text = "\n".join(in_words(explain((header, decision), order)))
+    assert "became   asked so far: the journal tells no end" in text
+    assert "cost     not stopped so far (asked to suspend)" in text
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (
+            {"event": "ended-otherwise", "target": "lost", "why": "container lost"},
+            "ended by others, {lost} ms of work lost (all since {since} ms)",
+        ),
+        (
+            {"event": "completed", "target": "completed", "why": "container completed"},
+            "done before it was stopped, no work lost",
+        ),
+        (
+            {"event": "epoch-changed", "target": "lost", "why": "another ResourceManager answers"},
+            "not seen to stop",
+        ),
+    ],
+)
+def test_ends_that_nobody_ordered(suspended, end, words):
+    header, decision, order = begun(suspended[0])
+    since_ms = decision.picks[0].task.since_ms
+    found = explain((header, decision, moved(order, "suspending", **end)), order)
+    text = "\n".join(in_words(found))
+    assert f"became   {end['target']}: {end['why']}" in text
+    assert f"cost     {words.format(lost=60_000 - since_ms, since=since_ms)}, {end['target']} after" in text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verb"), [(Accepted(), "killed"), (Refused("it is gone"), ""), (Unknown(), "")]
+)
+def test_only_a_kill_that_was_accepted_counts(suspended, outcome, verb):
+    header, decision, order = begun(suspended[0])
+    pick = decision.picks[0]
+    kill = Kill(order, pick.application, pick.task.attempt, pick.task.container)
+    end = moved(order, "suspending", "kill", "killed", why="no progress")
+    (story,) = explain((header, decision, end, Performed(60_000, kill, outcome)), order).orders
+    assert story.verb == verb
+    assert bool(story.lost_work_ms) is (verb == "killed")
+
+
+def test_a_withdrawn_kill_has_still_killed(killed):
+    """A kill that was accepted is never taken back, whatever becomes of the order."""
+    header, decision, order = begun(killed[0])
+    pick = decision.picks[0]
+    kill = Kill(order, pick.application, pick.task.attempt, pick.task.container)
+    done = Performed(decision.at_ms, kill, Accepted())
+    end = moved(order, "suspending", "not-needed", "withdrawn", why="nobody hurried waits")
+    text = "\n".join(in_words(explain((header, decision, done, end), order)))
+    assert "became   withdrawn: nobody hurried waits" in text
+    assert "cost     killed, " in text
+
+
+def test_a_checkpoint_is_kept_though_its_attempt_is_killed(suspended):
+    header, decision, order = begun(suspended[0])
+    pick = decision.picks[0]
+    kill = Kill(order, pick.application, pick.task.attempt, pick.task.container)
+    records = (
+        header,
+        decision,
+        moved(order, "suspending", "manifest", "checkpointed", keys_done=9),
+        moved(order, "checkpointed", "kill", "killed", why="no progress"),
+        Performed(60_000, kill, Accepted()),
+    )
+    text = "\n".join(in_words(explain(records, order)))
+    assert "killed, what it did since its checkpoint, if anything, is lost, 9 keys done and kept" in text
+
+
+def test_an_order_outlives_a_controller_that_is_started_again(suspended):
+    header, decision, order = begun(suspended[0])
+    end = moved(order, "suspending", "give-up", "given_up", why="no progress")
+    goes_on = Resumed(59_000, (order,), ())
+    assert explain((header, decision, header, goes_on, end), order).orders[0].state == "given_up"
+    assert explain((header, decision, header, end), order).orders[0].state == "asked"
+
+
+def test_a_priority_is_told_when_it_changes(suspended):
+    header = suspended[0][0]
+    ranks = [
+        Ranking(at_ms, (Ranked("other", 1, 0, 9), Ranked(VICTIM, 5, 0, level)))
+        for at_ms, level in ((1000, 3), (2000, 3), (3000, 4))
+    ]
+    found = explain((header, *ranks), VICTIM)
+    assert [(each.at_ms, each.place, each.priority) for each in found.priorities] == [
+        (1000, 2, 3),
+        (3000, 2, 4),
+    ]
+    assert "  at 3000 ms 4, as number 2 (urgency 5 ms)" in in_words(found)
+
+
+def test_every_reason_has_words():
+    assert set(REASONS) == set(get_args(Reason)) - {""}
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_the_command_tells_the_same_in_text_and_in_json(tmp_path, capsys, killed):
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path, durable=False) as journal:
+        journal.append(list(killed[0]))
+    task, _ = passed_over(killed[0])
+    for wanted in (HURRIED, VICTIM, "o-000001", task.container, task.attempt):
+        assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), wanted]) == 0
+        assert capsys.readouterr().out.splitlines() == in_words(explain(killed[0], wanted))
+        assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), wanted, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found == json.loads(msgspec.json.encode(explain(killed[0], wanted)))
+    assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), "application_9_000009"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", f"error: {path}: no record names application_9_000009\n")

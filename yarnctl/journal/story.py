@@ -1,0 +1,122 @@
+"""Stories: what a journal can tell of one order, one refusal, one application.
+
+Law: a story is data and the same for text and JSON. Instants are ms on the host's clock, spans ms;
+an empty text or None means that the journal does not say.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from yarnctl.deciding.case import RefusedJob, RefusedTask
+
+Verb = Literal["", "suspended", "released", "killed", "ended"]
+"""What was done to an attempt. "ended": by others, or it failed, or its node was lost; "" nothing: it
+went on, was done first, or the journal tells no end."""
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """Which attempt of which application ran in which container; ``node`` is where."""
+
+    application: str
+    attempt: str
+    container: str
+    node: str
+
+
+class OrderStory(msgspec.Struct, kw_only=True):
+    """One order from decision to end. Keys: the smaller one is taken first.
+
+    ``asker`` is whom it works for now, ``first_asker`` whom it was made for, because of ``trigger``.
+    ``lost_work_ms`` is what the attempt had done since it last began on new keys, up to the kill that was
+    accepted, or else up to the end that was seen; None: the journal does not say.
+    ``exchanged_for`` is the order that the asker was given when another got this one's room.
+    """
+
+    order: str
+    decision: int
+    asker: str
+    first_asker: str
+    trigger: str
+    need: int
+    victim: str
+    attempt: str
+    container: str
+    node: str
+    asked_to: Literal["suspend", "kill"]
+    asked_at_ms: int
+    generation: int
+    job_policy: str
+    job_key: tuple[int, ...]
+    task_policy: str
+    task_key: tuple[int, ...]
+    remaining_ms: int
+    working_since_ms: int | None
+    next_jobs: tuple[RefusedJob, ...]
+    next_tasks: tuple[RefusedTask, ...]
+    transfers: list[str]
+    state: str = "asked"
+    verb: Verb = ""
+    lost_work_ms: int | None = 0
+    keys_done: int | None = None
+    checkpointed_at_ms: int | None = None
+    freed_at_ms: int | None = None
+    settled_at_ms: int | None = None
+    settled_why: str = ""
+    room_to_container: str = ""
+    room_to_application: str = ""
+    exchanged_for: str = ""
+
+
+class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
+    """One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker)."""
+
+    at_ms: int
+    decision: int | None
+    asker: str
+    why: str
+    key: tuple[int, ...] = ()
+
+
+class PriorityStory(msgspec.Struct, kw_only=True, frozen=True):
+    """A priority that an application was to have, being the ``place``-th most urgent (from 1)."""
+
+    at_ms: int
+    place: int
+    urgency_ms: int
+    priority: int
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """An application's orders in sum, as the one that asks or as the one that gives.
+
+    ``others`` counts orders by the application on the other side, ``states`` by what became of them,
+    ``verbs`` by what was done ("not stopped" stands for nothing). ``lost_work_ms`` is the sum
+    of what is known.
+    """
+
+    role: Literal["asker", "victim"]
+    orders: int = 0
+    others: dict[str, int]
+    states: dict[str, int]
+    verbs: dict[str, int]
+    lost_work_ms: int = 0
+
+
+class Explanation(msgspec.Struct, kw_only=True):
+    """All that a journal knows of one id; ``roles`` say as what it was found."""
+
+    id: str
+    roles: list[str]
+    ran: Ran | None
+    tallies: list[Tally]
+    orders: list[OrderStory]
+    refused: list[RefusalStory]
+    priorities: list[PriorityStory]
+
+    @property
+    def found(self) -> bool:
+        """Say whether the journal knows the id at all."""
+        return bool(self.roles)

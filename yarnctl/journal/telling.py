@@ -1,0 +1,197 @@
+"""Telling: an explanation in words.
+
+Law: the words say what the story holds and nothing more. Ids are written as the journal has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.policies import FOREVER_MS
+from yarnctl.journal.story import Explanation, OrderStory, RefusalStory, Tally
+
+REASONS: dict[str, str] = {
+    "am": "a master is never stopped",
+    "map": "maps would lose their work",
+    "not-checkpointable": "cannot be suspended now: in shuffle, coming back, or its runner is not willing",
+    "already-ordered": "an order stops it already",
+    "just-tried": "was asked lately and did not stop",
+    "task-tries": "was asked too often in vain",
+    "node-reserved": "somebody else would get the room on its node",
+    "remaining-unknown": "nobody knows its remaining time, so nobody knows whether it pays",
+    "cost": "is done before suspending it would have paid",
+    "just-resumed": "came back only lately",
+    "task-budget": "was suspended as often as a task may be",
+    "next": "could have been taken, others came first",
+    "no-runner": "its reduces cannot be suspended",
+    "no-task-left": "has no task (left) that may be stopped",
+    "job-budget": "gives as many containers as it may at once",
+    "unreachable": "its master does not answer",
+    "not-observed": "its tasks could not be seen in time",
+}
+"""What the reasons of :mod:`yarnctl.deciding.releaser` mean."""
+
+
+def in_words(explanation: Explanation) -> list[str]:
+    """Return the explanation as lines of text."""
+    lines = [f"{explanation.id} ({_named(explanation)})"]
+    lines += [_tally_in_words(tally) for tally in explanation.tallies]
+    for story, before in zip(explanation.orders, [None, *explanation.orders], strict=False):
+        lines += ["", *_order_in_words(story, before)]
+    if explanation.priorities:
+        lines += ["", "priorities:"]
+    for ranked in explanation.priorities:
+        urgency = "no deadline" if ranked.urgency_ms >= FOREVER_MS else f"urgency {ranked.urgency_ms} ms"
+        lines.append(f"  at {ranked.at_ms} ms {ranked.priority}, as number {ranked.place} ({urgency})")
+    own = [refused for refused in explanation.refused if refused.asker == explanation.id]
+    others = [refused for refused in explanation.refused if refused.asker != explanation.id]
+    for heading, refusals in (("asked in vain:", own), ("left alone:", others)):
+        if refusals:
+            lines += ["", heading, *_refusals_in_words(refusals)]
+    return lines
+
+
+def _named(explanation: Explanation) -> str:
+    """Say as what the id was found, and what ran there."""
+    roles, ran = ", ".join(explanation.roles), explanation.ran
+    if ran is None:
+        return roles
+    other = f"of {ran.attempt}" if explanation.id == ran.container else f"in {ran.container}"
+    return f"{roles} {other}, {ran.application}, on {ran.node}"
+
+
+def _tally_in_words(tally: Tally) -> str:
+    said = "asked for" if tally.role == "asker" else "was asked for"
+    preposition = "of" if tally.role == "asker" else "by"
+    others = ", ".join(f"{name} ({number})" for name, number in _counted(tally.others))
+    verbs, states = (
+        ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in _counted(counts))
+        for counts in (tally.verbs, tally.states)
+    )
+    plural = "" if tally.orders == 1 else "s"
+    return (
+        f"  {said} {tally.orders} container{plural} {preposition} {others}: {verbs}; {states};"
+        f" {tally.lost_work_ms} ms of work lost"
+    )
+
+
+def _counted(counts: dict[str, int]) -> list[tuple[str, int]]:
+    """Return what was counted, the most frequent first."""
+    return sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))
+
+
+# --- one order --------------------------------------------------------------------------------
+
+
+def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
+    lines = [
+        f"{story.order}: {_at(story.asked_at_ms)} decision {story.decision} for {story.first_asker},"
+        f" which needed {story.need} ({story.trigger})",
+        f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
+        f"  why it   first by {story.job_policy} (key {_key(story.job_key)}), in it first by"
+        f" {story.task_policy} (key {_key(story.task_key)})",
+        *_passed_over(story, before),
+    ]
+    lines += [f"  passed on {transfer}" for transfer in story.transfers]
+    lines.append(f"  became   {_became(story)}")
+    if story.room_to_application:
+        lines.append(f"  room     {_room(story)}")
+    lines.append(f"  cost     {_cost(story)}")
+    return lines
+
+
+def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:
+    """Say why not the next ones; of one decision they are said once."""
+    rows = [(task.attempt, task.why, task.key) for task in story.next_tasks]
+    rows += [(job.application, job.why, job.key) for job in story.next_jobs]
+    if (
+        before is not None
+        and rows
+        and (before.decision, before.asked_at_ms, before.next_tasks, before.next_jobs)
+        == (story.decision, story.asked_at_ms, story.next_tasks, story.next_jobs)
+    ):
+        return [f"  why not  as said of {before.order}"]
+    return [f"  why not  {name}: {_why(why)} (key {_key(key)})" for name, why, key in rows]
+
+
+def _became(story: OrderStory) -> str:
+    if story.state in OPEN:
+        return f"{story.state} so far: the journal tells no end"
+    state = story.state.replace("_", " ")
+    return f"{state}: {story.settled_why}" if story.settled_why else state
+
+
+def _room(story: OrderStory) -> str:
+    who, container = story.room_to_application, story.room_to_container
+    if story.state != "granted":
+        return f"{who} took its place with {container}; {story.asker} had asked for it"
+    if who == story.asker:
+        return f"{who} got its place with {container}"
+    instead = f"; {story.asker} has {story.exchanged_for} instead" if story.exchanged_for else ""
+    return f"{who} got its place with {container}{instead}"
+
+
+def _cost(story: OrderStory) -> str:
+    parts = [_done(story)]
+    if story.keys_done is not None:
+        parts.append(f"{story.keys_done} keys done and kept")
+    for name, at_ms in (
+        ("checkpointed", story.checkpointed_at_ms),
+        ("freed", story.freed_at_ms),
+        (story.state.replace("_", " "), story.settled_at_ms),
+    ):
+        if at_ms is not None:
+            parts.append(f"{name} after {at_ms - story.asked_at_ms} ms")
+    return ", ".join(parts)
+
+
+def _done(story: OrderStory) -> str:
+    """Say what was done to the attempt, and what of its work is lost."""
+    if story.verb in ("suspended", "released"):
+        return f"{story.verb} (suspension number {story.generation}), no work lost"
+    if story.verb in ("killed", "ended"):
+        return f"{'killed' if story.verb == 'killed' else 'ended by others'}, {_lost(story)}"
+    if story.state in OPEN or story.state == "killed":
+        return f"not stopped so far (asked to {story.asked_to.replace('kill', 'die')})"
+    if story.state == "completed":
+        return "done before it was stopped, no work lost"
+    return "not seen to stop" if story.lost_work_ms is None else "not stopped, no work lost"
+
+
+def _lost(story: OrderStory) -> str:
+    if story.lost_work_ms is None:
+        return "what it did since its checkpoint, if anything, is lost"
+    lost = f"{story.lost_work_ms} ms of work lost"
+    if story.working_since_ms is None:
+        return f"{lost} (it was not at new keys yet)"
+    return f"{lost} (all since {story.working_since_ms} ms)"
+
+
+# --- left alone, asked in vain ----------------------------------------------------------------
+
+
+def _refusals_in_words(refusals: list[RefusalStory]) -> Iterator[str]:
+    """Say each occasion in a line; those that say the same one after the other in one."""
+    for (asker, why), group in groupby(refusals, key=lambda refused: (refused.asker, refused.why)):
+        same = list(group)
+        first, last = same[0], same[-1]
+        key = f", key {_key(first.key)}" if first.key else ""
+        occasion = "no decision" if first.decision is None else f"decision {first.decision}"
+        line = f"  {_at(first.at_ms)} {occasion} for {asker}: {_why(why)}{key}"
+        more = len(same) - 1
+        yield line + (f"; {more} times more until {last.at_ms} ms" if more else "")
+
+
+def _why(why: str) -> str:
+    return f"{why}: {REASONS[why]}" if why in REASONS else why
+
+
+def _key(key: tuple[int, ...]) -> str:
+    words = ["-" if part in (FOREVER_MS, -FOREVER_MS) else str(part) for part in key]
+    return "/".join(words) if words else "none"
+
+
+def _at(at_ms: int) -> str:
+    return f"at {at_ms} ms"
