@@ -14,8 +14,13 @@ except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say s
     raise SystemExit(130) from None
 
 COMMANDS = {
+    "apps": ("yarnctl.cli.apps:command", "Show applications as a running daemon sees them."),
+    "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions, and why."),
     "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),
+    "reclaims": ("yarnctl.cli.reclaims:command", "Show what a running daemon is taking back."),
     "replay": ("yarnctl.cli.replay:command", "Decide a whole journal again and compare."),
+    "run": ("yarnctl.cli.run:command", "Attach to a cluster; observes unless told to --enforce."),
+    "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),
     "wrap": ("yarnctl.cli.wrap:command", "Make a streaming job one whose reduces can be suspended."),
 }
 """Every command of the program, with the line that ``--help`` shows."""

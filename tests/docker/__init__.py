@@ -1,0 +1,1 @@
+"""Containers: the emulated cluster and yarnctl, each process in a container of its own."""

@@ -1,0 +1,172 @@
+"""``yarnctl run``: the daemon. It observes by default; ``--enforce`` acts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarnctl.daemon.loop import Loop
+    from yarnctl.daemon.running import Plan
+    from yarnctl.daemon.state_dir import StateDir
+
+TOKEN_BYTES_MIN = 16
+
+
+@click.command()
+@click.option("--rm", "managers", multiple=True, metavar="URL", help="A ResourceManager; more for HA.")
+@click.option("--name-node", "name_nodes", multiple=True, metavar="URL", help="WebHDFS; more for HA.")
+@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML file with [cluster].")
+@click.option("--user", help="Who we are to the cluster.  [default: yarnctl]")
+@click.option("--enforce", is_flag=True, help="Act. Without it everything is decided and nothing is done.")
+@click.option("--hurried", multiple=True, metavar="QUEUE", help="Queue that gets room.  [production]")
+@click.option("--victims", multiple=True, metavar="QUEUE", help="Queue that gives way.  [research]")
+@click.option(
+    "--mode",
+    type=click.Choice(["queues", "deadlines"]),
+    default="queues",
+    show_default=True,
+    help="Queues against queues, or one queue by deadlines.",
+)
+@click.option("--policy", "job_policy", default="MR", show_default=True, help="Which job gives way first.")
+@click.option("--task-policy", default="SRT", show_default=True, help="Which of its tasks.")
+@click.option(
+    "--in-flight",
+    "in_flight_ratio",
+    type=click.FloatRange(0, 1),
+    default=0.1,
+    show_default=True,
+    help="At most this part of the victims' containers suspends at once.",
+)
+@click.option("--in-flight-least", type=click.IntRange(1), default=2, show_default=True, help="... at least.")
+@click.option("--allow-priority", is_flag=True, help="With --mode deadlines: change YARN's priorities.")
+@click.option(
+    "--kill-on-timeout", is_flag=True, help="Kill what does not save itself in time (work is lost)."
+)
+@click.option(
+    "--requests", default="/yarnctl/requests", show_default=True, help="Folder in HDFS for requests."
+)
+@click.option(
+    "--listen", default="127.0.0.1:8188", show_default=True, help="HOST:PORT of API and page, or off."
+)
+@click.option(
+    "--token-file", type=click.Path(path_type=Path, dir_okay=False), help="Secret that allows writes."
+)
+@click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), help="Journal and identity.")
+@click.option("--ticks", type=click.IntRange(1), help="Stop after so many looks.")
+@click.option("--quiet", is_flag=True, help="Say warnings only.")
+def command(**given: Any) -> None:
+    """Attach to a cluster: make room for hurried jobs without losing patient ones' work."""
+    from yarnctl.daemon.running import run
+
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.WARNING if given["quiet"] else logging.INFO,
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    logging.getLogger("hdfs").setLevel(logging.ERROR)
+    plan = plan_of(given)
+    run(plan, service(given["listen"], _token(given["token_file"])))
+
+
+def plan_of(given: dict[str, Any]) -> Plan:
+    """Check what was given and return the plan; raises BadInput naming the option."""
+    from yarnctl.attach.settings import Attachment
+    from yarnctl.config import load_cluster
+    from yarnctl.daemon.running import Plan, cluster_name
+    from yarnctl.daemon.state_dir import default_path
+
+    options = {
+        "resource_managers": given["managers"],
+        "name_nodes": given["name_nodes"],
+        "user": given["user"],
+    }
+    environment = dict(os.environ)
+    if not given["user"] and not environment.get("YARNCTL_USER"):
+        environment["YARNCTL_USER"] = "yarnctl"
+    cluster = load_cluster(given["config"], environment, options)
+    hurried, victims = given["hurried"] or ("production",), given["victims"] or ("research",)
+    if both := sorted(set(hurried) & set(victims)):
+        raise BadInput("--victims", f"{both[0]} is among the hurried queues, too", "name each queue once")
+    attachment = Attachment(
+        hurried_queues=hurried,
+        victim_queues=victims,
+        mode=given["mode"],
+        enforce=given["enforce"],
+        allow_kill=given["kill_on_timeout"],
+        allow_priority=given["allow_priority"],
+        requests_root=given["requests"],
+        requests_owner=cluster.user,
+    )
+    state_dir = given["state_dir"] or default_path(cluster_name(cluster), os.environ)
+    settings = settings_of(given, hurried, victims)
+    return Plan(
+        cluster=cluster, attachment=attachment, settings=settings, state_dir=state_dir, ticks=given["ticks"]
+    )
+
+
+def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[str, ...]) -> Any:
+    """Return the controller's settings for these options."""
+    import msgspec
+
+    from yarnctl.deciding.settings import DEFAULT
+
+    return msgspec.structs.replace(
+        DEFAULT,
+        mode=given["mode"],
+        hurried_queues=tuple(hurried),
+        victim_queues=tuple(victims),
+        job_policy=given["job_policy"],
+        task_policy=given["task_policy"],
+        on_timeout="kill" if given["kill_on_timeout"] else "give-up",
+        in_flight_ratio_max=given["in_flight_ratio"],
+        in_flight_least=given["in_flight_least"],
+        observe_only=not given["enforce"],
+    )
+
+
+def service(listen: str, token: str | None) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
+    """Return what starts API and page, None for ``off``; raises BadInput before anything is started."""
+    if listen == "off":
+        return None
+    from yarnctl.service.app import make_app
+    from yarnctl.service.serving import names_for, parse_listen, require_safe, serve_in_thread
+
+    host, port = parse_listen(listen)
+    require_safe(host, token)
+
+    def serve(loop: Loop, state: StateDir) -> Callable[[], None]:
+        app = make_app(
+            lambda: loop.publisher.view,
+            token=token,
+            control=loop,
+            journal=state.journal,
+            names=names_for(host),
+        )
+        handle = serve_in_thread(app, host, port, token=token)
+        logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)
+        return handle.stop
+
+    return serve
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"--token-file {file}", f"cannot be read ({type(error).__name__})") from None
+    if len(token) < TOKEN_BYTES_MIN:
+        remedy = f"write at least {TOKEN_BYTES_MIN} characters"
+        raise BadInput(f"--token-file {file}", "is too short for a secret", remedy)
+    return token

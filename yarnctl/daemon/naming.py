@@ -1,0 +1,76 @@
+"""Naming: orders under names that no other yarnctl uses.
+
+Law: a controller counts its orders from 1; on the cluster, in requests and manifests, each carries the
+name of the daemon's own state directory in front, so that a checkpoint made for another daemon (or for
+this one before its journal was lost) is never taken for an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from yarnctl.deciding.ledger import Order
+from yarnctl.deciding.model import (
+    Action,
+    Fact,
+    ManifestSeen,
+    Observation,
+    Outcome,
+    Scope,
+    SetPriority,
+    UploadProgressed,
+)
+from yarnctl.port import ClusterIdentity, ClusterPort
+
+
+class AdoptingPort(ClusterPort, Protocol):
+    """A ClusterPort that can take over orders made before it began."""
+
+    def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
+        """Take orders over."""
+        ...
+
+    def standing_aside(self) -> str:
+        """Say why nothing may be changed now, or ""."""
+        ...
+
+
+class NamedPort:
+    """A port on which every order is called ``instance-order``."""
+
+    def __init__(self, port: AdoptingPort, instance: str) -> None:
+        self.port = port
+        self._prefix = f"{instance}-"
+
+    def identify(self) -> ClusterIdentity:
+        """Say who answers."""
+        return self.port.identify()
+
+    def standing_aside(self) -> str:
+        """Say why nothing may be changed now, or ""."""
+        return self.port.standing_aside()
+
+    def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
+        """Take over orders that were made before."""
+        named = [msgspec.structs.replace(order, order=self._prefix + order.order) for order in orders]
+        self.port.adopt(named, epoch)
+
+    def observe(self, scope: Scope) -> Observation:
+        """Look; facts come back under our own names."""
+        names = tuple(self._prefix + order for order in scope.orders)
+        seen = self.port.observe(msgspec.structs.replace(scope, orders=names))
+        return msgspec.structs.replace(seen, facts=tuple(self._ours(fact) for fact in seen.facts))
+
+    def perform(self, action: Action) -> Outcome:
+        """Act under the order's name on the cluster."""
+        if isinstance(action, SetPriority):
+            return self.port.perform(action)
+        return self.port.perform(msgspec.structs.replace(action, order=self._prefix + action.order))
+
+    def _ours(self, fact: Fact) -> Fact:
+        if isinstance(fact, ManifestSeen | UploadProgressed):
+            return msgspec.structs.replace(fact, order=fact.order.removeprefix(self._prefix))
+        return fact

@@ -1,0 +1,117 @@
+"""Occupancy over time: what each class held, at instants that get sparser as they grow many.
+
+Law: bounded memory, whatever the daemon's age. Samples stand at least ``spacing_ms`` apart; when there
+are too many, every second one is dropped and the spacing doubles, until samples stand
+``SPACING_MAX_MS`` apart: from then on the oldest leave. 2,048 samples cover nine hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from yarnctl.deciding.model import ApplicationView, Snapshot
+from yarnctl.deciding.settings import Settings
+from yarnctl.units import NOTHING, Resources
+
+Class = Literal["hurried", "victim", "other"]
+"""What an application is to the controller."""
+
+CLASSES: tuple[Class, ...] = ("hurried", "victim", "other")
+
+SAMPLES_MAX = 2048
+SPACING_MIN_MS = 1_000
+SPACING_MAX_MS = 16_000
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What one class holds (``used``, in ``containers``) and how many containers it waits for."""
+
+    used: Resources = NOTHING
+    containers: int = 0
+    pending: int = 0
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster by class at one instant; ``open_orders`` are containers asked for, not settled."""
+
+    at_ms: int
+    total: Resources
+    hurried: Held
+    victim: Held
+    other: Held
+    open_orders: int
+
+
+def class_of(view: ApplicationView, settings: Settings) -> Class:
+    """Say what an application is to the controller.
+
+    By its queue; with deadlines, where all stand in one queue, those that have one are hurried.
+    """
+    if settings.mode == "deadlines":
+        return "victim" if view.deadline_at_ms is None else "hurried"
+    if view.queue in settings.hurried_queues:
+        return "hurried"
+    return "victim" if view.queue in settings.victim_queues else "other"
+
+
+def pending_of(view: ApplicationView) -> int:
+    """Return how many containers an application waits for."""
+    return sum(ask.count for ask in view.asks)
+
+
+def sample_of(snapshot: Snapshot, settings: Settings, at_ms: int, open_orders: int) -> Sample:
+    """Add up a snapshot by class."""
+    sums = {name: [0, 0, 0, 0] for name in CLASSES}
+    for view in snapshot.applications:
+        row = sums[class_of(view, settings)]
+        memory_mib, vcores = view.used
+        row[0] += memory_mib
+        row[1] += vcores
+        row[2] += view.containers
+        if view.asks:
+            row[3] += pending_of(view)
+    hurried, victim, other = (
+        Held(Resources(memory_mib, vcores), containers, pending)
+        for memory_mib, vcores, containers, pending in sums.values()
+    )
+    return Sample(
+        at_ms=at_ms,
+        total=snapshot.total,
+        hurried=hurried,
+        victim=victim,
+        other=other,
+        open_orders=open_orders,
+    )
+
+
+class Occupancy:
+    """The samples so far, oldest first."""
+
+    def __init__(self, samples_max: int = SAMPLES_MAX) -> None:
+        self.samples_max = samples_max
+        self.spacing_ms = SPACING_MIN_MS
+        self._samples: list[Sample] = []
+        self._frozen: tuple[Sample, ...] = ()
+
+    def is_due(self, at_ms: int) -> bool:
+        """Say whether a sample of this instant would be kept."""
+        return not self._samples or at_ms - self._samples[-1].at_ms >= self.spacing_ms
+
+    def add(self, sample: Sample) -> None:
+        """Keep a sample that is due; thin out what has become too much."""
+        self._samples.append(sample)
+        if len(self._samples) > self.samples_max:
+            if self.spacing_ms < SPACING_MAX_MS:
+                self._samples = self._samples[::2]
+                self.spacing_ms *= 2
+            else:
+                del self._samples[0]
+        self._frozen = tuple(self._samples)
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """All samples as a value that nobody changes any more."""
+        return self._frozen

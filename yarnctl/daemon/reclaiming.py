@@ -1,0 +1,156 @@
+"""The reclaim lists as they are shown: the ledger's orders, each with what was written about its work.
+
+Law: which entries there are, and their states, is what the ledger says; records only add to it. An
+entry that has retired from the ledger is remembered for a while.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from yarnctl.deciding.ledger import Ledger, Order, order_number
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.records import Decision, Record, Transition
+
+ENDED_MAX = 1000
+CHECKPOINTS_MAX = 1000
+NOTES_MAX = 20_000
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a reclaim list: an order, and what was written about its work.
+
+    ``remaining_ms`` is what the task had left to do when it was chosen (-1 unknown, None not written),
+    ``keys_done`` what its checkpoint holds; ``room_to_...`` who got the room. ``retired``: the entry
+    has left the list.
+    """
+
+    order: Order
+    remaining_ms: int | None = None
+    keys_done: int | None = None
+    checkpointed_at_ms: int | None = None
+    why: str = ""
+    room_to_application: str = ""
+    room_to_container: str = ""
+    retired: bool = False
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest that was seen: the work of an attempt up to ``keys_done`` (None: not told) is safe.
+
+    ``place`` is its place among all that were seen (from 1).
+    """
+
+    place: int
+    order: Order
+    keys_done: int | None
+    at_ms: int
+
+
+class _Note(msgspec.Struct):
+    """What was written about one order."""
+
+    remaining_ms: int | None = None
+    keys_done: int | None = None
+    checkpointed_at_ms: int | None = None
+    last: Transition | None = None
+
+
+class Reclaiming:
+    """Follows the ledger from tick to tick."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, _Note] = {}
+        self._entries: dict[str, Entry] = {}
+        self._saved: dict[str, Transition] = {}
+        self._ended: deque[Entry] = deque(maxlen=ENDED_MAX)
+        self._checkpoints: deque[Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
+        self._checkpoint_number = 0
+        self.entries: tuple[Entry, ...] = ()
+        self.ended: tuple[Entry, ...] = ()
+        self.checkpoints: tuple[Checkpoint, ...] = ()
+
+    def take(self, record: Record) -> None:
+        """Note what a record says about orders."""
+        if isinstance(record, Decision):
+            for name, pick in zip(record.orders, record.picks, strict=True):
+                self._notes[name] = _Note(remaining_ms=pick.task.remaining_ms)
+            while len(self._notes) > NOTES_MAX:
+                del self._notes[next(iter(self._notes))]
+        elif isinstance(record, Transition):
+            note = self._notes.setdefault(record.order, _Note())
+            note.last = record
+            if record.target == "checkpointed" and record.source != record.target:
+                note.checkpointed_at_ms = record.at_ms
+                note.keys_done = record.keys_done if record.keys_done >= 0 else None
+                self._saved[record.order] = record
+
+    def follow(self, ledger: Ledger) -> None:
+        """Take over what the ledger says now. Call it after the records of the tick were taken."""
+        changed = False
+        for orders in (ledger.open, ledger.settled):
+            for name, order in orders.items():
+                known = self._entries.get(name)
+                if known is None or known.order is not order:
+                    self._entries[name] = self._entry(order)
+                    changed = True
+        if len(self._entries) > len(ledger.open) + len(ledger.settled):
+            self._retire(ledger)
+            changed = True
+        if changed:
+            self.entries = tuple(
+                sorted(self._entries.values(), key=lambda each: order_number(each.order.order))
+            )
+        self._save()
+
+    def _entry(self, order: Order, retired: bool = False) -> Entry:
+        note = self._notes.get(order.order) or _Note()
+        last = note.last
+        return Entry(
+            order=order,
+            remaining_ms=note.remaining_ms,
+            keys_done=note.keys_done,
+            checkpointed_at_ms=note.checkpointed_at_ms,
+            why=(last.why or last.event) if last is not None else "",
+            room_to_application=last.application if last is not None else "",
+            room_to_container=last.container if last is not None else "",
+            retired=retired,
+        )
+
+    def _retire(self, ledger: Ledger) -> None:
+        gone = [name for name in self._entries if name not in ledger.open and name not in ledger.settled]
+        for name in gone:
+            order = self._entries.pop(name).order
+            note = self._notes.get(name)
+            last = None if note is None else note.last
+            if last is not None and last.target != order.state:  # settled and retired in one tick
+                order = msgspec.structs.replace(
+                    order,
+                    state=last.target,
+                    settled_at_ms=None if last.target in OPEN else last.at_ms,
+                )
+            self._ended.appendleft(self._entry(order, retired=True))
+            self._notes.pop(name, None)
+        self.ended = tuple(self._ended)
+
+    def _save(self) -> None:
+        """Enter the manifests that were seen in this tick."""
+        if not self._saved:
+            return
+        for name, record in self._saved.items():
+            known = self._entries.get(name)
+            if known is None:
+                continue  # of an order that no ledger knows
+            self._checkpoint_number += 1
+            self._checkpoints.appendleft(
+                Checkpoint(
+                    place=self._checkpoint_number,
+                    order=known.order,
+                    keys_done=record.keys_done if record.keys_done >= 0 else None,
+                    at_ms=record.at_ms,
+                )
+            )
+        self._saved.clear()
+        self.checkpoints = tuple(self._checkpoints)

@@ -1,0 +1,185 @@
+"""The view: all that anybody may see of the daemon, as one immutable value per tick.
+
+Law: the API, the page and the command line read a view and nothing else. A view is never changed once
+it is published; publishing is the swap of one reference, so a reader in another thread sees a whole
+one, old or new. Nothing in here asks for the time: instants are those of the port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from yarnctl.daemon.counted import Counted, Counts
+from yarnctl.daemon.occupancy import Occupancy, Sample, class_of, sample_of
+from yarnctl.daemon.reclaiming import Checkpoint, Entry, Reclaiming
+from yarnctl.daemon.remembered import Decided, Logged, Remembered
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.model import Observation, Snapshot
+from yarnctl.deciding.records import Record
+from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.port import ClusterIdentity
+
+State = Literal["starting", "waiting", "running", "paused", "standing-aside", "stopped"]
+"""What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` by a guard's word."""
+
+QUIET_TICKS = 2
+"""After so many ticks without a snapshot it is the gate that held it back, not the time between two looks."""
+
+
+class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the loop is. ``why`` says why it does not run, or "" if it does.
+
+    ``reachable`` says whether the ResourceManager answered last; ``tick_ms`` is how long the last tick
+    took (ms, None: there was none), ``ticks`` how many there were, ``tick_errors`` how many failed, of
+    which ``last_error`` is the last.
+    """
+
+    mode: Literal["observe", "enforce"] = "observe"
+    state: State = "starting"
+    why: str = ""
+    reachable: bool = False
+    ticks: int = 0
+    tick_ms: float | None = None
+    tick_errors: int = 0
+    last_error: str = ""
+    started_at_ms: int = 0
+    cluster: ClusterIdentity | None = None
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything there is to see. Instants in ms of the port's clock; sequences as their names say.
+
+    ``snapshot`` is the newest one there was, of ``snapshot_at_ms``. While nobody hurried waits (``quiet``)
+    the loop does not look, so it may be old; then it shows nobody hurried waiting. ``entries`` are open
+    and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
+    and ``checkpoints`` stand newest first.
+    ``version`` grows with every view.
+    """
+
+    version: int
+    now_ms: int
+    loop: LoopStatus
+    settings: Settings = DEFAULT
+    snapshot: Snapshot | None = None
+    snapshot_at_ms: int | None = None
+    quiet: bool = False
+    entries: tuple[Entry, ...] = ()
+    ended: tuple[Entry, ...] = ()
+    decisions: tuple[Decided, ...] = ()
+    refusals: tuple[Logged, ...] = ()
+    rankings: tuple[Logged, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
+    occupancy: Sequence[Sample] = ()
+    unreachable: tuple[str, ...] = ()
+    counts: Counts = Counts()
+
+
+def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
+    """Return a snapshot in which nobody hurried waits: all that the cheap gate tells of a newer one."""
+    applications = tuple(
+        msgspec.structs.replace(view, asks=())
+        if view.asks and (settings.mode == "deadlines" or class_of(view, settings) == "hurried")
+        else view
+        for view in snapshot.applications
+    )
+    return msgspec.structs.replace(snapshot, applications=applications)
+
+
+class Control(Protocol):
+    """What a request with the token may do to the loop. Both return at once; the loop obeys later."""
+
+    def pause(self, why: str) -> None:
+        """Stop deciding and acting after the tick that runs; ``why`` is shown."""
+        ...
+
+    def go_on(self) -> None:
+        """Take a pause back."""
+        ...
+
+
+class Publisher:
+    """Makes a view of each tick. One thread writes; any may read :attr:`view`.
+
+    ``record`` is given what the journal is given, in its order; ``tick`` is called after each tick with
+    the last observation it was made of; ``say`` when there was none and only the loop's status is new.
+    """
+
+    def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
+        self._view = View(version=0, now_ms=now_ms, loop=status or LoopStatus())
+        self._remembered = Remembered()
+        self._occupancy = Occupancy()
+        self._counted = Counted()
+        self._reclaiming = Reclaiming()
+
+    @property
+    def view(self) -> View:
+        """The newest view."""
+        return self._view
+
+    def record(self, records: Sequence[Record]) -> None:
+        """Take what was written to the journal; it shows with the next view."""
+        for record in records:
+            self._remembered.take(record)
+            self._counted.take(record)
+            self._reclaiming.take(record)
+
+    def say(self, status: LoopStatus, now_ms: int) -> None:
+        """Publish a new status of the loop; the rest stays what it was."""
+        view = self._view
+        self._view = msgspec.structs.replace(
+            view, version=view.version + 1, now_ms=max(view.now_ms, now_ms), loop=status
+        )
+
+    def tick(
+        self,
+        controller: Controller,
+        seen: Observation,
+        status: LoopStatus,
+        snapshot: Snapshot | None = None,
+        now_ms: int | None = None,
+    ) -> None:
+        """Publish what a tick has led to; ``now_ms`` is the instant, if later than that of ``seen``.
+
+        ``snapshot`` is one that was made for the view alone (``seen`` holds none while nobody hurried
+        waits), of the instant ``seen.now_ms``.
+        """
+        last, settings = self._view, controller.settings
+        if seen.snapshot is not None:
+            snapshot = seen.snapshot
+        at_ms = seen.now_ms if seen.snapshot is None else seen.as_of_ms
+        quiet = False
+        if snapshot is None:
+            snapshot, at_ms = last.snapshot, last.snapshot_at_ms or 0
+            quiet = seen.cluster == "quiet" and seen.now_ms - at_ms >= QUIET_TICKS * settings.tick_ms
+            if quiet and not last.quiet and snapshot is not None:
+                snapshot = quieted(snapshot, settings)
+        elif snapshot is not last.snapshot:
+            self._sample(controller, snapshot, at_ms)
+        self._reclaiming.follow(controller.ledger)
+        remembered = self._remembered
+        self._view = View(
+            version=last.version + 1,
+            now_ms=max(last.now_ms, seen.now_ms, now_ms or 0),
+            loop=status,
+            settings=settings,
+            snapshot=snapshot,
+            snapshot_at_ms=None if snapshot is None else at_ms,
+            quiet=quiet,
+            entries=self._reclaiming.entries,
+            ended=self._reclaiming.ended,
+            decisions=remembered.newest_first(),
+            refusals=tuple(reversed(remembered.refusals)),
+            rankings=tuple(reversed(remembered.rankings)),
+            checkpoints=self._reclaiming.checkpoints,
+            occupancy=self._occupancy.samples,
+            unreachable=seen.unreachable,
+            counts=self._counted.counts(),
+        )
+
+    def _sample(self, controller: Controller, snapshot: Snapshot, at_ms: int) -> None:
+        if self._occupancy.is_due(at_ms):
+            opened = len(controller.ledger.open)
+            self._occupancy.add(sample_of(snapshot, controller.settings, at_ms, opened))
