@@ -1,4 +1,4 @@
-"""What both programs' command lines share: lazy commands, errors in one line, two outputs.
+"""What both programs' command lines share: lazy commands, errors in one line, two outputs, progress.
 
 Law: ``--help`` imports click and nothing else. A command's module is imported when the command
 runs; its one-line help stands in the program's table. Whatever goes wrong by the user's doing
@@ -13,12 +13,17 @@ import contextlib
 import functools
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TextIO, TypeVar, cast
 
 import click
 
 from yarnctl.errors import BadInput, YarnctlError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SHELLS = ("bash", "fish", "zsh")
 """The shells that ``completion`` can write for."""
@@ -28,13 +33,17 @@ PIPE_CLOSED = 141
 HELP_WIDTH = 80
 TABLE_WIDTH_OFF_TERMINAL = 200
 
+WORTH_SHOWING_S = 1.0
+"""What takes longer gets a bar."""
+REDRAWN_S = 0.1
+
 COMPLETION = (
     "yarnctl.command_line:completion",
     "Print the script that completes commands in a shell.",
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
+Item = TypeVar("Item")
 
 LazyCommand = tuple[str, str]
 """Where a command is (``module:attribute``) and the one line that ``--help`` shows."""
@@ -288,3 +297,101 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
             console.print(Text(title, style="table.title"), soft_wrap=True)
         console.print(table)
     click.echo(captured.get(), nl=False)
+
+
+# --- progress ----------------------------------------------------------------------------------
+
+
+class Progress:
+    """Steps of something long. From the first second on, a bar on stderr if that is a terminal.
+
+    Whoever is done sooner has seen nothing, and has not waited for rich. ``whole`` is how many steps
+    there will be, None if nobody knows; a function is only asked once the bar is shown.
+    """
+
+    def __init__(self, doing: str, whole: int | Callable[[], int | None] | None = None) -> None:
+        self.doing = doing
+        self.done = 0
+        self._whole = whole
+        self._bar: Any = None
+        self._task: Any = None
+        self._begun_s = self._drawn_s = time.monotonic()
+        self._over = False
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        if not sys.stderr.isatty():
+            return self
+        if WORTH_SHOWING_S <= 0:
+            self.show()
+            return self
+        self._timer = threading.Timer(WORTH_SHOWING_S, self.show)
+        self._timer.daemon = True
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._over = True
+            if self._bar is not None:
+                self._draw()
+                self._bar.stop()
+
+    def step(self, doing: str | None = None, by: int = 1) -> None:
+        """Count steps that are done; ``doing`` says from now on what is being done."""
+        self.done += by
+        self.doing = doing or self.doing
+        if self._bar is not None and (doing or time.monotonic() - self._drawn_s > REDRAWN_S):
+            self._draw()
+
+    def expect(self, more: int) -> None:
+        """Say that there are so many steps more than was known."""
+        self._whole = more + (self._whole if isinstance(self._whole, int) else 0)
+        if self._bar is not None:
+            self._draw()
+
+    def counted(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield the items, each a step once it has been dealt with."""
+        for item in items:
+            yield item
+            self.step()
+
+    def show(self) -> None:
+        """Show the bar now, unless all is over."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        if callable(self._whole):
+            self._whole = self._whole()
+        text = TextColumn("{task.description:<22}", markup=False)
+        columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        with self._lock:
+            if self._over:
+                return
+            self._task = bar.add_task(self.doing, total=None)
+            bar.tasks[0].start_time = self._begun_s  # not only since it is shown
+            bar.start()
+            self._bar = bar
+            self._draw()
+
+    def _draw(self) -> None:
+        self._drawn_s = time.monotonic()
+        whole = None if callable(self._whole) else self._whole
+        told = {"completed": self.done, "total": whole, "description": self.doing}
+        self._bar.update(self._task, refresh=True, **told)
+
+
+def lines_in(path: Path) -> int | None:
+    """Return how many lines a file holds; None if it is no plain file or cannot be read."""
+    if not path.is_file():
+        return None  # what is read from a pipe is gone
+    try:
+        with path.open("rb") as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+    except OSError:
+        return None

@@ -11,6 +11,7 @@ from typing import cast
 import click
 
 from emulator.workload.job import JobClass
+from yarnctl.command_line import Progress
 
 
 @click.command("convert")
@@ -36,8 +37,11 @@ def command(spec: str, job_class: str, out: Path, seed: int) -> None:
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
     require_replaceable(out)
-    loaded = load(spec, cast(JobClass, job_class), seed=seed)
-    write_parquet(loaded.jobs, out)
+    with Progress("reading rows") as progress:
+        loaded = load(spec, cast(JobClass, job_class), seed=seed, counted=progress.counted)
+        progress.expect(len(loaded.jobs))
+        progress.step("rows read, writing jobs", by=len(loaded.jobs) - progress.done)
+        write_parquet(loaded.jobs, out)
     for note in loaded.notes:
         click.echo(f"note: {note}", err=True)
     click.echo(f"{out}: {len(loaded.jobs)} jobs")

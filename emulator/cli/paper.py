@@ -10,10 +10,6 @@ import click
 from yarnctl.command_line import output_option, print_json, print_table
 
 
-def _say(message: str) -> None:
-    click.echo(f"{message} ...", err=True)
-
-
 @click.group()
 def command() -> None:
     """Run a paper's figures and print its numbers beside ours."""
@@ -29,34 +25,37 @@ def command() -> None:
     help="Show what Fig 3 cannot fix, each choice with its error.",
 )
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with plots, too.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep runs, results, report.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
 @output_option
-def natjam(figure: str, runs: int, open_choices: bool, html: Path | None, output: str) -> None:
-    """Natjam (Cho et al., SoCC 2013): Figs 3 to 15."""
-    from emulator.experiments.paper_natjam import alternatives, figure_numbers, paper_natjam
+def natjam(
+    figure: str,
+    runs: int,
+    open_choices: bool,
+    html: Path | None,
+    out: Path | None,
+    workers: int | None,
+    output: str,
+) -> None:
+    """Natjam (Cho et al., SoCC 2013): Figs 3 to 15.
+
+    A run that DIR holds already is not run again, whichever figures asked for it.
+    """
+    from emulator.experiments.paper_natjam import alternatives_kept, figure_numbers, report_kept
 
     if open_choices:
-        _show_alternatives(alternatives(runs, _say), output)
+        _show_alternatives(alternatives_kept(runs, out=out, workers=workers), output)
         return
-    report = paper_natjam(figure_numbers(figure), runs, _say)
-    if html is not None:
-        _write_page(html, report)
+    report = report_kept(figure_numbers(figure), runs, out=out, workers=workers, html=html)
     if output == "json":
         print_json(report)
     else:
         _show(report)
 
 
-def _write_page(path: Path, report: dict[str, Any]) -> None:
-    import msgspec
-
-    from emulator.experiments.folder import write_whole
-    from emulator.experiments.report import paper_html
-
-    title = "Natjam's evaluation: the paper's numbers beside ours"
-    write_whole(path, paper_html(title, msgspec.to_builtins(report["figures"])).encode())
-
-
 def _show(report: dict[str, Any]) -> None:
+    from emulator.experiments.paper_natjam import in_short
+
     for figure in report["figures"]:
         if figure.rows:
             rows = [
@@ -81,9 +80,8 @@ def _show(report: dict[str, Any]) -> None:
             print_table(("claim", "paper", "ours", "", "profile"), claims)
         for note in figure.notes:
             click.echo(f"note: {note}")
-    if report["mean_abs_relative_error"] is not None:
-        mean, worst = report["mean_abs_relative_error"], report["worst_abs_relative_error"]
-        click.echo(f"Figs 4 to 6: mean absolute relative error {mean:.2%}, worst {worst:.2%}")
+    if said := in_short(report):
+        click.echo(said)
 
 
 def _show_alternatives(found: list[Any], output: str) -> None:

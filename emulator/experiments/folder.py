@@ -1,6 +1,6 @@
 """The folder of an experiment: what has been finished, complete or absent.
 
-::
+An experiment's folder holds (a paper's: see ``cells``)::
 
     manifest.json            whose results these are: identity, digest of the code, digests of the files
     SCHEME/result.json       all that came of the scheme, kept to go on from and to draw
@@ -25,7 +25,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -35,16 +35,35 @@ from yarnctl.errors import BadInput
 if TYPE_CHECKING:
     from emulator.virtual_host import Result
 
-KIND = "yarn-emulator results"
 FILES = ("manifest.json", "results.json", "run.json", "report.html", "demo.svg")
 RESULT, JOURNAL = "result.json", "journal.jsonl"
 LOCK = ".yarn-emulator.lock"
 PART = ".part-"
 ROOT = Path(__file__).parents[2]
 
-_OWN_PART = re.compile(rf"\.({'|'.join(map(re.escape, (*FILES, *SCHEMES)))}){re.escape(PART)}[0-9]{{1,10}}")
 _TRIES = 100
 _UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
+
+
+class Layout(NamedTuple):
+    """What may stand in a folder: whole files, the manifest first, and folders of its own.
+
+    ``kind`` is what the manifest says it is, ``kept`` what a failed run leaves for the next.
+    """
+
+    kind: str
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    def is_part(self, name: str) -> bool:
+        """Say whether this is a temporary name of ours."""
+        head, mark, number = name.rpartition(PART)
+        ours = head.removeprefix(".") in (*self.files, *self.folders) and head.startswith(".")
+        return bool(mark) and ours and re.fullmatch("[0-9]{1,10}", number) is not None
+
+
+EXPERIMENT = Layout("yarn-emulator results", FILES, tuple(SCHEMES), tuple(SCHEMES))
 
 
 class FileFact(msgspec.Struct, frozen=True):
@@ -120,9 +139,10 @@ def facts_of(folder: Path) -> dict[str, FileFact]:
 class Folder:
     """A folder of results of one identity; from ``open`` to ``close`` nobody else writes into it."""
 
-    def __init__(self, path: Path, identity: str) -> None:
+    def __init__(self, path: Path, identity: str, layout: Layout = EXPERIMENT) -> None:
         self.path = path
         self.identity = identity
+        self.layout = layout
         self.made: list[Path] = []
         self.files: dict[str, dict[str, FileFact]] = {}
         self.code = ""
@@ -139,8 +159,9 @@ class Folder:
             return
         if not self.path.is_dir():
             raise BadInput(f"--out {self.path}", "is a file", "give a folder")
-        names = sorted(name for name in self._names() if name != LOCK and not _OWN_PART.fullmatch(name))
-        foreign = [name for name in names if name not in FILES and name not in SCHEMES]
+        names = sorted(name for name in self._names() if name != LOCK and not self.layout.is_part(name))
+        ours = (*self.layout.files, *self.layout.folders)
+        foreign = [name for name in names if name not in ours]
         if foreign or (names and self._manifest() is None):
             raise BadInput(
                 f"--out {self.path}",
@@ -164,7 +185,7 @@ class Folder:
             found = msgspec.json.decode((self.path / "manifest.json").read_bytes(), type=Manifest)
         except _UNREADABLE:
             return None
-        return found if found.kind == KIND else None
+        return found if found.kind == self.layout.kind else None
 
     def open(self, replace: bool) -> None:
         """Lock the folder and make it ready; close it afterwards.
@@ -200,8 +221,8 @@ class Folder:
             raise unwritable(self.path, error) from None
 
     def _write_manifest(self) -> None:
-        files = {name: self.files[name] for name in SCHEMES if name in self.files}
-        ours = Manifest(kind=KIND, identity=self.identity, code=self.code, files=files)
+        files = {name: self.files[name] for name in self.layout.folders if name in self.files}
+        ours = Manifest(kind=self.layout.kind, identity=self.identity, code=self.code, files=files)
         write_whole(self.path / "manifest.json", encoded(ours))
 
     def _make(self) -> None:
@@ -214,15 +235,15 @@ class Folder:
 
     def _clear(self) -> None:
         """Remove earlier results, the manifest last, so that a half-cleared folder is still ours."""
-        for name in SCHEMES:
+        for name in self.layout.folders:
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in reversed(FILES):
+        for name in reversed(self.layout.files):
             (self.path / name).unlink(missing_ok=True)
 
     def _sweep(self) -> None:
         """Remove what an interrupted run has left under a temporary name of ours."""
         for entry in self.path.iterdir():
-            if _OWN_PART.fullmatch(entry.name):
+            if self.layout.is_part(entry.name):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink(missing_ok=True)
 
     # --- the lock -------------------------------------------------------------------------
@@ -268,10 +289,10 @@ class Folder:
         self._lock = None
 
     def abandon(self) -> None:
-        """After a failure: keep finished schemes; what holds none and was made now is removed."""
+        """After a failure: keep what is finished; a folder that holds nothing and was made now is removed."""
         with contextlib.suppress(OSError):
             self._sweep()
-            if self.made and not any((self.path / name).exists() for name in SCHEMES):
+            if self.made and not any((self.path / name).exists() for name in self.layout.kept):
                 shutil.rmtree(self.path, ignore_errors=True)
                 for each in self.made[1:]:
                     each.rmdir()

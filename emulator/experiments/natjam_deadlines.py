@@ -7,24 +7,29 @@ itself: maps and reduces such that it takes the 87 s on an empty cluster that th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
+from emulator.experiments.cells import Cell, Plan, gather
 from emulator.experiments.figures import Claim, Figure, Row, mean, row
 from emulator.schemes import SCHEMES
 from emulator.timing import PAPER
-from emulator.virtual_host import Result, Setup, run_scheme
+from emulator.virtual_host import Result, Setup
 from emulator.workload.job import Job
 from emulator.workload.synthetic import FIG10_DEADLINES_MS, Calibration, emulab_jobs, emulab_pair
 from yarnctl.deciding.settings import PROFILES
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.units import Resources
 
 EPSILONS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SIZE_RATIOS = (0.4, 0.7, 1.0, 1.5, 2.0)
+PROFILES_SHOWN = ("paper", "default")
+MAKESPANS_S = {"MDF": 175.0, "MLF": 239.0}
+"""Fig 10: by job policy."""
 
 
-def deadline_run(jobs: tuple[Job, ...], policy: str, profile: str, seed: int) -> Result:
-    """Run jobs with deadlines in one queue on the Emulab cluster of section 7."""
+def deadline_cell(jobs: tuple[Job, ...], policy: str, profile: str, seed: int) -> Cell:
+    """Return a run of jobs with deadlines in one queue on the Emulab cluster of section 7."""
     settings = msgspec.structs.replace(
         PROFILES[profile],
         mode="deadlines",
@@ -34,7 +39,7 @@ def deadline_run(jobs: tuple[Job, ...], policy: str, profile: str, seed: int) ->
         victim_queues=("default",),
     )
     setup = Setup(nodes=7, node_size=Resources(3 * 1024, 3), timing=PAPER, settings=settings, seed=seed)
-    return run_scheme(setup, jobs, SCHEMES["natjam"], MemoryJournal())
+    return Cell(setup, jobs, SCHEMES["natjam"])
 
 
 def finished_s(result: Result) -> list[float]:
@@ -50,28 +55,29 @@ def margins_s(result: Result) -> list[float]:
     ]
 
 
-def figure_10(runs: int, calibration: Calibration) -> Figure:
+def figure_10(runs: int, calibration: Calibration) -> Plan[Figure]:
     """Fig 10: three equal jobs, the later one more urgent; MDF against MLF."""
-    rows: list[Row] = []
-    claims: list[Claim] = []
     jobs = emulab_jobs("production", calibration, FIG10_DEADLINES_MS)
-    alone = [
-        deadline_run(emulab_jobs("production", calibration, (200_000,)), "MDF", "paper", seed).makespan_ms
-        / 1000
-        for seed in range(runs)
-    ]
-    rows.append(row("one job alone", "completion_s", 87.0, alone, counts=False))
-    for profile in ("paper", "default"):
-        results = {
-            policy: [deadline_run(jobs, policy, profile, seed) for seed in range(runs)]
-            for policy in ("MDF", "MLF")
-        }
-        spans = {policy: [each.makespan_ms / 1000 for each in found] for policy, found in results.items()}
-        for policy, paper in (("MDF", 175.0), ("MLF", 239.0)):
+    one = emulab_jobs("production", calibration, (200_000,))
+    groups = {("", ""): [deadline_cell(one, "MDF", "paper", seed) for seed in range(runs)]}
+    for profile in PROFILES_SHOWN:
+        for policy in MAKESPANS_S:
+            groups[profile, policy] = [deadline_cell(jobs, policy, profile, seed) for seed in range(runs)]
+    found = yield from gather(groups)
+    rows = [row("one job alone", "completion_s", 87.0, _makespans_s(found["", ""]), counts=False)]
+    claims: list[Claim] = []
+    for profile in PROFILES_SHOWN:
+        results = {policy: found[profile, policy] for policy in MAKESPANS_S}
+        spans = {policy: _makespans_s(each) for policy, each in results.items()}
+        for policy, paper in MAKESPANS_S.items():
             rows.append(row(f"{policy}, {profile}", "makespan_s", paper, spans[policy], profile == "paper"))
         claims += _claims_10(profile, results, mean(spans["MLF"]) / mean(spans["MDF"]))
     notes = ("deadlines are counted from t = 0", "a job's maps and reduces are fitted on the 87 s alone")
     return Figure("10", "MDF against MLF: three jobs with deadlines", tuple(rows), tuple(claims), notes)
+
+
+def _makespans_s(results: Sequence[Result]) -> list[float]:
+    return [each.makespan_ms / 1000 for each in results]
 
 
 def _claims_10(profile: str, results: dict[str, list[Result]], ratio: float) -> list[Claim]:
@@ -103,27 +109,33 @@ def _claims_10(profile: str, results: dict[str, list[Result]], ratio: float) -> 
     ]
 
 
-def figure_11(runs: int, calibration: Calibration) -> Figure:
+def figure_11(runs: int, calibration: Calibration) -> Plan[Figure]:
     """Fig 11: two jobs, the second's deadline 1 s earlier; from which epsilon on are both met?"""
+    (alone,) = yield [deadline_cell(emulab_jobs("production", calibration, (200_000,)), "MDF", "paper", 0)]
+    fitted = msgspec.structs.replace(calibration, emulab_clean_ms=alone.makespan_ms)
+    pairs = {(epsilon, 1.0): emulab_pair("production", fitted, epsilon) for epsilon in EPSILONS}
+    pairs |= {(1.0, ratio): emulab_pair("production", fitted, 1.0, ratio) for ratio in SIZE_RATIOS}
+    found = yield from gather(
+        {
+            (profile, *key): [deadline_cell(jobs, "MDF", profile, seed) for seed in range(runs)]
+            for profile in PROFILES_SHOWN
+            for key, jobs in pairs.items()
+        }
+    )
+    margins = {key: [margins_s(each) for each in results] for key, results in found.items()}
     rows: list[Row] = []
     claims: list[Claim] = []
-    clean = deadline_run(emulab_jobs("production", calibration, (200_000,)), "MDF", "paper", 0).makespan_ms
-    fitted = msgspec.structs.replace(calibration, emulab_clean_ms=clean)
-    for profile in ("paper", "default"):
-        first, second = {}, {}
+    for profile in PROFILES_SHOWN:
+        first = {epsilon: [each[0] for each in margins[profile, epsilon, 1.0]] for epsilon in EPSILONS}
+        second = {epsilon: [each[1] for each in margins[profile, epsilon, 1.0]] for epsilon in EPSILONS}
         for epsilon in EPSILONS:
-            found = [
-                margins_s(deadline_run(emulab_pair("production", fitted, epsilon), "MDF", profile, seed))
-                for seed in range(runs)
-            ]
-            first[epsilon] = [each[0] for each in found]
-            second[epsilon] = [each[1] for each in found]
             rows.append(row(f"Job 1, epsilon {epsilon}, {profile}", "margin_s", None, first[epsilon]))
             rows.append(row(f"Job 2, epsilon {epsilon}, {profile}", "margin_s", None, second[epsilon]))
         both = {epsilon: first[epsilon] + second[epsilon] for epsilon in EPSILONS}
         claims.append(_met_from("both deadlines are met", both, 0.8, profile))
         claims.append(_met_from("the shorter deadline is met", second, 0.2, profile))
-        claims.append(_size_claim(fitted, profile, runs))
+        sized = [mean([each[0] for each in margins[profile, 1.0, ratio]]) for ratio in SIZE_RATIOS]
+        claims.append(_size_claim([each / (fitted.emulab_clean_ms / 1000) for each in sized], profile))
     return Figure("11", "Effect of deadlines: two jobs", tuple(rows), tuple(claims))
 
 
@@ -140,13 +152,11 @@ def _met_from(claim: str, margins: dict[float, list[float]], paper: float, profi
     )
 
 
-def _size_claim(calibration: Calibration, profile: str, runs: int) -> Claim:
-    """The size of the second job against the first: does it change the more urgent one's margin?"""
-    margins = []
-    for ratio in SIZE_RATIOS:
-        jobs = emulab_pair("production", calibration, 1.0, ratio)
-        found = [margins_s(deadline_run(jobs, "MDF", profile, seed))[0] for seed in range(runs)]
-        margins.append(mean(found) / (calibration.emulab_clean_ms / 1000))
+def _size_claim(margins: Sequence[float], profile: str) -> Claim:
+    """The size of the second job against the first: does it change the more urgent one's margin?
+
+    ``margins`` are Job 1's, in parts of its clean time, one per size.
+    """
     return Claim(
         "size of Job 2 from 0.4 to 2.0 of Job 1: Job 1's margin stays >= 0 at epsilon 1.0",
         "little effect",

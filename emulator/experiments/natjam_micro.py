@@ -7,25 +7,25 @@ the error of each other choice is computed beside ours, not hidden.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
-from emulator.experiments.figures import Claim, Figure, Row, mean, row
-from emulator.schemes import SCHEMES, Scheme
+from emulator.experiments.cells import Cell, Plan, gather
+from emulator.experiments.figures import Claim, Figure, Row, row
+from emulator.schemes import SCHEMES
 from emulator.timing import PAPER as PAPER_TIMING
 from emulator.timing import Timing
-from emulator.virtual_host import Setup, run_scheme
+from emulator.virtual_host import Result, Setup
 from emulator.workload.job import Job, JobClass
 from emulator.workload.spec import merge
-from emulator.workload.synthetic import REDUCES, Calibration, microbenchmark
+from emulator.workload.synthetic import Calibration, microbenchmark
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
 from yarnctl.deciding.settings import Settings
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.units import Resources
 
-FIG3_S = {
+FIG3_S: dict[tuple[JobClass, str], float] = {
     ("research", "xl"): 192.3,
     ("research", "l"): 193.8,
     ("research", "m"): 195.6,
@@ -36,6 +36,22 @@ FIG3_S = {
     ("production", "s"): 70.4,
 }
 """Fig 3: completion time of each job alone, s."""
+
+FIG4_S: dict[tuple[str, str], tuple[float | None, bool]] = {
+    ("ideal", "production"): (70.4, False),
+    ("ideal", "research"): (192.3, False),
+    ("hard-cap", "production"): (70.4, False),
+    ("hard-cap", "research"): (292.3, True),
+    ("soft-cap", "production"): (130.2, True),
+    ("soft-cap", "research"): (192.3, False),
+    ("kill", "production"): (None, True),
+    ("kill", "research"): (236.5, True),
+    ("natjam", "production"): (75.6, True),
+    ("natjam", "research"): (197.0, True),
+}
+"""Fig 4: by scheme and class, s, and whether it counts: what repeats Fig 3 says nothing new."""
+
+SCHEMES_4 = tuple(dict.fromkeys(name for name, _ in FIG4_S))
 
 FIG5_S = {
     ("random", "s"): (76.6, 237.6),
@@ -85,63 +101,55 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
         """Return one job of Fig 3."""
         return microbenchmark(job_class, size, job_class, self.calibration)
 
+    def cells(self, scheme: str, jobs: tuple[Job, ...], **settings: object) -> list[Cell]:
+        """Return one run per seed."""
+        if scheme == "kill":
+            settings = {"task_policy": self.kill_policy, **settings}
+        return [Cell(self.setup(seed, **settings), jobs, SCHEMES[scheme]) for seed in range(self.runs)]
 
-def completion_s(lab: Lab, scheme: Scheme, jobs: tuple[Job, ...], **settings: object) -> list[list[float]]:
-    """Run ``lab.runs`` seeds; return per job (in the order of ``jobs``) its completion times, s."""
-    names = [job.name for job in jobs]
-    times: list[list[float]] = [[] for _ in jobs]
-    for seed in range(lab.runs):
-        result = run_scheme(lab.setup(seed, **settings), jobs, scheme, MemoryJournal())
-        found = {each.name: each.completion_ms / 1000 for each in result.jobs}
-        for place, name in enumerate(names):
-            times[place].append(found[name])
-    return times
+    def pair(self, size: str) -> tuple[Job, ...]:
+        """Return Research-XL at 0 and a production job at 50 s (Figs 4 and 5)."""
+        return merge(self.job("production", size), self.job("research", "xl"))
 
 
-def figure_3(lab: Lab) -> Figure:
+def completion_s(results: Sequence[Result], job_class: str) -> list[float]:
+    """Return the completion times of the one job of a class, one per run, s."""
+    return [job.completion_ms / 1000 for each in results for job in each.jobs if job.job_class == job_class]
+
+
+def figure_3(lab: Lab) -> Plan[Figure]:
     """Fig 3: each job alone. This is what is calibrated on, so it has no relative error."""
-    rows = []
-    for (job_class, size), paper in FIG3_S.items():
-        jobs = microbenchmark(job_class, size, job_class, lab.calibration)  # type: ignore[arg-type]
-        (times,) = completion_s(lab, SCHEMES["soft-cap"], jobs)
-        rows.append(row(f"{job_class}-{size}", "completion_s", paper, times, counts=False))
-    return Figure("3", "Microbenchmark settings: each job alone (calibrated on)", tuple(rows))
-
-
-def _pair(lab: Lab, scheme: str, size: str, **settings: object) -> tuple[list[float], list[float]]:
-    """Return (production, Research-XL) completion times: Research-XL at 0, production at 50 s."""
-    jobs = merge(lab.job("production", size), lab.job("research", "xl"))
-    if scheme == "kill":
-        settings = {"task_policy": lab.kill_policy, **settings}
-    times = dict(
-        zip([job.name[0] for job in jobs], completion_s(lab, SCHEMES[scheme], jobs, **settings), strict=True)
+    found = yield from gather({key: lab.cells("soft-cap", lab.job(*key)) for key in FIG3_S})
+    rows = tuple(
+        row(f"{key[0]}-{key[1]}", "completion_s", paper, completion_s(found[key], key[0]), counts=False)
+        for key, paper in FIG3_S.items()
     )
-    return times["p"], times["r"]
+    return Figure("3", "Microbenchmark settings: each job alone (calibrated on)", rows)
 
 
-def figure_4(lab: Lab) -> Figure:
+def figure_4(lab: Lab) -> Plan[Figure]:
     """Fig 4: Natjam against ideal, hard cap, soft cap and killing."""
-    ideal_p, ideal_r = _pair(lab, "ideal", "s")
-    hard_p, hard_r = _pair(lab, "hard-cap", "s")
-    soft_p, soft_r = _pair(lab, "soft-cap", "s")
-    kill_p, kill_r = _pair(lab, "kill", "s")
-    natjam_p, natjam_r = _pair(lab, "natjam", "s")
-    rows = (
-        row("ideal", "production_s", 70.4, ideal_p, counts=False),
-        row("ideal", "research_s", 192.3, ideal_r, counts=False),
-        row("hard-cap", "production_s", 70.4, hard_p, counts=False),
-        row("hard-cap", "research_s", 292.3, hard_r),
-        row("soft-cap", "production_s", 130.2, soft_p),
-        row("soft-cap", "research_s", 192.3, soft_r, counts=False),
-        row("kill", "production_s", None, kill_p),
-        row("kill", "research_s", 236.5, kill_r),
-        row("natjam", "production_s", 75.6, natjam_p),
-        row("natjam", "research_s", 197.0, natjam_r),
+    jobs = lab.pair("s")
+    found = yield from gather({name: lab.cells(name, jobs) for name in SCHEMES_4})
+    return of_figure_4(found)
+
+
+def of_figure_4(found: Mapping[str, Sequence[Result]]) -> Figure:
+    """Return Fig 4 of the runs of each scheme; claims need them all."""
+    rows = tuple(
+        row(name, f"{job_class}_s", paper, completion_s(found[name], job_class), counts)
+        for (name, job_class), (paper, counts) in FIG4_S.items()
+        if name in found
     )
+    claims = _claims_4(rows) if all(name in found for name in SCHEMES_4) else ()
+    return Figure("4", "Natjam vs. existing techniques: Research-XL, then Production-S", rows, claims)
+
+
+def _claims_4(rows: Sequence[Row]) -> tuple[Claim, ...]:
     ours = {(each.label, each.metric): each.ours for each in rows}
     research = [ours[name, "research_s"] for name in ("ideal", "natjam", "kill", "hard-cap")]
     production = [ours[name, "production_s"] for name in ("ideal", "natjam", "soft-cap")]
-    claims = (
+    return (
         _ordered("research: ideal < natjam < kill < hard cap", research),
         _ordered("production: ideal < natjam < soft cap", production),
         _near("production over ideal, natjam", 1.07, production[1] / production[0], 0.05),
@@ -149,7 +157,6 @@ def figure_4(lab: Lab) -> Figure:
         _near("research over ideal, kill", 1.23, research[2] / research[0], 0.07),
         _near("research over ideal, hard cap", 1.52, research[3] / research[0], 0.07),
     )
-    return Figure("4", "Natjam vs. existing techniques: Research-XL, then Production-S", rows, claims)
 
 
 def _ordered(claim: str, values: list[float]) -> Claim:
@@ -163,14 +170,27 @@ def _near(claim: str, paper: float, ours: float, tolerance: float) -> Claim:
     )
 
 
-def figure_5(lab: Lab) -> Figure:
+def figure_5(lab: Lab) -> Plan[Figure]:
     """Fig 5: task eviction policies; SRT with Production-S repeats Fig 4 and does not count."""
+    found = yield from gather(
+        {key: lab.cells("natjam", lab.pair(key[1]), task_policy=key[0]) for key in FIG5_S}
+    )
+    return of_figure_5(found)
+
+
+def of_figure_5(found: Mapping[tuple[str, str], Sequence[Result]]) -> Figure:
+    """Return Fig 5 of the runs of each (task policy, size of the production job); claims need them all."""
     rows: list[Row] = []
-    for (policy, size), (paper_p, paper_r) in FIG5_S.items():
-        production, research = _pair(lab, "natjam", size, task_policy=policy)
-        counts = (policy, size) != ("SRT", "s")
-        rows.append(row(f"{policy} production-{size}", "production_s", paper_p, production, counts))
-        rows.append(row(f"{policy} production-{size}", "research_s", paper_r, research, counts))
+    for key, papers in FIG5_S.items():
+        for job_class, paper in zip(("production", "research"), papers, strict=True):
+            if key in found:
+                label, times = f"{key[0]} production-{key[1]}", completion_s(found[key], job_class)
+                rows.append(row(label, f"{job_class}_s", paper, times, key != ("SRT", "s")))
+    claims = _claims_5(rows) if len(found) == len(FIG5_S) else ()
+    return Figure("5", "Task eviction policies", tuple(rows), claims)
+
+
+def _claims_5(rows: Sequence[Row]) -> tuple[Claim, ...]:
     ours = {(each.label, each.metric): each.ours for each in rows}
     claims = []
     for size in ("s", "l"):
@@ -178,11 +198,10 @@ def figure_5(lab: Lab) -> Figure:
             policy: ours[f"{policy} production-{size}", "research_s"] for policy in ("SRT", "LRT", "random")
         }
         best = times["SRT"] < min(times["LRT"], times["random"])
-        shown = ", ".join(f"{policy} {value:.1f}" for policy, value in times.items())
-        claims.append(Claim(f"production-{size}: SRT is best for research", "holds", shown, best))
+        claims.append(Claim(f"production-{size}: SRT is best for research", "holds", _shown(times), best))
     times_s = [ours[f"{policy} production-s", "research_s"] for policy in ("SRT", "random", "LRT")]
     claims.append(_ordered("production-s: SRT < random < LRT for research", times_s))
-    return Figure("5", "Task eviction policies", tuple(rows), tuple(claims))
+    return tuple(claims)
 
 
 def _two_research(lab: Lab, size: str) -> tuple[Job, ...]:
@@ -195,46 +214,35 @@ def _two_research(lab: Lab, size: str) -> tuple[Job, ...]:
     return merge(lab.job("production", "s"), (first, second))
 
 
-def figure_6(lab: Lab) -> Figure:
+def figure_6(lab: Lab) -> Plan[Figure]:
     """Fig 6: job eviction policies; of two equal jobs the shorter time is compared first."""
+    found = yield from gather(
+        {key: lab.cells("natjam", _two_research(lab, key[1]), job_policy=key[0]) for key in FIG6_S}
+    )
     rows: list[Row] = []
-    untouched = 0
-    for (policy, size), paper in FIG6_S.items():
+    for (policy, size), papers in FIG6_S.items():
         jobs = _two_research(lab, size)
-        times = dict(
-            zip(
-                [job.name for job in jobs],
-                completion_s(lab, SCHEMES["natjam"], jobs, job_policy=policy),
-                strict=True,
-            )
-        )
-        pair = [times[job.name] for job in jobs if job.job_class == "research"]
+        pair = [
+            [_completion_s(each, job.name) for each in found[policy, size]]
+            for job in jobs
+            if job.job_class == "research"
+        ]
         if size == "m":
-            pair = [
-                [min(both) for both in zip(*pair, strict=True)],
-                [max(both) for both in zip(*pair, strict=True)],
-            ]
+            both = list(zip(*pair, strict=True))
+            pair = [[min(times) for times in both], [max(times) for times in both]]
         names = ("research-m", "research-m") if size == "m" else ("research-l", "research-s")
         for place, name in enumerate(names):
             label = f"{policy} {'M+M' if size == 'm' else 'L+S'} {name} {place + 1}"
-            rows.append(row(label, "research_s", paper[place], pair[place]))
-        if (policy, size) == ("MR", "s"):
-            untouched = _suspended(lab, jobs, "r-research-s")
-    return Figure(
-        "6",
-        "Job eviction policies: two research jobs, then Production-S",
-        tuple(rows),
-        _claims_6(rows, untouched),
+            rows.append(row(label, "research_s", papers[place], pair[place]))
+    evicted = sum(
+        job.suspensions for each in found["MR", "s"] for job in each.jobs if job.name == "r-research-s"
     )
+    title = "Job eviction policies: two research jobs, then Production-S"
+    return Figure("6", title, tuple(rows), _claims_6(rows, evicted))
 
 
-def _suspended(lab: Lab, jobs: tuple[Job, ...], name: str) -> int:
-    """Return how many suspensions the job ``name`` saw in all runs under MR."""
-    found = 0
-    for seed in range(lab.runs):
-        result = run_scheme(lab.setup(seed, job_policy="MR"), jobs, SCHEMES["natjam"], MemoryJournal())
-        found += sum(each.suspensions for each in result.jobs if each.name == name)
-    return found
+def _completion_s(result: Result, name: str) -> float:
+    return next(job.completion_ms for job in result.jobs if job.name == name) / 1000
 
 
 def _claims_6(rows: list[Row], untouched: int) -> tuple[Claim, ...]:
@@ -298,20 +306,26 @@ ALTERNATIVES: dict[str, tuple[str, dict[str, Variant]]] = {
 """What Fig 3 cannot fix: our choice with its reason, and the other choices."""
 
 
-def micro(lab: Lab) -> tuple[Figure, ...]:
-    """Return Figs 4, 5 and 6."""
-    return figure_4(lab), figure_5(lab), figure_6(lab)
+MICRO: tuple[Callable[[Lab], Plan[Figure]], ...] = (figure_4, figure_5, figure_6)
+"""The figures whose bars count in the mean and the worst relative error."""
 
 
-__all__ = [
-    "ALTERNATIVES",
-    "FIG3_S",
-    "REDUCES",
-    "Lab",
-    "figure_3",
-    "figure_4",
-    "figure_5",
-    "figure_6",
-    "mean",
-    "micro",
-]
+# --- a run that is one of the paper's --------------------------------------------------------
+
+
+def figures_of(setup: Setup, jobs: tuple[Job, ...], results: Mapping[str, Result]) -> tuple[Figure, ...]:
+    """Return what Figs 4 and 5 say of a run, if it is one of theirs under some seed; mostly nothing.
+
+    ``results`` are by scheme. Nothing but the seed may differ, and what decides no result.
+    """
+    lab = Lab(runs=1)
+    plain = msgspec.structs.replace(setup, validate=False)
+    sizes = [size for size in ("s", "l") if jobs == lab.pair(size)]
+    policies = [name for name in ("random", "LRT", "SRT") if plain == lab.setup(setup.seed, task_policy=name)]
+    keys = [(policy, size) for policy in policies for size in sizes]
+    figures = []
+    if ("SRT", "s") in keys and (found := {name: [results[name]] for name in SCHEMES_4 if name in results}):
+        figures.append(of_figure_4(found))
+    elif keys and "natjam" in results:
+        figures.append(of_figure_5({key: [results["natjam"]] for key in keys}))
+    return tuple(figures)

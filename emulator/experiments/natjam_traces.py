@@ -10,20 +10,21 @@ as research, scaled to 1.5, as section 6 describes its own scaling.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
 
+from emulator.experiments.cells import Cell, Plan, gather
 from emulator.experiments.figures import Claim, Figure, Row, mean, quantile, row, share
 from emulator.schemes import SCHEMES
 from emulator.timing import PAPER
-from emulator.virtual_host import Result, Setup, run_scheme
-from emulator.workload.job import Job
+from emulator.virtual_host import Result, Setup
+from emulator.workload.job import Job, JobClass
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import load, merge
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.units import Resources
 
 WINDOWS = (("18-19", "21-22"), ("6-7", "7-8"), ("8-9", "9-10"), ("19-20", "10-11"), ("20-21", "17-18"))
@@ -37,17 +38,24 @@ AM_RATIO = 0.5
 SMALL, LARGE = (6, 12), (250, 8)
 """Nodes and slots per node: the test cluster of section 6, the datacenter of section 8."""
 
+SHARED = ("natjam", "soft-cap", "kill")
+"""The schemes under which both classes of a window are run."""
+
+
+Times = dict[str, dict[str, float]]
+"""Completion of each job, s, by scheme and the job's name."""
+
 
 class Trace(msgspec.Struct, frozen=True):
-    """Per job of one window: completion, s, under each scheme."""
+    """What came of one window."""
 
-    production: dict[str, dict[str, float]]
-    research: dict[str, dict[str, float]]
+    production: Times
+    research: Times
 
 
-def _hour(hours: str, job_class: str, slots: int, peak: float) -> tuple[Job, ...]:
-    jobs = load(f"packaged:fb2009-day@{hours}", job_class).jobs  # type: ignore[arg-type]
-    return scale_to_load(jobs, slots, peak).jobs
+@lru_cache(maxsize=64)
+def _hour(hours: str, job_class: JobClass, slots: int, peak: float) -> tuple[Job, ...]:
+    return scale_to_load(load(f"packaged:fb2009-day@{hours}", job_class).jobs, slots, peak).jobs
 
 
 def _setup(size: tuple[int, int]) -> Setup:
@@ -67,35 +75,45 @@ def _completion_s(result: Result, job_class: str) -> dict[str, float]:
     return {job.name: job.completion_ms / 1000 for job in result.jobs if job.job_class == job_class}
 
 
-@lru_cache(maxsize=16)
-def window(size: tuple[int, int], place: int) -> Trace:
-    """Run window number ``place`` under Natjam, soft cap, killing, and production alone."""
+def _cells(size: tuple[int, int], place: int) -> list[Cell]:
+    """Return window number ``place`` under each of ``SHARED``, and production alone."""
     nodes, slots = size
     production_hour, research_hour = WINDOWS[place]
     production = _hour(production_hour, "production", nodes * slots, PRODUCTION_PEAK)
     research = _hour(research_hour, "research", nodes * slots, RESEARCH_PEAK)
     jobs = merge(production, research)
-    runs = {
-        name: run_scheme(_setup(size), jobs, SCHEMES[name], MemoryJournal())
-        for name in ("natjam", "soft-cap", "kill")
-    }
-    alone = run_scheme(_setup(size), merge(production, ()), SCHEMES["soft-cap"])
+    shared = [Cell(_setup(size), jobs, SCHEMES[name]) for name in SHARED]
+    return [*shared, Cell(_setup(size), merge(production, ()), SCHEMES["soft-cap"])]
+
+
+def windows(size: tuple[int, int]) -> Plan[list[Trace]]:
+    """Run all windows on a cluster of so many nodes and slots per node."""
+    found = yield from gather({place: _cells(size, place) for place in range(len(WINDOWS))})
+    return [_trace(results) for results in found.values()]
+
+
+def _trace(results: Sequence[Result]) -> Trace:
+    runs = dict(zip(SHARED, results, strict=False))
+    production = {name: _completion_s(run, "production") for name, run in runs.items()}
     return Trace(
-        {
-            **{name: _completion_s(run, "production") for name, run in runs.items()},
-            "alone": _completion_s(alone, "production"),
-        },
+        {**production, "alone": _completion_s(results[-1], "production")},
         {name: _completion_s(run, "research") for name, run in runs.items()},
     )
 
 
-def differences(size: tuple[int, int], job_class: str, other: str) -> list[float]:
+def differences(traces: Sequence[Trace], job_class: JobClass, other: str) -> list[float]:
     """Return completion under Natjam minus completion under ``other``, s, of every job of all windows."""
     found: list[float] = []
-    for place in range(len(WINDOWS)):
-        times: dict[str, dict[str, float]] = getattr(window(size, place), job_class)
+    for trace in traces:
+        times: Times = getattr(trace, job_class)
         found += [times["natjam"][name] - times[other][name] for name in times["natjam"]]
     return found
+
+
+def _both(size: tuple[int, int], other: str) -> Plan[tuple[list[float], list[float]]]:
+    """Return the differences of production, and of research."""
+    traces = yield from windows(size)
+    return differences(traces, "production", other), differences(traces, "research", other)
 
 
 def same_kind(paper: float, ours: float) -> bool:
@@ -140,9 +158,9 @@ def _figure(number: str, title: str, pairs: list[tuple[Row, Claim]]) -> Figure:
     return Figure(number, title, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), notes)
 
 
-def figure_7() -> Figure:
+def figure_7() -> Plan[Figure]:
     """Fig 7: Natjam against soft cap, 72 slots."""
-    production, research = (differences(SMALL, name, "soft-cap") for name in ("production", "research"))
+    production, research = yield from _both(SMALL, "soft-cap")
     pairs = [
         _at(production, "production", ratio, paper)
         for ratio, paper in ((0.4, -5.0), (0.2, -35.0), (0.1, -60.0))
@@ -152,9 +170,9 @@ def figure_7() -> Figure:
     return _figure("7", "Small deployment: Natjam vs. soft cap", pairs)
 
 
-def figure_8() -> Figure:
+def figure_8() -> Plan[Figure]:
     """Fig 8: Natjam against killing, 72 slots."""
-    production, research = (differences(SMALL, name, "kill") for name in ("production", "research"))
+    production, research = yield from _both(SMALL, "kill")
     pairs = [
         _at(research, "research", 0.36, -1000.0),
         _within(mean(production), "production, mean difference", 1.0),
@@ -165,9 +183,9 @@ def figure_8() -> Figure:
     return _figure("8", "Small deployment: Natjam vs. killing", pairs)
 
 
-def figure_9() -> Figure:
+def figure_9() -> Plan[Figure]:
     """Fig 9: Natjam against production only, 72 slots."""
-    production = differences(SMALL, "production", "alone")
+    production = differences((yield from windows(SMALL)), "production", "alone")
     pairs = [
         _within(quantile(production, 0.5), "production, median difference", 3.0),
         _within(mean(production), "production, mean difference", 4.5),
@@ -176,9 +194,9 @@ def figure_9() -> Figure:
     return _figure("9", "Small deployment: Natjam vs. production only", pairs)
 
 
-def figure_13() -> Figure:
+def figure_13() -> Plan[Figure]:
     """Fig 13: Natjam against soft cap, 2,000 slots."""
-    production, research = (differences(LARGE, name, "soft-cap") for name in ("production", "research"))
+    production, research = yield from _both(LARGE, "soft-cap")
     pairs = [
         _at(production, "production", ratio, paper)
         for ratio, paper in ((0.12, -5.0), (0.05, -20.0), (0.02, -60.0), (0.01, -80.0))
@@ -198,9 +216,9 @@ def figure_13() -> Figure:
     return _figure("13", "Large deployment: Natjam vs. soft cap", pairs)
 
 
-def figure_14() -> Figure:
+def figure_14() -> Plan[Figure]:
     """Fig 14: Natjam against killing, 2,000 slots."""
-    production, research = (differences(LARGE, name, "kill") for name in ("production", "research"))
+    production, research = yield from _both(LARGE, "kill")
     pairs = [
         _at(research, "research", 0.38, -100.0),
         _at(research, "research", 0.05, -750.0),
@@ -211,9 +229,9 @@ def figure_14() -> Figure:
     return _figure("14", "Large deployment: Natjam vs. killing", pairs)
 
 
-def figure_15() -> Figure:
+def figure_15() -> Plan[Figure]:
     """Fig 15: Natjam against production only, 2,000 slots (common random numbers in both)."""
-    production = differences(LARGE, "production", "alone")
+    production = differences((yield from windows(LARGE)), "production", "alone")
     pairs = [
         _within(quantile(production, 0.5), "production, median difference", 0.04),
         _within(mean(production), "production, mean difference", 0.2),
@@ -221,19 +239,14 @@ def figure_15() -> Figure:
     return _figure("15", "Large deployment: Natjam vs. production only", pairs)
 
 
-def _with_deadlines(jobs: tuple[Job, ...], setup: Setup) -> tuple[Job, ...]:
-    """Give each job a deadline: clean compute time x (1 + epsilon), epsilon ~ U[0, 2] by its name."""
-    dated = []
-    for job in jobs:
-        alone = msgspec.structs.replace(job, submitted_at_ms=0)
-        clean_ms = run_scheme(setup, (alone,), SCHEMES["soft-cap"]).makespan_ms
-        epsilon_ppm = uniform(12, named(job.name)) * 2_000_000 >> 64
-        deadline_ms = job.submitted_at_ms + clean_ms + clean_ms * epsilon_ppm // 1_000_000
-        dated.append(msgspec.structs.replace(job, deadline_at_ms=deadline_ms))
-    return tuple(dated)
+def _with_deadline(job: Job, clean_ms: int) -> Job:
+    """Give a job a deadline: clean compute time x (1 + epsilon), epsilon ~ U[0, 2] by its name."""
+    epsilon_ppm = uniform(12, named(job.name)) * 2_000_000 >> 64
+    deadline_ms = job.submitted_at_ms + clean_ms + clean_ms * epsilon_ppm // 1_000_000
+    return msgspec.structs.replace(job, deadline_at_ms=deadline_ms)
 
 
-def figure_12() -> Figure:
+def figure_12() -> Plan[Figure]:
     """Fig 12: Natjam-R (MDF) against soft cap, an overloaded production trace with deadlines, 21 slots."""
     settings = msgspec.structs.replace(
         PAPER_SETTINGS,
@@ -243,12 +256,31 @@ def figure_12() -> Figure:
         victim_queues=("default",),
     )
     setup = msgspec.structs.replace(_setup((7, 3)), settings=settings)
+    hours = {hour: _hour(hour, "production", 21, DEADLINE_PEAK) for hour, _ in WINDOWS}
+    alone = yield from gather(
+        {
+            hour: [Cell(setup, (_at_once(job),), SCHEMES["soft-cap"]) for job in jobs]
+            for hour, jobs in hours.items()
+        }
+    )
+    groups = {}
+    for hour, jobs in hours.items():
+        clean_ms = [each.makespan_ms for each in alone[hour]]
+        dated = tuple(_with_deadline(*pair) for pair in zip(jobs, clean_ms, strict=True))
+        groups[hour] = [Cell(setup, dated, SCHEMES[name]) for name in ("natjam", "soft-cap")]
     gains: list[float] = []
-    for production_hour, _ in WINDOWS:
-        jobs = _with_deadlines(_hour(production_hour, "production", 21, DEADLINE_PEAK), setup)
-        natjam = _completion_s(run_scheme(setup, jobs, SCHEMES["natjam"], MemoryJournal()), "production")
-        soft = _completion_s(run_scheme(setup, jobs, SCHEMES["soft-cap"]), "production")
-        gains += [soft[name] - natjam[name] for name in natjam]
+    for natjam, soft in (yield from gather(groups)).values():
+        natjam_s, soft_s = _completion_s(natjam, "production"), _completion_s(soft, "production")
+        gains += [soft_s[name] - natjam_s[name] for name in natjam_s]
+    return _figure_12(gains)
+
+
+def _at_once(job: Job) -> Job:
+    return msgspec.structs.replace(job, submitted_at_ms=0)
+
+
+def _figure_12(gains: Sequence[float]) -> Figure:
+    """Return Fig 12 of what each job gained in margin, s."""
     better = sum(gain > 0 for gain in gains) / len(gains)
     best, worst = max(gains), min(gains)
     rows = (

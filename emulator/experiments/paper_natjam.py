@@ -1,23 +1,35 @@
 """The paper Natjam as one report: every figure, the paper's number beside ours.
 
-Law: the shape is fixed (other tools read it); what a figure shows is its own module's affair.
+Law: the shape is fixed (other tools read it); what a figure shows is its own module's affair, and
+follows from the runs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from emulator.experiments import natjam_deadlines, natjam_micro, natjam_traces
+from emulator.experiments.cell_runs import PAPER, CellRuns
+from emulator.experiments.cells import Plan, Runner, carry_out
 from emulator.experiments.figures import Figure, errors
+from emulator.experiments.folder import Folder, write_whole
 from emulator.experiments.natjam_micro import Lab
+from emulator.experiments.report import paper_html
+from emulator.experiments.runs import program_facts
+from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput
 
 CALIBRATED_ON = ["Fig 3 (completion times alone)", "section 5 (1.35 s to suspend, 3.88 s to resume)"]
+TITLE = "Natjam's evaluation: the paper's numbers beside ours"
 
-FIGURES: dict[str, Callable[[int], Figure]] = {
+FIGURES: dict[str, Callable[[int], Plan[Figure]]] = {
     "3": lambda runs: natjam_micro.figure_3(Lab(runs=runs)),
     "4": lambda runs: natjam_micro.figure_4(Lab(runs=runs)),
     "5": lambda runs: natjam_micro.figure_5(Lab(runs=runs)),
@@ -49,12 +61,18 @@ class Alternative(msgspec.Struct, frozen=True):
     claims_failed: int
 
 
-def paper_natjam(numbers: list[str], runs: int, progress: Callable[[str], None]) -> dict[str, Any]:
-    """Run the figures; ``progress`` is told each one's name as it begins."""
-    figures = []
-    for number in numbers:
-        progress(f"figure {number}")
-        figures.append(FIGURES[number](runs))
+def figure_numbers(wanted: str) -> list[str]:
+    """Return the figures that ``--figure`` names; raises BadInput with the known ones."""
+    if wanted == "all":
+        return list(FIGURES)
+    if wanted not in FIGURES:
+        raise BadInput("--figure", f"{wanted!r} is not reproduced", f"one of {', '.join(FIGURES)}, all")
+    return [wanted]
+
+
+def paper_natjam(numbers: Sequence[str], runs: int, run: Runner) -> dict[str, Any]:
+    """Carry out the figures, ``runs`` seeds a bar; return the report."""
+    figures = carry_out([FIGURES[number](runs) for number in numbers], run)
     mean_error, worst_error = errors([figure for figure in figures if figure.figure in MICRO])
     return {
         "paper": "natjam",
@@ -65,27 +83,88 @@ def paper_natjam(numbers: list[str], runs: int, progress: Callable[[str], None])
     }
 
 
-def figure_numbers(wanted: str) -> list[str]:
-    """Return the figures that ``--figure`` names; raises BadInput with the known ones."""
-    if wanted == "all":
-        return list(FIGURES)
-    if wanted not in FIGURES:
-        raise BadInput("--figure", f"{wanted!r} is not reproduced", f"one of {', '.join(FIGURES)}, all")
-    return [wanted]
+def in_short(report: Mapping[str, Any]) -> str:
+    """Return the report's errors as a sentence; nothing if no row of it counts."""
+    mean_error, worst_error = report["mean_abs_relative_error"], report["worst_abs_relative_error"]
+    if mean_error is None:
+        return ""
+    return f"Figs 4 to 6: mean absolute relative error {mean_error:.2%}, worst {worst_error:.2%}"
 
 
-def alternatives(runs: int, progress: Callable[[str], None]) -> list[Alternative]:
+def alternatives(runs: int, run: Runner) -> list[Alternative]:
     """Run Figs 4 to 6 under every choice that Fig 3 leaves open, ours first."""
     base = Lab(runs=runs)
-    found = [_alternative(base, "ours", "2 maps, resuming first, SRT killed", True, "")]
+    choices = [("ours", "2 maps, resuming first, SRT killed", "", base)]
     for constant, (reason, others) in natjam_micro.ALTERNATIVES.items():
-        for choice, variant in others.items():
-            progress(f"{constant}: {choice}")
-            found.append(_alternative(variant(base), constant, choice, False, reason))
+        choices += [(constant, choice, reason, variant(base)) for choice, variant in others.items()]
+    plans = [plan(lab) for *_, lab in choices for plan in natjam_micro.MICRO]
+    done = iter(carry_out(plans, run))
+    found = []
+    for constant, choice, reason, _ in choices:
+        figures = [next(done) for _ in natjam_micro.MICRO]
+        failed = sum(not claim.holds for figure in figures for claim in figure.claims)
+        ours = constant == "ours"
+        found.append(Alternative(constant, choice, ours, reason, *errors(figures), failed))
     return found
 
 
-def _alternative(lab: Lab, constant: str, choice: str, ours: bool, reason: str) -> Alternative:
-    figures = natjam_micro.micro(lab)
-    failed = sum(not claim.holds for figure in figures for claim in figure.claims)
-    return Alternative(constant, choice, ours, reason, *errors(figures), failed)
+# --- with a folder and a bar -----------------------------------------------------------------
+
+
+def report_kept(
+    numbers: Sequence[str], runs: int, *, out: Path | None, workers: int | None, html: Path | None = None
+) -> dict[str, Any]:
+    """Return the report; with ``out`` keep runs, report and page there, with ``html`` write a page.
+
+    A bar on stderr shows how far it is. Raises BadInput for a place that cannot be written.
+    """
+    if html is not None and (html.is_dir() or not html.absolute().parent.is_dir()):
+        raise BadInput(
+            f"--html {html}", "is a folder, or lies in none", "give a file in a folder that exists"
+        )
+    with _running(out, workers) as (run, folder):
+        report = paper_natjam(numbers, runs, run)
+        page = paper_html(TITLE, report["figures"], in_short(report)) if folder or html else ""
+        if folder is not None:
+            folder.write("results.json", report)
+            write_whole(folder.path / "report.html", page.encode())
+    if html is not None:
+        write_whole(html, page.encode())
+    return report
+
+
+def alternatives_kept(runs: int, *, out: Path | None, workers: int | None) -> list[Alternative]:
+    """Return the alternatives, likewise."""
+    with _running(out, workers) as (run, folder):
+        found = alternatives(runs, run)
+        if folder is not None:
+            folder.write("alternatives.json", {"alternatives": found})
+    return found
+
+
+@contextmanager
+def _running(out: Path | None, workers: int | None) -> Iterator[tuple[CellRuns, Folder | None]]:
+    """Open the folder if there is one, lend what runs cells, and write ``run.json``."""
+    with Progress("runs") as progress:
+        if out is None:
+            yield CellRuns(None, workers, progress), None
+            return
+        folder = Folder(out, hashlib.sha256(b"natjam").hexdigest(), PAPER)
+        folder.open(replace=False)
+        begun = time.perf_counter()
+        try:
+            run = CellRuns(folder, workers, progress)
+            yield run, folder
+            wall_s = round(time.perf_counter() - begun, 3)
+            told = {
+                "ran": run.ran,
+                "known": len(run.known),
+                "wall_s": wall_s,
+                "runs_s": round(run.cells_s, 3),
+            }
+            folder.write("run.json", {"paper": "natjam", **told, **program_facts()})
+        except BaseException:
+            folder.abandon()
+            raise
+        finally:
+            folder.close()

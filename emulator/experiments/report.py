@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from emulator.experiments import drawing
+from emulator.experiments.figures import Figure
 from emulator.experiments.instants import evicted_at_ms
 from emulator.experiments.reading import finding, over_ideal, reading
 from emulator.experiments.runs import Outcome
@@ -54,9 +54,9 @@ def _whole(value: float | None) -> int | None:
 
 
 def report_html(
-    outcome: Outcome, *, out: Path | None = None, title: str = "", figures: Sequence[Mapping[str, Any]] = ()
+    outcome: Outcome, *, out: Path | None = None, title: str = "", figures: Sequence[Figure] = ()
 ) -> str:
-    """Return the page. ``out`` is where the journals are; ``figures`` are a paper's, beside ours."""
+    """Return the page. ``out`` is where the journals are; ``figures``: a paper's that this is a run of."""
     summaries = outcome.summaries()
     parts = [
         f"<h1>{escape(title or finding(summaries))}</h1>",
@@ -76,9 +76,10 @@ def report_html(
     return _page(finding(summaries), parts)
 
 
-def paper_html(title: str, figures: Sequence[Mapping[str, Any]]) -> str:
-    """Return a page with a paper's figures, its numbers beside ours."""
-    return _page(title, [f"<h1>{escape(title)}</h1>", _paper(figures)])
+def paper_html(title: str, figures: Sequence[Figure], said: str = "") -> str:
+    """Return a page with a paper's figures, its numbers beside ours; ``said`` sums them up."""
+    summed = f'<p class="quiet">{escape(said)}</p>' if said else ""
+    return _page(title, [f"<h1>{escape(title)}</h1>", summed, _paper(figures)])
 
 
 _HOW_TO_READ = (
@@ -175,32 +176,46 @@ def _pair(ratios: tuple[float, float]) -> str:
 # --- paper against ours -----------------------------------------------------------------------
 
 
-def _paper(figures: Sequence[Mapping[str, Any]]) -> str:
-    title = "<h2>Paper against ours: figure"
-    return "".join(f"{title} {escape(str(one['figure']))}</h2>{_one(one)}" for one in figures)
+def _paper(figures: Sequence[Figure]) -> str:
+    return "\n".join(_one(figure) for figure in figures)
 
 
-def _one(figure: Mapping[str, Any]) -> str:
-    head = '<th class="words">what</th><th>paper</th><th>ours</th><th>runs</th><th>error</th>'
+def _one(figure: Figure) -> str:
+    parts = [f"<h2>Paper against ours: figure {escape(figure.figure)}. {escape(figure.title)}</h2>"]
+    if figure.rows:
+        parts.append(_figure(drawing.paper_svg(figure), _how_many(figure)))
+        parts.append(_rows(figure))
+    if figure.claims:
+        parts.append(_claims(figure))
+    parts += [f'<p class="quiet">{escape(note)}</p>' for note in figure.notes]
+    return "\n".join(parts)
+
+
+def _how_many(figure: Figure) -> str:
+    counts = sorted({row.runs for row in figure.rows})
+    runs = " or ".join(map(str, counts)) + (" run" if counts == [1] else " runs")
+    if any(row.paper is not None for row in figure.rows):
+        return f"The paper's number above, ours below: the mean of {runs}."
+    return f"The paper gives no numbers; ours are the mean of {runs}."
+
+
+def _rows(figure: Figure) -> str:
+    names = ("paper", "ours", "s.d.", "runs", "error")
+    head = '<th class="words">what</th>' + "".join(f"<th>{name}</th>" for name in names)
     rows = []
-    for row in figure.get("rows", ()):
-        error = row.get("relative_error")
-        cells = [_cell(row.get("paper")), _cell(row.get("ours")), _cell(row.get("runs"))]
-        cells.append(_cell(None if error is None else f"{error:+.1%}"))
-        what = escape(f"{row['label']}: {row['metric']}")
-        rows.append(f'<tr><td class="words">{what}</td>{"".join(cells)}</tr>')
-    return _table(head, rows) + _claims(figure.get("claims", ()))
+    for row in figure.rows:
+        error = None if row.relative_error is None else f"{row.relative_error:+.1%}"
+        cells = "".join(map(_cell, (row.paper, row.ours, row.stdev, row.runs, error)))
+        rows.append(f'<tr><td class="words">{escape(f"{row.label}: {row.metric}")}</td>{cells}</tr>')
+    return _table(head, rows)
 
 
-def _claims(claims: Sequence[Mapping[str, Any]]) -> str:
-    if not claims:
-        return ""
-    head = '<th class="words">claim</th><th>paper</th><th>ours</th><th>holds</th>'
+def _claims(figure: Figure) -> str:
+    names = ("profile", "paper", "ours", "holds")
+    head = '<th class="words">claim</th>' + "".join(f"<th>{name}</th>" for name in names)
     rows = []
-    for claim in claims:
-        said = '<td class="yes">yes</td>' if claim["holds"] else '<td class="no">no</td>'
-        rows.append(
-            f'<tr><td class="words">{escape(str(claim["claim"]))}</td>'
-            f"{_cell(claim.get('paper'))}{_cell(claim.get('ours'))}{said}</tr>"
-        )
+    for claim in figure.claims:
+        said = '<td class="yes">yes</td>' if claim.holds else '<td class="no">no</td>'
+        cells = "".join(map(_cell, (claim.profile, claim.paper, claim.ours)))
+        rows.append(f'<tr><td class="words">{escape(claim.claim)}</td>{cells}{said}</tr>')
     return _table(head, rows)

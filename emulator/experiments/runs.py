@@ -8,16 +8,10 @@ versions and the command line.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import platform
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,6 +19,7 @@ import msgspec
 
 from emulator.experiments.folder import JOURNAL, FileFact, Folder, unwritable, write_whole
 from emulator.experiments.summary import SchemeSummary, summary_of
+from emulator.experiments.workers import RunFailed, spread
 from emulator.scenario import Prepared, setup
 from emulator.schemes import SCHEMES
 from yarnctl.errors import YarnctlError
@@ -61,14 +56,6 @@ class Outcome(NamedTuple):
     def summaries(self) -> dict[str, SchemeSummary]:
         """Return the summary of every scheme."""
         return {name: summary_of(result) for name, result in self.results.items()}
-
-
-class SchemeFailed(YarnctlError):
-    """A scheme's run ended with an error of its own, told by its worker."""
-
-    def __init__(self, message: str, exit_status: int) -> None:
-        super().__init__(message)
-        self.exit_status = exit_status
 
 
 class Order(NamedTuple):
@@ -194,12 +181,6 @@ def compare_json(outcome: Outcome) -> dict[str, object]:
 
 def run_json(outcome: Outcome, known: Mapping[str, float]) -> dict[str, object]:
     """Return what ``run.json`` holds: all that may differ between two runs of one scenario."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        program = version("yarnctl")
-    except PackageNotFoundError:
-        program = "unknown"
     return {
         "identity": outcome.prepared.identity,
         "scenario": outcome.prepared.scenario,
@@ -207,6 +188,19 @@ def run_json(outcome: Outcome, known: Mapping[str, float]) -> dict[str, object]:
         "notes": outcome.prepared.notes,
         "wall_s": {name: _rounded(wall) for name, wall in {**known, **outcome.wall_s}.items()},
         "ran": outcome.ran,
+        **program_facts(),
+    }
+
+
+def program_facts() -> dict[str, object]:
+    """Return the command line, versions and machine: what a ``run.json`` says of any run."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        program = version("yarnctl")
+    except PackageNotFoundError:
+        program = "unknown"
+    return {
         "argv": sys.argv,
         "yarnctl": program,
         "python": platform.python_version(),
@@ -221,12 +215,6 @@ def _rounded(wall_s: float | None) -> float | None:
 # --- workers ---------------------------------------------------------------------------------
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def _run_all(
     prepared: Prepared,
     names: list[str],
@@ -239,9 +227,9 @@ def _run_all(
     orders = [Order(prepared, name, out, journal) for name in names]
     results: dict[str, Result] = {}
     walls: dict[str, float] = {}
-    for done in _run_orders(orders, min(workers or cores(), len(orders))):
+    for done in spread(run_order, orders, workers):
         if done.failure is not None:
-            raise SchemeFailed(f"scheme {done.scheme}: {done.failure[0]}", done.failure[1])
+            raise RunFailed(f"scheme {done.scheme}: {done.failure[0]}", done.failure[1])
         assert done.result is not None
         if folder is not None and done.part is not None:
             folder.keep(done.part.path, done.scheme, done.part.facts)
@@ -249,49 +237,6 @@ def _run_all(
         if progress:
             progress.finished(done.scheme, done.wall_s)
     return results, walls
-
-
-def _run_orders(orders: list[Order], workers: int) -> Iterator[Done]:
-    """Yield results as they come; one worker means this process."""
-    if workers <= 1:
-        yield from map(run_order, orders)
-        return
-    before = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_be_a_worker)
-    try:
-        for future in as_completed(_submitted(pool, orders)):
-            yield future.result()
-    except BrokenProcessPool:
-        raise SchemeFailed("a worker process was ended from outside (is there memory enough?)", 1) from None
-    except BaseException:
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _submitted(pool: ProcessPoolExecutor, orders: list[Order]) -> list[Future[Done]]:
-    """Hand out the orders; workers are born deaf to interrupts, as they are later on."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return [pool.submit(run_order, order) for order in orders]
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _be_a_worker() -> None:
-    """Leave interrupts to the parent, which ends its workers; end with it if it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def run_order(order: Order) -> Done:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
+from emulator.experiments.figures import Figure
 from emulator.experiments.folder import Folder
 from emulator.experiments.picture import picture_svg
 from emulator.experiments.progress import shown_progress
 from emulator.experiments.reading import finding, over_ideal, reading
 from emulator.experiments.report import COLUMNS, report_html, summary_row
 from emulator.experiments.runs import Outcome, compare_json, run_experiment
-from emulator.scenario import Prepared
+from emulator.scenario import Prepared, setup
 from yarnctl.command_line import print_json, print_table
 
 
@@ -33,7 +34,7 @@ def run_shown(
 
     def pages(outcome: Outcome) -> dict[str, str]:
         drawn = {"demo.svg": picture_svg(outcome, out)} if picture else {}
-        return {"report.html": report_html(outcome, out=out), **drawn}
+        return {"report.html": report_html(outcome, out=out, figures=paper_figures(outcome)), **drawn}
 
     if out is not None:
         Folder(out, prepared.identity).require_ours()
@@ -47,6 +48,13 @@ def run_shown(
             progress=progress,
             pages=pages,
         )
+
+
+def paper_figures(outcome: Outcome) -> tuple[Figure, ...]:
+    """Return the figures of the paper of which the outcome is a run; mostly none."""
+    from emulator.experiments.natjam_micro import figures_of
+
+    return figures_of(setup(outcome.prepared.scenario), outcome.prepared.jobs, outcome.results)
 
 
 def print_outcome(outcome: Outcome, output: str, out: Path | None) -> None:

@@ -17,6 +17,7 @@ from emulator.workload.java_random import TABLE_LENGTH, length_table
 from emulator.workload.job import Job, JobClass
 from emulator.workload.key_groups import KEY_GROUP_MS, key_groups
 from emulator.workload.swim import SwimRows
+from emulator.workload.trace_file import Counted
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class TaskModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def jobs_from_swim(
-    rows: SwimRows, job_class: JobClass, model: TaskModel
+    rows: SwimRows, job_class: JobClass, model: TaskModel, counted: Counted = iter
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Return one Job per row, in the rows' order, and notes on what was cut or renamed."""
     import numpy as np
@@ -98,7 +99,7 @@ def jobs_from_swim(
             replay_ms=replay_ms if reduce_ms else 0,
         )
         for name, at_ms, map_ms, reduce_ms, shuffle_ms, replay_ms in zip(
-            rows.names,
+            counted(rows.names),
             rows.submitted_at_ms.tolist(),
             map_tuples,
             reduce_tuples,

@@ -18,7 +18,7 @@ from typing import Any, get_args
 
 from emulator.workload.job import Job, JobClass
 from emulator.workload.limits import LONGEST_MS
-from emulator.workload.trace_file import is_name
+from emulator.workload.trace_file import Counted, is_name
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
@@ -100,7 +100,7 @@ def _holds_jobs(path: Path) -> bool:
         return False
 
 
-def read_parquet(path: Path, where: str | None = None) -> tuple[Job, ...]:
+def read_parquet(path: Path, where: str | None = None, counted: Counted = iter) -> tuple[Job, ...]:
     """Return the jobs of a file that ``write_parquet`` wrote, in its order.
 
     Raises BadInput for a missing, torn or foreign file, another schema version, and values no
@@ -121,7 +121,7 @@ def read_parquet(path: Path, where: str | None = None) -> tuple[Job, ...]:
             raise BadInput(place, f"field {name}: not UTF-8 text", _REMEDY) from None
     columns.setdefault("queue", [None] * table.num_rows)
     _check(columns, place)
-    return tuple(_job(columns, row) for row in range(table.num_rows))
+    return tuple(_job(columns, row) for row in counted(range(table.num_rows)))
 
 
 def _arrow() -> tuple[Any, Any]:

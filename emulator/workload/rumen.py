@@ -24,7 +24,7 @@ import msgspec
 from emulator.workload.job import Job, JobClass
 from emulator.workload.key_groups import key_groups
 from emulator.workload.limits import DAY_MS, LONGEST_MS, LONGEST_SAID
-from emulator.workload.trace_file import is_name, read_text, unique_names
+from emulator.workload.trace_file import Counted, is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 
 UNKNOWN_MAP_MS = 5_000
@@ -61,22 +61,24 @@ class _LoggedJob(msgspec.Struct, frozen=True):
 
 
 def read_rumen(
-    path: Path, job_class: JobClass, where: str | None = None
+    path: Path, job_class: JobClass, where: str | None = None, counted: Counted = iter
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Read a Rumen trace, plain or gzip: the jobs by (submission, name), the first at 0, and notes.
 
     Raises BadInput at ``where:line`` for torn JSON or a field of the wrong kind, and if no job
     has a successful task.
     """
-    return parse_rumen(read_text(path, where or str(path)), job_class, where or str(path))
+    return parse_rumen(read_text(path, where or str(path)), job_class, where or str(path), counted)
 
 
-def parse_rumen(text: str, job_class: JobClass, where: str) -> tuple[tuple[Job, ...], list[str]]:
+def parse_rumen(
+    text: str, job_class: JobClass, where: str, counted: Counted = iter
+) -> tuple[tuple[Job, ...], list[str]]:
     """Turn the text of a Rumen trace into jobs and notes; see ``read_rumen``."""
     kept: list[tuple[int, str, _LoggedJob, list[_Attempt], list[_Attempt]]] = []
     places: list[str] = []
     skipped = without = 0
-    for at, logged in _logged_jobs(text, where):
+    for at, logged in counted(_logged_jobs(text, where)):
         maps, reduces = _successes(logged.map_tasks), _successes(logged.reduce_tasks)
         without += len(logged.map_tasks or ()) - len(maps) + len(logged.reduce_tasks or ()) - len(reduces)
         if maps or reduces:

@@ -32,6 +32,7 @@ from emulator.workload.parquet import read_parquet
 from emulator.workload.rumen import read_rumen
 from emulator.workload.swim import HOUR_MS, Hours, read_swim, slice_hours
 from emulator.workload.synthetic import Calibration, synthetic
+from emulator.workload.trace_file import Counted
 from yarnctl.errors import BadInput
 
 Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged"]
@@ -89,23 +90,24 @@ def load(
     task_model: TaskModel | None = None,
     calibration: Calibration | None = None,
     seed: int = 0,
+    counted: Counted = iter,
 ) -> Loaded:
     """Load the jobs that a SPEC names, all of ``job_class``.
 
-    ``task_model`` serves SWIM sources, ``calibration`` and ``seed`` synthetic ones. Raises
-    BadInput naming file, line and field.
+    ``counted`` hears of every row, ``task_model`` serves SWIM sources, ``calibration`` and ``seed``
+    synthetic ones. Raises BadInput naming file, line and field.
     """
     spec = parse_spec(text)
     notes: Sequence[str] = ()
     if spec.kind == "synthetic":
         jobs = synthetic(spec.name, job_class, calibration, seed)
     elif spec.kind == "rumen":
-        jobs, notes = read_rumen(Path(spec.name), job_class)
+        jobs, notes = read_rumen(Path(spec.name), job_class, counted=counted)
     elif spec.kind == "parquet":
-        stored = read_parquet(Path(spec.name))
+        stored = read_parquet(Path(spec.name), counted=counted)
         jobs = tuple(msgspec.structs.replace(job, job_class=job_class) for job in stored)
     else:
-        jobs, notes = _load_swim(spec, job_class, task_model or TaskModel())
+        jobs, notes = _load_swim(spec, job_class, task_model or TaskModel(), counted)
     ordered = tuple(sorted(jobs, key=lambda job: (job.submitted_at_ms, job.name)))
     return Loaded(ordered, tuple(notes), _source(spec))
 
@@ -149,7 +151,9 @@ def with_load(jobs: Sequence[Job], factor: float) -> tuple[Job, ...]:
     return tuple(sorted(moved, key=lambda job: (job.submitted_at_ms, job.name)))
 
 
-def _load_swim(spec: Spec, job_class: JobClass, model: TaskModel) -> tuple[tuple[Job, ...], list[str]]:
+def _load_swim(
+    spec: Spec, job_class: JobClass, model: TaskModel, counted: Counted
+) -> tuple[tuple[Job, ...], list[str]]:
     path, where = Path(spec.name), spec.name
     if spec.kind == "packaged":
         if spec.name not in PACKAGED:
@@ -161,7 +165,7 @@ def _load_swim(spec: Spec, job_class: JobClass, model: TaskModel) -> tuple[tuple
     rows = read_swim(path, where)
     if spec.hours is not None:
         rows = slice_hours(rows, spec.hours, spec.text, held)
-    return jobs_from_swim(rows, job_class, model)
+    return jobs_from_swim(rows, job_class, model, counted)
 
 
 def _parse_hours(text: str, spec: str) -> Hours:

@@ -9,12 +9,24 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from yarnctl.errors import BadInput
 
 _GZIP_MAGIC = b"\x1f\x8b"
+Row = TypeVar("Row")
+
+
+class Counted(Protocol):
+    """Passes rows on, and counts them for whoever watches."""
+
+    def __call__(self, rows: Iterable[Row], /) -> Iterator[Row]:
+        """Yield the rows."""
+        ...
+
+
 _NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")
 
 

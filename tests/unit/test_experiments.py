@@ -20,6 +20,7 @@ from emulator.experiments import folder as folders
 from emulator.experiments import runs
 from emulator.experiments.runs import compare_json, results_json, run_experiment
 from emulator.experiments.summary import median_ms, percentile_ms, summary_of
+from emulator.experiments.workers import RunFailed
 from emulator.faults import NodeLost, StoreDown
 from emulator.scenario import Prepared, Scenario, Tuning, jobs, prepare, read_scenario, settings, setup
 from emulator.schemes import SCHEMES
@@ -509,7 +510,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
     whole, write_bytes = runs._timed, Path.write_bytes
     monkeypatch.setattr(runs, "_timed", timed)
     monkeypatch.setattr(Path, "write_bytes", write)
-    with pytest.raises((runs.SchemeFailed, BadInput), match=r"out.*: cannot be written: No space") as caught:
+    with pytest.raises((RunFailed, BadInput), match=r"out.*: cannot be written: No space") as caught:
         run_experiment(small, workers=1, out=out, pages=lambda _: {"report.html": "<p>"})
     assert caught.value.exit_status == 2
     assert folders.PART not in str(caught.value)
@@ -558,7 +559,7 @@ def test_a_failure_before_anything_is_whole_leaves_nothing(
         raise BadInput("job 7", "cannot be")
 
     monkeypatch.setattr(runs, "_timed", failing)
-    with pytest.raises(runs.SchemeFailed, match="scheme soft-cap: job 7: cannot be") as caught:
+    with pytest.raises(RunFailed, match="scheme soft-cap: job 7: cannot be") as caught:
         run_experiment(small, workers=1, out=tmp_path / "a/out")
     assert caught.value.exit_status == 2
     assert names(tmp_path) == set()

@@ -9,11 +9,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from emulator.experiments import drawing
+from emulator.experiments.figures import Claim, Figure, Row
 from emulator.experiments.instants import evicted_at_ms
 from emulator.experiments.picture import picture_svg
 from emulator.experiments.reading import finding, reading
-from emulator.experiments.report import COLUMNS, report_html, summary_row
+from emulator.experiments.report import COLUMNS, paper_html, report_html, summary_row
 from emulator.experiments.runs import Outcome, run_experiment
+from emulator.experiments.showing import run_shown
 from emulator.experiments.summary import ClassSummary, SchemeSummary
 from emulator.scenario import Scenario, prepare
 from emulator.schemes import SCHEMES
@@ -115,22 +118,104 @@ def test_one_class_alone_can_be_drawn(tmp_path: Path) -> None:
     assert summary_row("natjam", outcome.summaries()["natjam"])[1] is None
 
 
-def test_paper_beside_ours(outcome: Outcome) -> None:
-    figure = {
-        "figure": "4",
-        "rows": [
-            {"label": "natjam <s>", "metric": "production s", "paper": 60.2, "ours": 61.0, "runs": 5,
-             "relative_error": 0.0133},
-            {"label": "ideal", "metric": "production s", "paper": 58.0, "ours": 58.0, "runs": 5,
-             "relative_error": None},
-        ],
-        "claims": [{"claim": "natjam < kill", "paper": "yes", "ours": "no", "holds": False}],
-    }  # fmt: skip
-    page = report_html(outcome, figures=[figure])
-    assert "Paper against ours: figure 4" in page
-    assert "natjam &lt;s&gt;: production s" in page
-    assert "+1.3%" in page
+PAPER = Figure(
+    "4",
+    "Natjam & others",
+    rows=(
+        Row("natjam <s> $x$", "production_s", 60.0, 120.0, 12.0, 5, 1.0),
+        Row("ideal", "production_s", 58.0, 58.0, 0.0, 5, None),
+        Row("kill", "production_s", None, 30.0, 0.0, 5, None),
+    ),
+    claims=(Claim("natjam < kill", "yes & no", "no", False, "default"),),
+    notes=("left open: <script>",),
+)
+
+
+def bars(svg: str, colour: str) -> list[float]:
+    """Return the lengths of the bars of a colour, the legend's last."""
+    paths = re.findall(rf'<path d="([^"]*)"[^>]*style="fill: {colour}', svg)
+    places = [[float(at) for at in re.findall(r"[ML] (-?[\d.]+)", path)] for path in paths]
+    return [max(each) - min(each) for each in places]
+
+
+def test_the_paper_s_bar_stands_beside_ours() -> None:
+    svg = drawing.paper_svg(PAPER)
+    paper, ours = bars(svg, "#8b919c"), bars(svg, "#12996f")
+    assert len(paper) == 2 + 1, "kill has no number in the paper"
+    assert len(ours) == 3 + 1
+    unit = paper[0] / 60
+    assert [length / unit for length in paper[:2]] == pytest.approx([60, 58], rel=0.01)
+    assert [length / unit for length in ours[:3]] == pytest.approx([120, 58, 30], rel=0.01)
+    assert all(f">{number}</text>" in svg for number in ("60", "120", "58", "30"))
+    assert ">natjam &lt;s&gt; $x$</text>" in svg, "a label is no formula"
+    assert drawing.paper_svg(PAPER) == svg
+
+
+def test_a_whisker_is_one_standard_deviation_to_either_side() -> None:
+    def whiskers(svg: str) -> list[float]:
+        paths = re.findall(r'<path d="M (-?[\d.]+) (-?[\d.]+)\s+L (-?[\d.]+) (-?[\d.]+)', svg)
+        flat = [(float(right) - float(left)) for left, above, right, below in paths if above == below]
+        return [length for length in flat if length > 0]
+
+    svg = drawing.paper_svg(PAPER)
+    steady = tuple(msgspec.structs.replace(row, stdev=0.0) for row in PAPER.rows)
+    calm = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=steady))
+    for each, drawn in ((svg, True), (calm, False)):
+        wanted = 24 * bars(each, "#8b919c")[0] / 60
+        assert any(abs(length - wanted) < 0.5 for length in whiskers(each)) is drawn
+
+
+def test_each_metric_has_its_panel_and_a_figure_without_rows_no_plot() -> None:
+    more = Row("jobs that complete earlier", "share", 0.5, -0.25, 0.0, 1, None)
+    svg = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=(*PAPER.rows, more)))
+    assert all(f">{metric}</text>" in svg for metric in ("production_s", "share"))
+    assert ">-0.25</text>" in svg
+    assert drawing.paper_svg(msgspec.structs.replace(PAPER, rows=())) == ""
+    alone = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=PAPER.rows[2:]))
+    assert ">the paper</text>" not in alone
+    assert len(bars(alone, "#12996f")) == 2
+
+
+def test_paper_beside_ours_on_a_page(outcome: Outcome) -> None:
+    page = report_html(outcome, figures=[PAPER])
+    assert page.count("<svg") == 4
+    assert "Paper against ours: figure 4. Natjam &amp; others" in page
+    assert "natjam &lt;s&gt; $x$: production_s" in page
+    assert "left open: &lt;script&gt;" in page
+    assert "natjam &lt; kill" in page
+    assert "<td>default</td><td>yes &amp; no</td>" in page
+    assert "+100.0%" in page
+    assert "the mean of 5 runs" in page
     assert '<td class="no">no</td>' in page
+    alone = paper_html("Two <pages>", [PAPER, msgspec.structs.replace(PAPER, figure="5")], "in & short")
+    assert "<h1>Two &lt;pages&gt;</h1>" in alone
+    assert "in &amp; short" in alone
+    for each in (page, alone):
+        test_reaches_for_nothing_outside(each)
+        test_ids_that_are_used_exist(each)
+        used = re.findall(r"url\(#([^)]+)\)", each) + re.findall(r'href="#([^"]+)"', each)
+        assert used
+        assert all(each.count(f'id="{name}"') == 1 for name in used)
+
+
+def test_a_run_of_the_paper_has_its_numbers_in_the_report(tmp_path: Path) -> None:
+    fig_4 = Scenario(
+        nodes=6,
+        slots=8,
+        production="synthetic:production-s",
+        research="synthetic:research-xl",
+        profile="paper",
+        timing="paper",
+        shares=(0.99, 0.01),
+        caps=(0.25, 0.75),
+        am_ratio=1.0,
+        schemes=("natjam",),
+    )
+    run_shown(prepare(fig_4), out=tmp_path / "fig-4", workers=1)
+    assert "Paper against ours: figure 4." in (tmp_path / "fig-4/report.html").read_text()
+    other = msgspec.structs.replace(fig_4, nodes=7)
+    run_shown(prepare(other), out=tmp_path / "other", workers=1)
+    assert "Paper against ours" not in (tmp_path / "other/report.html").read_text()
 
 
 # --- what is said ----------------------------------------------------------------------------

@@ -1,35 +1,67 @@
 """``yarnctl explain``: why a decision was taken, and what it cost.
 
-Law: an answer is read off a journal whose chain is whole; a journal that is still open will do.
+Law: an answer is read off a journal whose chain is whole (one that is still open will do), or off what a
+running daemon remembers of its own; the words are the same.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
-from yarnctl.command_line import output_option, print_json
+from yarnctl.command_line import Progress, lines_in, output_option, print_json
 from yarnctl.errors import BadInput, Different
-from yarnctl.journal.explain import explain, in_words
-from yarnctl.journal.file import read
 
 
 @click.command()
-@click.option("--journal", required=True, type=click.Path(path_type=Path), help="The journal to read.")
+@click.option("--journal", type=click.Path(path_type=Path), help="The journal to read.")
+@click.option(
+    "--url",
+    help="Where the daemon listens that is asked if no journal is given."
+    " [env: YARNCTL_URL; default: http://127.0.0.1:8188]",
+)
 @click.argument("wanted", metavar="ID")
 @output_option
-def command(journal: Path, wanted: str, output: str) -> None:
+def command(journal: Path | None, url: str | None, wanted: str, output: str) -> None:
     """Say why ID was chosen, why not the next one, who took its place, and what it cost.
 
-    ID is that of an application, a container, a task attempt or an order.
+    ID is that of an application, a container, a task attempt or an order. A daemon remembers its newest
+    decisions only, a journal holds all.
     """
     if not wanted.strip():
         raise BadInput("ID", "is empty", "name an application, a container, a task attempt or an order")
-    found = explain((line.record for line in read(journal)), wanted)
+    if journal is None:
+        _ask(url, wanted, output)
+    elif url is not None:
+        raise BadInput("--url", "is of no use beside --journal", "give one of them")
+    else:
+        _read(journal, wanted, output)
+
+
+def _read(journal: Path, wanted: str, output: str) -> None:
+    """Explain from a journal."""
+    from yarnctl.journal.explain import explain, in_words
+    from yarnctl.journal.file import read
+
+    with Progress("records read", lambda: lines_in(journal)) as progress:
+        found = explain((line.record for line in progress.counted(read(journal))), wanted)
     if not found.found:
         raise Different(f"{journal}: no record names {wanted}")
     if output == "json":
         print_json(found)
     else:
         click.echo("\n".join(in_words(found)))
+
+
+def _ask(url: str | None, wanted: str, output: str) -> None:
+    """Let a daemon explain."""
+    from yarnctl.cli.asking import DEFAULT_URL, Text, ask, part, plain, shown
+
+    address = url if url is not None else os.environ.get("YARNCTL_URL") or DEFAULT_URL
+    answer = ask(address, f"v1/explanations/{part(wanted)}")
+    if output == "json":
+        print_json(answer)
+    else:
+        click.echo("\n".join(map(plain, shown(Text, answer, address).text)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from yarnctl.command_line import output_option, print_json
+from yarnctl.command_line import Progress, lines_in, output_option, print_json
 from yarnctl.errors import BadInput
 from yarnctl.journal.file import Interrupted, read
 from yarnctl.journal.replay import replay
@@ -24,7 +24,9 @@ from yarnctl.journal.replay import replay
 def command(journal: Path, unfinished: bool, output: str) -> None:
     """Decide every record of FILE again; stop at the first difference with exit status 1."""
     try:
-        done = replay(read(journal, closed=not unfinished), str(journal), closed=not unfinished)
+        with Progress("records decided again", lambda: lines_in(journal)) as progress:
+            lines = progress.counted(read(journal, closed=not unfinished))
+            done = replay(lines, str(journal), closed=not unfinished)
     except Interrupted as error:
         raise BadInput(error.where, error.problem, "everything before it is the same") from None
     if output == "json":

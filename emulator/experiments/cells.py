@@ -1,0 +1,81 @@
+"""Cells: the single runs that figures are made of, each a frozen record with an identity.
+
+Law: a figure is a plan. It asks for cells, is given their results in the order in which it asked,
+may then ask for more, and ends with what it shows. It runs nothing itself, so what it shows does not
+depend on who ran its cells, when, on how many cores, or whether an earlier figure had asked for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from emulator.schemes import Scheme
+from emulator.virtual_host import Result, Setup
+from emulator.workload.job import Job
+
+Answer = TypeVar("Answer")
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """One run: the cluster with its rules and seed, the jobs, the scheme."""
+
+    setup: Setup
+    jobs: tuple[Job, ...]
+    scheme: Scheme
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are to run: the longer runs have more."""
+        return sum(len(job.map_ms) + len(job.reduce_ms) for job in self.jobs)
+
+
+Plan = Generator[Sequence[Cell], Sequence[Result], Answer]
+"""Asks for cells, is sent their results, returns an answer."""
+
+Runner = Callable[[Mapping[str, Cell]], Mapping[str, Result]]
+"""Runs cells; both sides are keyed by the cells' identity."""
+
+
+def identity_of(cell: Cell) -> str:
+    """Return sha256 over the canonical JSON of all that decides, as hexadecimal digits.
+
+    Whether invariants are checked on the way decides nothing.
+    """
+    decides = msgspec.structs.replace(cell, setup=msgspec.structs.replace(cell.setup, validate=False))
+    return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()
+
+
+def gather(groups: Mapping[Key, Sequence[Cell]]) -> Plan[dict[Key, list[Result]]]:
+    """Ask for the cells of all groups at once; return the results group by group."""
+    results = iter((yield [cell for group in groups.values() for cell in group]))
+    return {key: [next(results) for _ in group] for key, group in groups.items()}
+
+
+def carry_out(plans: Sequence[Plan[Answer]], run: Runner) -> list[Answer]:
+    """Carry out plans side by side; return their answers in order.
+
+    All that is asked for at one time is run together, equal cells once.
+    """
+    answers: dict[int, Answer] = {}
+    asked: dict[int, list[str]] = {}
+    results: Mapping[str, Result] = {}
+    going = dict(enumerate(plans))
+    while going:
+        cells: dict[str, Cell] = {}
+        for place, plan in list(going.items()):
+            try:
+                known = asked.get(place)
+                wanted = next(plan) if known is None else plan.send([results[name] for name in known])
+            except StopIteration as ended:
+                answers[place] = ended.value
+                del going[place]
+                continue
+            asked[place] = [identity_of(cell) for cell in wanted]
+            cells.update(zip(asked[place], wanted, strict=True))
+        results = run(cells) if cells else results
+    return [answers[place] for place in range(len(plans))]

@@ -1,0 +1,87 @@
+"""Workers: one function over many orders, on all cores.
+
+Law: nobody's result depends on how many workers there are, or on which order is finished first.
+An interrupt is the parent's affair: it ends its workers, and they end with it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from yarnctl.errors import YarnctlError
+
+Order = TypeVar("Order")
+Done = TypeVar("Done")
+
+
+class RunFailed(YarnctlError):
+    """A run ended with an error of its own, told by its worker."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def spread(
+    work: Callable[[Order], Done], orders: Sequence[Order], workers: int | None = None
+) -> Iterator[Done]:
+    """Yield what comes of each order, as it comes; one worker means this process.
+
+    ``work`` is a module's function, ``workers`` the most processes (None: one per core). Raises
+    RunFailed if a process is ended from outside.
+    """
+    processes = min(workers or cores(), len(orders))
+    if processes <= 1:
+        yield from map(work, orders)
+        return
+    before = set(multiprocessing.active_children())
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_be_a_worker)
+    try:
+        for future in as_completed(_submitted(pool, work, orders)):
+            yield future.result()
+    except BrokenProcessPool:
+        raise RunFailed("a worker process was ended from outside (is there memory enough?)", 1) from None
+    except BaseException:
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _submitted(
+    pool: ProcessPoolExecutor, work: Callable[[Order], Done], orders: Sequence[Order]
+) -> list[Future[Done]]:
+    """Hand out the orders; workers are born deaf to interrupts, as they are later on."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(work, order) for order in orders]
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _be_a_worker() -> None:
+    """Leave interrupts to the parent, which ends its workers; end with it if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
