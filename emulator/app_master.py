@@ -11,6 +11,7 @@ once slow start is reached and no map is unassigned; a resuming reduce asks at `
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from emulator.capacity_scheduler import Ask
@@ -66,13 +67,24 @@ class Manifest(NamedTuple):
     keys_done: int
 
 
+_NUMBERS = tuple(range(4096))
+
+
+def numbers(count: int) -> Sequence[int]:
+    """Return 0, 1, 2 ...: the same objects for all jobs, since each lies in memory of its own."""
+    return _NUMBERS[:count] if count <= len(_NUMBERS) else range(count)
+
+
 class AppMaster:
     """The AM's state: what is unassigned, what runs, what is done, what is saved."""
 
     __slots__ = (
+        "_at",
+        "_begin_ms",
         "_exit",
         "_exit_ms",
         "_map_done",
+        "_ready_ms",
         "_reduce_done",
         "alive",
         "app",
@@ -108,7 +120,9 @@ class AppMaster:
         self.kernel = host.kernel
         self.timing = host.timing
         # One bound method for all events: tens of thousands of them wait at a time.
+        self._at = host.kernel.at
         self._exit = host.exit
+        self._ready_ms = self._begin_ms = -1
         self._exit_ms = host.timing.exit_ms
         self._map_done = self.on_map_done
         self._reduce_done = self.on_reduce_done
@@ -139,7 +153,8 @@ class AppMaster:
         """The AM is up: ask for what is not done yet (after a restart: recovered from history)."""
         self.alive = True
         self.phase_ms = now_ms
-        maps = [task for task, node in enumerate(self.map_node) if node < 0]
+        places = zip(numbers(len(self.map_node)), self.map_node, strict=True)
+        maps = [task for task, node in places if node < 0]
         self.unassigned = {MAP_PRIORITY: deque(maps), FAILED_MAP: deque(), REDUCE_PRIORITY: deque()}
         self.unassigned.setdefault(self.timing.resume_priority, deque())
         self.reduces_asked = not self.job.reduce_ms
@@ -191,23 +206,23 @@ class AppMaster:
         for container in granted:
             if container.state != GRANTED:
                 continue
-            tasks = unassigned[container.priority]
+            priority = container.priority
+            tasks = unassigned[priority]
             if not tasks:
                 self._surplus(container, now_ms)
                 continue
-            task = tasks.popleft()
-            container.task = task
+            container.task = task = tasks.popleft()
             container.state = RUNNING
             container.launched_at_ms = now_ms
             running[container.number] = container
-            if container.priority < REDUCE_PRIORITY + 1 and container.priority != FAILED_MAP:
-                self._launch_reduce(container, task, now_ms)
+            if priority != MAP_PRIORITY and priority != FAILED_MAP:
+                self._launch_reduce(container, task, start_ms)
                 continue
             maps = True
             length_ms = map_ms[task]
             if container.node.slow_ratio != 1.0:
                 length_ms = round(length_ms * container.node.slow_ratio)
-            if container.priority == FAILED_MAP:
+            if priority == FAILED_MAP:
                 container.attempt = self.map_attempts.get(task, 0)
                 self.overhead_ms += self.timing.launch_ms
             container.work_at_ms = start_ms
@@ -226,7 +241,7 @@ class AppMaster:
         container.ending = "completed"
         self.host.exit(container, now_ms)
 
-    def _launch_reduce(self, container: Container, task: int, now_ms: int) -> None:
+    def _launch_reduce(self, container: Container, task: int, start_ms: int) -> None:
         container.kind = REDUCE
         length_ms = self.job.reduce_ms[task]
         if container.node.slow_ratio != 1.0:
@@ -243,18 +258,26 @@ class AppMaster:
         if self.maps_left:
             self.shuffling.append(container)
         else:
-            self._timetable(container, now_ms + self.timing.launch_ms)
+            self._timetable(container, start_ms)
 
     def _timetable(self, container: Container, ready_ms: int) -> None:
         """The attempt has its JVM at ``ready_ms`` and all map output exists: fix its phases."""
-        job = self.job
-        before_ms = (
-            self.return_ms(container.task, container.from_key) if container.resumed else job.shuffle_ms
-        )
-        work_at_ms = ready_ms + before_ms
+        if container.resumed:
+            work_at_ms = ready_ms + self.return_ms(container.task, container.from_key)
+        else:
+            if ready_ms != self._ready_ms:
+                self._ready_ms, self._begin_ms = ready_ms, ready_ms + self.job.shuffle_ms
+            work_at_ms = self._begin_ms
         if container.attempt:
             self.overhead_ms += work_at_ms - container.launched_at_ms
-        self.go_on(container, work_at_ms, container.from_key)
+            self.go_on(container, work_at_ms, container.from_key)
+        elif not container.node.dead:
+            # go_on from key 0, spelled out: nearly every reduce takes this way.
+            container.work_at_ms = work_at_ms
+            container.finish_at_ms = finish_ms = work_at_ms + container.length_ms + self.timing.task_commit_ms
+            self._at(finish_ms, self._reduce_done, container)
+        else:
+            container.work_at_ms = work_at_ms
 
     def return_ms(self, task: int, done: int) -> int:
         """Return the time from a running JVM to the first new key of a reduce that resumes at ``done``."""
@@ -284,7 +307,10 @@ class AppMaster:
         now_ms = self.kernel.now_ms
         if container.finish_at_ms != now_ms or container.state != RUNNING:
             return
-        self._complete(container, now_ms)
+        container.state = ENDED
+        container.ending = "completed"
+        del self.running[container.number]
+        self._exit(container, now_ms + self._exit_ms)
         self.map_node[container.task] = container.node.index
         self.maps_left -= 1
         if self.maps_left == 0:
@@ -299,10 +325,11 @@ class AppMaster:
             return
         self._consider_reduces()
         shuffling, self.shuffling = self.shuffling, []
+        launch_ms = self.timing.launch_ms
         for container in shuffling:
             if container.state == RUNNING:
-                ready_ms = max(container.launched_at_ms + self.timing.launch_ms, now_ms)
-                self._timetable(container, ready_ms)
+                ready_ms = container.launched_at_ms + launch_ms
+                self._timetable(container, ready_ms if ready_ms > now_ms else now_ms)
 
     def _consider_reduces(self) -> None:
         """Ask for all reduces once slow start is reached and no map is unassigned."""
@@ -314,7 +341,7 @@ class AppMaster:
             return
         self.reduces_asked = True
         committed, resume = self.keys.committed, self.timing.resume_priority
-        for task, attempt in enumerate(committed):
+        for task, attempt in zip(numbers(len(committed)), committed, strict=True):
             if attempt == -1:
                 unassigned[resume if task in self.store else REDUCE_PRIORITY].append(task)
         for priority in {REDUCE_PRIORITY: 0, resume: 0}:
@@ -327,16 +354,13 @@ class AppMaster:
         if container.finish_at_ms != now_ms or container.state != RUNNING:
             return
         self.keys.commit(container.task, container.attempt, container.log_from_key)
-        self._complete(container, now_ms)
-        self.reduces_left -= 1
-        if self.reduces_left == 0:
-            self._commit_job(now_ms)
-
-    def _complete(self, container: Container, now_ms: int) -> None:
         container.state = ENDED
         container.ending = "completed"
         del self.running[container.number]
         self._exit(container, now_ms + self._exit_ms)
+        self.reduces_left -= 1
+        if self.reduces_left == 0:
+            self._commit_job(now_ms)
 
     def _commit_job(self, now_ms: int) -> None:
         self.kernel.at(now_ms + self.timing.job_commit_ms, self._on_job_done, self.app.attempt)

@@ -146,8 +146,7 @@ class CapacityPreemption:
     def _running(self, queue: LeafQueue) -> list[Container]:
         containers = [
             container
-            for node in self.cluster.rm.nodes
-            for container in node.containers.values()
+            for container in self.cluster.rm.scheduler.live.values()
             if container.app.queue is queue
             and container.kind != AM
             and container.state not in (ENDED, RELEASED)

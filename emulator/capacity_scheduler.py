@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.task import AM, RELEASED, Container
+from emulator.task import RELEASED, Container
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Reservation:
 
 
 class CapacityScheduler:
-    """Queues and their demand. ``pending`` is the number of containers asked for and servable."""
+    """Queues and their demand. ``live`` are the containers that hold room, by number."""
 
     def __init__(self, queues: tuple[QueueConfig, ...], locality_delay: int = 0) -> None:
         self.queues = {config.name: LeafQueue(config) for config in queues}
@@ -134,6 +134,7 @@ class CapacityScheduler:
         self.missed: dict[int, int] = {}
         self.version = 0
         self.granted = 0
+        self.live: dict[int, Container] = {}
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Tell every queue how large the cluster is now."""
@@ -256,18 +257,34 @@ class CapacityScheduler:
             if found is None:
                 break
             app, ask = found
-            granted.append(self._grant(app, ask, node, now_ms, number + len(granted)))
+            memory_mib, vcores, priority = ask.memory_mib, ask.vcores, ask.priority
+            container = Container(number, app, node, memory_mib, vcores, priority, now_ms)
+            granted.append(container)
+            self.live[number] = container
+            number += 1
+            node.free_mib -= memory_mib
+            node.free_vcores -= vcores
+            app.used_mib += memory_mib
+            app.used_vcores += vcores
+            app.containers += 1
+            app.version += 1
+            app.pending -= 1
+            queue = app.queue
+            queue.used_mib += memory_mib
+            queue.used_vcores += vcores
+            if queue.user_mib is not None:
+                queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
+            self.version += 1
+            ask.count -= 1
+            if ask.count == 0 or ask.hosts:
+                self._took(app, ask, node)
             if ask.off_switch:
                 break
         return granted
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         demanding = self.demanding
-        if len(demanding) == 2:
-            first, second = demanding
-            if second.ratio() < first.ratio():
-                demanding = [second, first]
-        elif len(demanding) > 2:
+        if len(demanding) > 1:
             demanding = sorted(demanding, key=LeafQueue.ratio)
         for queue in demanding:
             room_mib = queue.maximum_mib - queue.used_mib
@@ -341,33 +358,13 @@ class CapacityScheduler:
             return app, ask
         return None
 
-    def _grant(self, app: Application, ask: Ask, node: Node, now_ms: int, number: int) -> Container:
-        memory_mib, vcores = ask.memory_mib, ask.vcores
-        container = Container(number, app, node, memory_mib, vcores, ask.priority, now_ms)
-        if ask.priority == 0:
-            container.kind = AM
-        node.free_mib -= memory_mib
-        node.free_vcores -= vcores
-        node.containers[number] = container
-        queue = app.queue
-        queue.used_mib += memory_mib
-        queue.used_vcores += vcores
-        if queue.user_mib is not None:
-            queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
-        app.used_mib += memory_mib
-        app.used_vcores += vcores
-        app.containers += 1
-        app.version += 1
-        app.pending -= 1
-        ask.count -= 1
-        self.version += 1
+    def _took(self, app: Application, ask: Ask, node: Node) -> None:
         if ask.hosts:
             self._took_host(app, ask, node)
         if ask.count == 0:
             app.asks.remove(ask)
             if not app.asks:
                 self._delist(app)
-        return container
 
     def _took_host(self, app: Application, ask: Ask, node: Node) -> None:
         self.missed.pop(app.number, None)
@@ -377,17 +374,16 @@ class CapacityScheduler:
         if hosts[index] == 0:
             del hosts[index]
 
-    def free(self, container: Container, ending: str, now_ms: int) -> None:
+    def free(self, container: Container, now_ms: int) -> None:
         """A container is over: take back what it held."""
         container.state = RELEASED
-        container.ending = ending
         container.released_at_ms = now_ms
         app, node = container.app, container.node
         queue = app.queue
         memory_mib, vcores = container.memory_mib, container.vcores
         node.free_mib += memory_mib
         node.free_vcores += vcores
-        del node.containers[container.number]
+        del self.live[container.number]
         queue.held_mib_ms += memory_mib * (now_ms - container.granted_at_ms)
         queue.used_mib -= memory_mib
         queue.used_vcores -= vcores

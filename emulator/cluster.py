@@ -58,6 +58,7 @@ class Cluster:
         self.store_downs: list[tuple[int, int]] = []
         # One bound method for all events: tens of thousands of them wait at a time.
         self._on_beat = self._beat
+        self._at = self.kernel.at
         self._nm_heartbeat_ms = timing.nm_heartbeat_ms
         self.serial_ms = max((job.submitted_at_ms for job in jobs), default=0)
         self.serial_ms += sum(sum(job.map_ms) + sum(job.reduce_ms) for job in jobs)
@@ -122,7 +123,7 @@ class Cluster:
         """Say in words why nothing can happen any more."""
         if all(node.lost for node in self.rm.nodes):
             return "no node is left"
-        held = [container for node in self.rm.nodes for container in node.containers.values()]
+        held = self.rm.scheduler.live.values()
         if held and all(container.kind == AM for container in held):
             return "masters hold all containers and no task can run; use more slots or a smaller AM share"
         if self.kernel.now_ms > self.serial_ms:
@@ -190,33 +191,33 @@ class Cluster:
         if container.state == RELEASED or node.lost:
             return
         container.exit_at_ms = at_ms
-        node.exited.append(container)
+        node.exited += (container,)
         if node.dead:
             return
         # What ends at the very instant of a beat that has been is told by the next one.
-        from_ms = at_ms if at_ms > node.beat_at_ms else node.beat_at_ms + 1
+        if at_ms <= node.beat_at_ms:
+            at_ms = node.beat_at_ms + 1
         # node.next_beat_ms, spelled out: this runs once a task.
-        if from_ms < node.silent_until_ms:
-            from_ms = node.silent_until_ms
-        self.kernel.at(from_ms + (node.phase_ms - from_ms) % self._nm_heartbeat_ms, self._on_beat, node)
+        if at_ms < node.silent_until_ms:
+            at_ms = node.silent_until_ms
+        self._at(at_ms + (node.phase_ms - at_ms) % self._nm_heartbeat_ms, self._on_beat, node)
 
     def _beat(self, node: Node) -> None:
         """Let a node have its heartbeat."""
         now_ms = self.kernel.now_ms
-        if node.lost or node.beat_at_ms == now_ms:
+        if node.beat_at_ms == now_ms:
             return
-        if now_ms < node.silent_until_ms:
+        if now_ms < node.silent_until_ms:  # for ever, once it is dead
             if node.exited and not node.dead:
                 at_ms = node.next_beat_ms(now_ms, self.timing.nm_heartbeat_ms)
                 self.kernel.at(at_ms, self._beat, node)
             return
         node.beat_at_ms = now_ms
-        exited = node.exited
+        rm, exited = self.rm, node.exited
         if len(exited) == 1 and exited[0].exit_at_ms <= now_ms:
-            node.exited = []
+            node.exited = ()
         elif exited:
             exited = node.take_exited(now_ms)
-        rm = self.rm
         rm.node_heartbeat(node, exited, now_ms)
         if rm.open_nodes and not self._sweeping:
             self.stir()

@@ -14,16 +14,17 @@ class Node:
     """One node. ``free_mib`` and ``free_vcores`` are the scheduler's view of its room.
 
     ``dead``: it has died; the ResourceManager learns it when the node expires, and it is ``lost``.
+    ``live`` are the scheduler's containers, those of all nodes, once the node is registered.
     """
 
     __slots__ = (
         "beat_at_ms",
-        "containers",
         "dead",
         "exited",
         "free_mib",
         "free_vcores",
         "index",
+        "live",
         "lost",
         "name",
         "open",
@@ -52,18 +53,24 @@ class Node:
         self.slow_ratio = 1.0
         self.watched = False
         self.reserved: object | None = None
-        self.exited: list[Container] = []
-        self.containers: dict[int, Container] = {}
+        self.exited: tuple[Container, ...] = ()
+        self.live: dict[int, Container] = {}
+
+    @property
+    def containers(self) -> dict[int, Container]:
+        """The containers that hold room here, by number and in the order of their grants.
+
+        Looked up when asked for: a table for each node would cost every task what few ever ask.
+        """
+        return {number: container for number, container in self.live.items() if container.node is self}
 
     def next_beat_ms(self, from_ms: int, interval_ms: int) -> int:
         """Return the first heartbeat at or after ``from_ms``; a silent node skips some."""
         from_ms = max(from_ms, self.silent_until_ms)
         return from_ms + (self.phase_ms - from_ms) % interval_ms
 
-    def take_exited(self, now_ms: int) -> list[Container]:
+    def take_exited(self, now_ms: int) -> tuple[Container, ...]:
         """Hand over the containers whose processes are gone by ``now_ms``, in order of ending."""
-        exited, self.exited = self.exited, []
-        if exited[-1].exit_at_ms > now_ms or len(exited) > 1:
-            self.exited = [container for container in exited if container.exit_at_ms > now_ms]
-            return [container for container in exited if container.exit_at_ms <= now_ms]
-        return exited
+        exited = self.exited
+        self.exited = tuple([container for container in exited if container.exit_at_ms > now_ms])
+        return tuple([container for container in exited if container.exit_at_ms <= now_ms])

@@ -8,6 +8,7 @@ application's mailbox until its next heartbeat; ``host.wake`` tells the host tha
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from emulator.capacity_scheduler import Ask, CapacityScheduler, LeafQueue, QueueConfig
@@ -105,6 +106,7 @@ class ResourceManager:
     def register_node(self, node: Node) -> None:
         """Take a node into the cluster."""
         self.nodes.append(node)
+        node.live = self.scheduler.live
         self._count_node(node, 1)
 
     def _count_node(self, node: Node, sign: int) -> None:
@@ -123,46 +125,55 @@ class ResourceManager:
             else:
                 del self.open_nodes[bisect_left(self.open_nodes, place)]
 
-    def node_heartbeat(self, node: Node, ended: list[Container], now_ms: int) -> list[Container]:
+    def node_heartbeat(self, node: Node, ended: Sequence[Container], now_ms: int) -> list[Container]:
         """Take a node's heartbeat: what ended on it; offer its room. Return the new containers."""
         scheduler = self.scheduler
         for container in ended:
             if container.state != RELEASED:
-                scheduler.free(container, container.ending or "completed", now_ms)
+                scheduler.free(container, now_ms)
+                if not container.ending:
+                    container.ending = "completed"
                 if container.order:
                     self._tell_ended(container)
         granted: list[Container] = []
         if scheduler.demanding:
             granted = scheduler.offer(node, now_ms, self.containers_granted + 1)
-            if granted:
-                self._hand_out(granted, now_ms)
+            for container in granted:
+                self.containers_granted = container.number
+                if container.priority:
+                    mail = container.app.mail_granted
+                    mail.append(container)
+                    if mail[0] is container:
+                        self.host.wake(container.app)
+                else:
+                    self._launch_master(container)
+                if self.watching:
+                    self._tell_granted(container, now_ms)
         if (node.free_mib > 0 and node.free_vcores > 0) is not node.open:
             self._mark_open(node)
         return granted
 
-    def _hand_out(self, granted: list[Container], now_ms: int) -> None:
-        self.containers_granted += len(granted)
-        for container in granted:
-            app = container.app
-            if container.kind == AM:
-                app.attempt += 1
-                app.am_container = container
-                self.host.launch_master(container)
-            elif app.mail_granted:
-                app.mail_granted.append(container)
-            else:
-                app.mail_granted.append(container)
-                self.host.wake(app)
-            if self.watching and (app.queue.hurried or container.node.watched):
-                self.facts.append(
-                    ContainerGranted(
-                        container_id(container),
-                        application_id(app),
-                        node_id(container.node),
-                        Resources(container.memory_mib, container.vcores),
-                        now_ms,
-                    )
+    def _launch_master(self, container: Container) -> None:
+        """An application is given its master's container: start it, nobody has to fetch it."""
+        app = container.app
+        container.kind = AM
+        app.attempt += 1
+        app.am_container = container
+        self.host.launch_master(container)
+
+    def _tell_granted(self, container: Container, now_ms: int) -> None:
+        """Note who was given what, where the controller cares."""
+        app = container.app
+        if app.queue.hurried or container.node.watched:
+            self.facts.append(
+                ContainerGranted(
+                    container_id(container),
+                    application_id(app),
+                    node_id(container.node),
+                    Resources(container.memory_mib, container.vcores),
+                    now_ms,
                 )
+            )
 
     def lose_node(self, node: Node, now_ms: int) -> list[Container]:
         """A node has been silent for too long: its containers are gone. Return them."""
@@ -173,7 +184,7 @@ class ResourceManager:
             container.state = ENDED
             self.release(container, "lost", now_ms)
             self.notify_ended(container)
-        node.exited.clear()
+        node.exited = ()
         self._count_node(node, -1)
         return lost
 
@@ -181,7 +192,8 @@ class ResourceManager:
 
     def release(self, container: Container, ending: str, now_ms: int) -> None:
         """A container is over: its room is free again."""
-        self.scheduler.free(container, ending, now_ms)
+        container.ending = ending
+        self.scheduler.free(container, now_ms)
         if container.order:
             self._tell_ended(container)
 

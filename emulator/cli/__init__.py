@@ -14,11 +14,16 @@ except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say s
     raise SystemExit(130) from None
 
 COMMANDS = {
+    "am": ("emulator.cli.am:command", "Run one ApplicationMaster, as a NodeManager starts it."),
     "compare": ("emulator.cli.compare:command", "Run one workload under several schemes."),
     "convert": ("emulator.cli.convert:command", "Convert a trace to Parquet, once."),
     "demo": ("emulator.cli.demo:command", "Show it all on a recorded Facebook workload."),
+    "nm": ("emulator.cli.nm:command", "Run one or many NodeManagers by the wall clock."),
     "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),
+    "rm": ("emulator.cli.rm:command", "Run a live ResourceManager, its REST and a WebHDFS."),
     "run": ("emulator.cli.run:command", "Run one scenario file, with journal and report."),
+    "serve": ("emulator.cli.serve:command", "Run a whole live cluster in one process."),
+    "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
     "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),
 }
 """Every command of the program, with the line that ``--help`` shows."""

@@ -33,7 +33,15 @@ class Pace:
         self._wall_ms = wall_ms
         self._began_ms = wall_ms()
         self._due: asyncio.TimerHandle | None = None
+        self._running = False
         kernel.now_ms = max(kernel.now_ms, self._began_ms)
+
+    def sibling(self, kernel: Kernel) -> Pace:
+        """Return a pace for another kernel on the same axis of time (instants can be compared)."""
+        other = Pace(kernel, self.speed, self._wall_ms)
+        other._began_ms = self._began_ms
+        kernel.now_ms = max(kernel.now_ms, other.now_ms())
+        return other
 
     def now_ms(self) -> int:
         """Return kernel time now; it never goes back."""
@@ -45,9 +53,15 @@ class Pace:
         return self._began_ms + int((at_ms - self._began_ms) / self.speed)
 
     def catch_up(self) -> int:
-        """Let everything that is due happen; return now."""
+        """Let everything that is due happen; return now. Within an event, now is that event's instant."""
+        if self._running:
+            return self.kernel.now_ms
         now_ms = self.now_ms()
-        self.kernel.run(now_ms)
+        self._running = True
+        try:
+            self.kernel.run(now_ms)
+        finally:
+            self._running = False
         self.kernel.now_ms = max(self.kernel.now_ms, now_ms)
         return self.kernel.now_ms
 

@@ -83,8 +83,9 @@ def utilisation(run: Run) -> float:
     """Return container time held / offered so far."""
     cluster, now_ms = run.cluster, run.cluster.kernel.now_ms
     held = sum(queue.held_mib_ms for queue in cluster.rm.scheduler.queues.values())
-    for node in cluster.rm.nodes:
-        held += sum(each.memory_mib * (now_ms - each.granted_at_ms) for each in node.containers.values())
+    held += sum(
+        each.memory_mib * (now_ms - each.granted_at_ms) for each in cluster.rm.scheduler.live.values()
+    )
     return held / (cluster.rm.total.memory_mib * now_ms)
 
 

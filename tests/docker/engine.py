@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import IO
 
 BASE = "debian:bookworm-slim"
 ENGINE_STARTS_S = 60
@@ -39,10 +40,12 @@ class Engine:
             self._daemon.terminate()
             self._daemon.wait()
 
-    def run(self, *words: str, timeout_s: float = 600, **more: object) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, timeout_s: float = 600, stdin: IO[bytes] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a client command; raises CalledProcessError with its output in the message."""
         done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, timeout=timeout_s, **more
+            words, env=self.environment, capture_output=True, text=True, timeout=timeout_s, stdin=stdin
         )
         if done.returncode:
             raise AssertionError(

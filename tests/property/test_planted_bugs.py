@@ -81,13 +81,14 @@ def off_beat(watch: Watch) -> Container | None:
 def lost_node_speaks(watch: Watch) -> bool:
     lost = [node for node in watch.nodes if node.lost]
     for node in lost:
-        node.exited.append(next(some(watch)))
+        node.exited += (next(some(watch)),)
     return bool(lost)
 
 
 def another_number(watch: Watch) -> bool:
     for container in some(watch):
-        container.node.containers[container.number + 1000] = container.node.containers.pop(container.number)
+        live = watch.scheduler.live
+        live[container.number + 1000] = live.pop(container.number)
         return True
     return False
 

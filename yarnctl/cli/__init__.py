@@ -15,6 +15,8 @@ except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say s
 
 COMMANDS = {
     "apps": ("yarnctl.cli.apps:command", "Show applications as a running daemon sees them."),
+    "check": ("yarnctl.cli.check:command", "Say whether a cluster is fit, and how to mend what is not."),
+    "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and collect checkpoints in HDFS."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions, and why."),
     "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),
     "reclaims": ("yarnctl.cli.reclaims:command", "Show what a running daemon is taking back."),

@@ -70,6 +70,13 @@ class AppMaster:
             return rows
         return tuple(sorted((row for row in rows if row.kind in ("REDUCE", "")), key=lambda row: row.task))
 
+    def maps_finished_at_ms(self) -> int | Absent:
+        """Return when the last of the finished maps finished (0: none has): a shuffle can end only then."""
+        rows = self._read(f"/jobs/{self.job_id}/tasks", wire.TASKS, {"type": "m"})
+        if isinstance(rows, Absent):
+            return rows
+        return max((row.finished_at_ms for row in rows if row.kind in ("MAP", "")), default=0)
+
     def attempts(self, task: str) -> tuple[wire.TaskAttempt, ...] | Absent:
         """Return the attempts at one task, ordered by id."""
         rows = self._read(f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts", wire.ATTEMPTS)

@@ -114,6 +114,8 @@ def activated(application: wire.Application) -> bool:
 
 def deadline_at_ms(application: wire.Application) -> int | None:
     """Return the deadline from the tag ``deadline:<seconds since the epoch>`` (ms if 13 digits)."""
+    if not application.tags:
+        return None
     for tag in application.tags.split(","):
         match = _DEADLINE.fullmatch(tag.strip().lower())
         if match:

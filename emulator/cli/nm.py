@@ -1,0 +1,118 @@
+"""``yarn-emulator nm``: one or many NodeManagers that heartbeat to a ``yarn-emulator rm`` over HTTP.
+
+Law: one line on stdout once all nodes are registered; everything else goes to stderr.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from emulator.live.node import LiveNode
+
+SLOT_MIB = 1024
+DEFAULT_SLOTS = 4
+
+
+@click.command("nm")
+@click.option("--rm", required=True, metavar="URL", help="Where yarn-emulator rm (or serve) answers.")
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1, 20_000), metavar="N")
+@click.option(
+    "--slots", type=click.IntRange(1, 10_000), metavar="N", help="N x (1024 MiB, 1 vcore).  [default: 4]"
+)
+@click.option("--memory-mib", type=click.IntRange(1, 1 << 30), metavar="M", help="Instead of --slots.")
+@click.option("--vcores", type=click.IntRange(1, 1 << 20), metavar="V", help="With --memory-mib.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="H", help="Address to listen at.")
+@click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
+@click.option("--name", metavar="H", help="Host name under which masters reach it.  [default: --host]")
+@click.option("--rack", default="/default-rack", show_default=True, metavar="PATH")
+@click.option(
+    "--containers",
+    default="process",
+    show_default=True,
+    type=click.Choice(("process", "modelled")),
+    help="modelled: start no task's process.",
+)
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("yarn-emulator-work"),
+    show_default=True,
+    metavar="DIR",
+    help="The folder that all processes of the cluster share.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Say that it is ready as one line of JSON.")
+def command(
+    rm: str,
+    count: int,
+    slots: int | None,
+    memory_mib: int | None,
+    vcores: int | None,
+    host: str,
+    port: int,
+    name: str | None,
+    rack: str,
+    containers: str,
+    work: Path,
+    as_json: bool,
+) -> None:
+    """Run one or many NodeManagers. They register at --rm, and again whenever it has forgotten them."""
+    memory_mib, vcores = room(slots, memory_mib, vcores)
+
+    from emulator.live.http_client import Address
+    from emulator.live.node_process import NodePlan, run_nodes
+    from emulator.live.serving import bind
+
+    url = Address(rm).url
+    work.mkdir(parents=True, exist_ok=True)
+    plan = NodePlan(
+        rm=url,
+        work=work.absolute(),
+        count=count,
+        memory_mib=memory_mib,
+        vcores=vcores,
+        host=name or reachable(host),
+        rack=rack,
+        processes=containers == "process",
+    )
+    listener = bind(host, port)
+
+    def say(text: str) -> None:
+        click.echo(f"yarn-emulator nm: {text}", err=True)
+
+    run_nodes(plan, listener, say, lambda nodes: tell_ready(nodes, url, as_json))
+
+
+def room(slots: int | None, memory_mib: int | None, vcores: int | None) -> tuple[int, int]:
+    """Return a node's size in MiB and vcores from either way to give it."""
+    if memory_mib is None and vcores is None:
+        number = DEFAULT_SLOTS if slots is None else slots
+        return number * SLOT_MIB, number
+    if slots is not None:
+        raise BadInput("--slots", "does not go with --memory-mib and --vcores", "give one or the other")
+    if memory_mib is None or vcores is None:
+        raise BadInput("--memory-mib, --vcores", "one is missing", "give both, or --slots")
+    return memory_mib, vcores
+
+
+def reachable(host: str) -> str:
+    """Return the host that others reach a listener at; a wildcard address is loopback."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # recognised, not bound
+
+
+def tell_ready(nodes: list[LiveNode], rm: str, as_json: bool) -> None:
+    """Print the line that says that all nodes are registered."""
+    if as_json:
+        import msgspec
+
+        line = {"ready": True, "rm": rm, "nodes": [node.name for node in nodes]}
+        line["address"] = nodes[0].shape.address
+        click.echo(msgspec.json.encode(line).decode())
+    else:
+        first, others = nodes[0].name, f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        click.echo(f"{first}{others} registered at {rm}")

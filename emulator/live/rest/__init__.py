@@ -1,0 +1,1 @@
+"""The ResourceManager's REST as Hadoop answers it: two dialects over one live ResourceManager."""

@@ -1,0 +1,343 @@
+"""Applications: GET /apps and what lies below it (facts, sections 1.1 and 1.2).
+
+Law: read only. A row is made in the natural form; what a version leaves out just after submission is left
+out by the dialect's version (facts 11: no resourceInfo in 3.4, runningContainers -1 in 3.5).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.live.records import AppRecord, AttemptRecord, ContainerRecord
+from emulator.live.rest.asking import bad, whole, words
+from emulator.live.rest.cluster import reservations, vector
+from emulator.live.rest.dialect import Dialect
+from emulator.live.rest.queues import usage
+from emulator.live.service import LiveResourceManager
+from emulator.live.web import Request
+
+STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
+FINAL_STATES = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED", "ENDED")
+DESELECTS = (
+    "resourceRequests",
+    "timeouts",
+    "appNodeLabelExpression",
+    "amNodeLabelExpression",
+    "resourceInfo",
+)
+RACK = "/default-rack"
+LOCAL_PRIORITIES = (5, 20)
+"""Maps: their asks name nodes and racks, and the rows repeat the same containers."""
+
+
+class Rows:
+    """Makes rows; the base URL is the ResourceManager's own (tracking URLs point at its proxy)."""
+
+    def __init__(self, manager: LiveResourceManager, dialect: Dialect, url: str) -> None:
+        self._manager = manager
+        self._dialect = dialect
+        self._url = url
+
+    def listed(self, request: Request) -> list[dict[str, Any]]:
+        """Return the applications that a query asks for, the oldest first."""
+        hidden = _hidden(request)
+        manager = self._manager
+        manager.now_ms()
+        reserved = reservations(manager.nodes.values())
+        apps = [*manager.finished.values(), *manager.applications.values()]
+        chosen = [app for app in sorted(apps, key=lambda one: one.number) if self._wanted(app, request)]
+        limit = whole(request, "limit", len(chosen) or 1)
+        if limit < 1:
+            raise bad("limit value must be greater then 0")
+        return [self.row(app, hidden, reserved) for app in chosen[:limit]]
+
+    def one(self, app: AppRecord, request: Request) -> dict[str, Any]:
+        """Return one application."""
+        self._manager.now_ms()
+        return self.row(app, _hidden(request), reservations(self._manager.nodes.values()))
+
+    def _wanted(self, app: AppRecord, request: Request) -> bool:
+        query = request.query
+        states = {state.upper() for state in words(request, "states") | words(request, "state")}
+        _only(states, STATES, "application-state")
+        finals = {state.upper() for state in words(request, "finalStatus")}
+        _only(finals, FINAL_STATES, "final application status")
+        kinds = {kind.strip().lower() for kind in words(request, "applicationTypes")}
+        tags = {tag.strip().lower() for tag in words(request, "applicationTags")}
+        began, ended = self._wall(app.submitted_at_ms), self._wall(app.finished_at_ms)
+        far = 1 << 62
+        return (
+            (not states or app.state in states)
+            and (not finals or app.final_status in finals)
+            and (not query.get("user") or query["user"] == app.submission.user)
+            and (not query.get("queue") or query["queue"].removeprefix("root.") == app.queue)
+            and (not query.get("name") or query["name"] == app.submission.name)
+            and (not kinds or app.submission.kind.lower() in kinds)
+            and (not tags or not tags.isdisjoint(app.submission.tags))
+            and whole(request, "startedTimeBegin", 0) <= began <= whole(request, "startedTimeEnd", far)
+            and whole(request, "finishedTimeBegin", 0) <= ended <= whole(request, "finishedTimeEnd", far)
+        )
+
+    def _wall(self, at_ms: int) -> int:
+        return self._manager.pace.wall_of(at_ms) if at_ms else 0
+
+    def row(
+        self, app: AppRecord, hidden: frozenset[str], reserved: dict[int, tuple[int, int, int]]
+    ) -> dict[str, Any]:
+        """Return AppInfo."""
+        row = self._always(app) | self._with_right(app, reserved)
+        if "timeouts" not in hidden:
+            unlimited = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
+            row["timeouts"] = {"timeout": [unlimited]}
+        if "amNodeLabelExpression" not in hidden:
+            row["amNodeLabelExpression"] = ""
+        if "resourceRequests" not in hidden and not app.over:
+            row["resourceRequests"] = self._requests(app)
+        just_accepted = not app.attempts and not app.over
+        if (
+            "resourceInfo" not in hidden
+            and not app.over
+            and not (just_accepted and self._dialect.version == "3.4")
+        ):
+            row["resourceInfo"] = self._resource_info(app, reserved)
+        if just_accepted and self._dialect.version == "3.5":
+            row["runningContainers"] = -1
+        return row
+
+    def _always(self, app: AppRecord) -> dict[str, Any]:
+        submission, attempt = app.submission, app.attempt
+        tracked = attempt is not None and attempt.registered
+        return {
+            "id": app.id,
+            "user": submission.user,
+            "name": submission.name or "N/A",
+            "queue": app.queue if self._dialect.version == "3.4" else f"root.{app.queue}",
+            "state": app.state,
+            "finalStatus": app.final_status,
+            "progress": round(app.progress_ratio * 100, 4),
+            "trackingUI": "History" if app.over else "ApplicationMaster" if tracked else "UNASSIGNED",
+            "trackingUrl": f"{self._url}/cluster/app/{app.id}"
+            if app.over
+            else f"{self._url}/proxy/{app.id}/",
+            "diagnostics": self._diagnostics(app),
+            "clusterId": self._manager.epoch,
+            "applicationType": submission.kind,
+            "applicationTags": ",".join(submission.tags),
+            "priority": app.actor.priority,
+            "startedTime": self._wall(app.submitted_at_ms),
+            "launchTime": self._wall(app.launched_at_ms),
+            "finishedTime": self._wall(app.finished_at_ms),
+            "elapsedTime": self._elapsed(app),
+            "preemptedResourceMB": 0,
+            "preemptedResourceVCores": 0,
+            "numNonAMContainerPreempted": 0,
+            "numAMContainerPreempted": 0,
+            "preemptedMemorySeconds": 0,
+            "preemptedVcoreSeconds": 0,
+            "logAggregationStatus": "DISABLED",
+            "unmanagedApplication": False,
+        }
+
+    def _elapsed(self, app: AppRecord) -> int:
+        end_ms = app.finished_at_ms or self._manager.pace.kernel.now_ms
+        return max(0, self._wall(end_ms) - self._wall(app.submitted_at_ms))
+
+    def _diagnostics(self, app: AppRecord) -> str:
+        """Return why it waits, or why it ended; the clients know "not yet activated" by its words."""
+        if app.over or app.attempts:
+            return app.diagnostics
+        if app.actor.activated:
+            return (
+                "Application is Activated, waiting for resources to be assigned for AM. "
+                " Details : AM Partition = <DEFAULT_PARTITION> ; "
+                f"AM Resource Request = {_text(app.submission.am_size)} ; "
+            )
+        queue = app.actor.queue
+        limit = _text((queue.am_mib, int(queue.maximum_vcores * queue.config.am_ratio)))
+        return (
+            "Application is added to the scheduler and is not yet activated. "
+            f"Queue's AM resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; "
+            f"AM Resource Request = {_text(app.submission.am_size)}; Queue Resource Limit for AM = {limit}; "
+            f"User AM Resource Limit of the queue = {limit}; "
+            f"Queue AM Resource Usage = <memory:{queue.am_used_mib}, vCores:0>; "
+        )
+
+    def _with_right(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
+        """Return what needs VIEW_APP; what is over holds -1 of everything, as in YARN."""
+        attempt, actor, over = app.attempt, app.actor, app.over
+        app.count(self._manager.pace.kernel.now_ms)
+        _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
+        total_mib = self._manager.actor.total.memory_mib
+        guaranteed_mib = actor.queue.guaranteed.memory_mib
+        row: dict[str, Any] = {
+            "allocatedMB": -1 if over else actor.used_mib,
+            "allocatedVCores": -1 if over else actor.used_vcores,
+            "reservedMB": -1 if over else reserved_mib,
+            "reservedVCores": -1 if over else reserved_vcores,
+            "runningContainers": -1 if over else actor.containers,
+            "memorySeconds": app.mib_ms // 1000,
+            "vcoreSeconds": app.vcore_ms // 1000,
+            "queueUsagePercentage": _percent(0 if over else actor.used_mib, guaranteed_mib),
+            "clusterUsagePercentage": _percent(0 if over else actor.used_mib, total_mib),
+        }
+        if attempt is not None:
+            row |= {
+                "amContainerLogs": _logs(attempt, app),
+                "amHostHttpAddress": attempt.node.http_address,
+                "amRPCAddress": attempt.tracking_url.partition("://")[2].partition("/")[0],
+                "masterNodeId": attempt.node.id,
+            }
+        return row
+
+    def _resource_info(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
+        actor = app.actor
+        pending = vector(
+            sum(ask.count * ask.memory_mib for ask in actor.asks),
+            sum(ask.count * ask.vcores for ask in actor.asks),
+        )
+        _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
+        am = vector(*app.submission.am_size) if app.attempts else vector(0, 0)
+        rows = usage(
+            actor.used_mib,
+            actor.used_vcores,
+            pending=pending,
+            reserved=vector(reserved_mib, reserved_vcores),
+            amUsed=am,
+        )
+        return {"resourceUsagesByPartition": rows}
+
+    def _node_name(self) -> str:
+        return next(
+            (node.id.rpartition(":")[0] or node.id for node in self._manager.nodes.values()), "localhost"
+        )
+
+    def _requests(self, app: AppRecord) -> list[dict[str, Any]]:
+        """Return the rows of all asks; what was asked for once and is met stays as a row of 0."""
+        host = self._node_name()
+        asks = {ask.priority: ((ask.memory_mib, ask.vcores), ask.count) for ask in app.actor.asks}
+        for priority, size in app.asked.items():
+            asks.setdefault(priority, (size, 0))
+        return [
+            line
+            for priority, (size, count) in sorted(asks.items())
+            for line in _rows(priority, size, count, host)
+        ]
+
+    # --- attempts and containers --------------------------------------------------------------
+
+    def attempts(self, app: AppRecord) -> list[dict[str, Any]]:
+        """Return the application's attempts, the newest first, as YARN lists them."""
+        return [
+            {
+                "id": attempt.number,
+                "startTime": self._wall(attempt.started_at_ms),
+                "finishedTime": self._wall(attempt.finished_at_ms),
+                "containerId": attempt.container,
+                "nodeHttpAddress": attempt.node.http_address,
+                "nodeId": attempt.node.id,
+                "logsLink": _logs(attempt, app),
+                "blacklistedNodes": "",
+                "nodesBlacklistedBySystem": "",
+                "appAttemptId": attempt.id,
+                "appAttemptState": attempt.state,
+                "exportPorts": "",
+            }
+            for attempt in reversed(app.attempts)
+        ]
+
+    def attempt(self, attempt: AttemptRecord) -> dict[str, Any]:
+        """Return one attempt, in the other form that YARN has for it."""
+        address = attempt.tracking_url.partition("://")[2].partition("/")[0]
+        host, _, port = address.rpartition(":")
+        application = attempt.id.replace("appattempt", "application").rpartition("_")[0]
+        return {
+            "appAttemptId": attempt.id,
+            "host": host or "N/A",
+            "rpcPort": int(port) if port.isdigit() else -1,
+            "trackingUrl": f"{self._url}/proxy/{application}/",
+            "originalTrackingUrl": attempt.tracking_url or "N/A",
+            "diagnosticsInfo": attempt.diagnostics,
+            "appAttemptState": attempt.state,
+            "amContainerId": attempt.container,
+            "startedTime": self._wall(attempt.started_at_ms),
+            "finishedTime": self._wall(attempt.finished_at_ms),
+        }
+
+    def containers(self, app: AppRecord, attempt: AttemptRecord) -> list[dict[str, Any]]:
+        """Return the live containers of one attempt."""
+        self._manager.now_ms()
+        return [
+            self._container(held, app) for held in app.containers.values() if held.attempt == attempt.number
+        ]
+
+    def _container(self, held: ContainerRecord, app: AppRecord) -> dict[str, Any]:
+        actor, node = held.actor, held.node
+        started = self._wall(actor.granted_at_ms)
+        return {
+            "containerId": held.id,
+            "allocatedMB": actor.memory_mib,
+            "allocatedVCores": actor.vcores,
+            "assignedNodeId": node.id,
+            "priority": actor.priority,
+            "startedTime": started,
+            "finishedTime": 0,
+            "elapsedTime": max(0, self._wall(self._manager.pace.kernel.now_ms) - started),
+            "diagnosticsInfo": "",
+            "logUrl": f"http://{node.http_address}/node/containerlogs/{held.id}/{app.submission.user}",
+            "containerExitStatus": -1000,
+            "containerState": "RUNNING" if held.acquired else "ALLOCATED",
+            "nodeHttpAddress": f"http://{node.http_address}",
+            "nodeId": node.id,
+            "allocatedResources": [
+                {"key": "memory-mb", "value": actor.memory_mib},
+                {"key": "vcores", "value": actor.vcores},
+            ],
+            "executionType": "GUARANTEED",
+        }
+
+
+def _rows(priority: int, size: tuple[int, int], count: int, host: str) -> list[dict[str, Any]]:
+    """Return an ask's rows; only the one for ``*`` counts, the others repeat it."""
+    places = ["*", RACK, host] if priority in LOCAL_PRIORITIES else ["*"]
+    return [
+        {
+            "priority": priority,
+            "allocationRequestId": -1,
+            "resourceName": place,
+            "capability": vector(*size),
+            "numContainers": count,
+            "relaxLocality": True,
+            "nodeLabelExpression": "",
+            "executionTypeRequest": {"executionType": "GUARANTEED", "enforceExecutionType": False},
+            "enforceExecutionType": False,
+        }
+        for place in places
+    ]
+
+
+def _hidden(request: Request) -> frozenset[str]:
+    hidden = words(request, "deSelects")
+    unknown = hidden - set(DESELECTS)
+    if unknown:
+        raise bad(
+            f"Invalid deSelects string {min(unknown)[:60]} specified. It should be one of {list(DESELECTS)}"
+        )
+    return hidden
+
+
+def _only(given: set[str], allowed: tuple[str, ...], what: str) -> None:
+    unknown = given - set(allowed)
+    if unknown:
+        raise bad(f"Invalid {what} {min(unknown)[:60]} specified. It should be one of {list(allowed)}")
+
+
+def _text(size: tuple[int, int]) -> str:
+    return f"<memory:{size[0]}, vCores:{size[1]}>"
+
+
+def _percent(part: int, total: int) -> float:
+    return round(100 * part / total, 4) if total else 0.0
+
+
+def _logs(attempt: AttemptRecord, app: AppRecord) -> str:
+    return f"http://{attempt.node.http_address}/node/containerlogs/{attempt.container}/{app.submission.user}"

@@ -1,0 +1,199 @@
+"""Cluster: who answers, its counters and its nodes (facts, section 1.1).
+
+Law: read only; each function turns the live ResourceManager into one of YARN's objects, in the natural form.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from emulator.capacity_scheduler import Reservation
+from emulator.live.records import NodeRecord
+from emulator.live.rest.dialect import Dialect
+from emulator.live.service import LiveResourceManager
+
+NODE_STATES = (
+    "NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN",
+)  # fmt: skip
+
+
+def vector(memory_mib: int, vcores: int) -> dict[str, Any]:
+    """Return a ResourceInfo."""
+    informations = [
+        {
+            "attributes": {},
+            "maximumAllocation": 9223372036854775807,
+            "minimumAllocation": 0,
+            "name": name,
+            "resourceType": "COUNTABLE",
+            "units": units,
+            "value": value,
+        }
+        for name, units, value in (("memory-mb", "Mi", memory_mib), ("vcores", "", vcores))
+    ]
+    return {
+        "memory": memory_mib,
+        "vCores": vcores,
+        "resourceInformations": {"resourceInformation": informations},
+    }
+
+
+def info(manager: LiveResourceManager, dialect: Dialect) -> dict[str, Any]:
+    """Return ClusterInfo; its id is the epoch."""
+    version = dialect.hadoop_version
+    build = f"{version} from the emulator of yarnctl"
+    return {
+        "id": manager.epoch,
+        "startedOn": manager.pace.wall_of(manager.started_at_ms),
+        "state": "STARTED",
+        "haState": "ACTIVE",
+        "rmStateStoreName": "org.apache.hadoop.yarn.server.resourcemanager.recovery.NullRMStateStore",
+        "resourceManagerVersion": version,
+        "resourceManagerBuildVersion": build,
+        "resourceManagerVersionBuiltOn": "1970-01-01T00:00Z",
+        "hadoopVersion": version,
+        "hadoopBuildVersion": build,
+        "hadoopVersionBuiltOn": "1970-01-01T00:00Z",
+        "haZooKeeperConnectionState": "Could not find leader elector. Verify both HA and automatic"
+        " failover are enabled.",
+    }
+
+
+def pending_of(manager: LiveResourceManager) -> tuple[int, int, int]:
+    """Return containers, MiB and vcores asked for and not granted, over all applications."""
+    count = memory_mib = vcores = 0
+    for app in manager.applications.values():
+        for ask in app.actor.asks:
+            count += ask.count
+            memory_mib += ask.count * ask.memory_mib
+            vcores += ask.count * ask.vcores
+    return count, memory_mib, vcores
+
+
+def reservations(nodes: Iterable[NodeRecord]) -> dict[int, tuple[int, int, int]]:
+    """Return application number -> containers, MiB and vcores reserved for it."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for node in nodes:
+        held = node.actor.reserved
+        if isinstance(held, Reservation):
+            count, memory_mib, vcores = found.get(held.app.number, (0, 0, 0))
+            found[held.app.number] = (
+                count + 1, memory_mib + held.ask.memory_mib, vcores + held.ask.vcores,
+            )  # fmt: skip
+    return found
+
+
+def metrics(manager: LiveResourceManager) -> dict[str, Any]:
+    """Return ClusterMetrics."""
+    nodes = list(manager.nodes.values())
+    total_mib, total_vcores = manager.actor.total
+    free_mib = sum(node.actor.free_mib for node in nodes)
+    free_vcores = sum(node.actor.free_vcores for node in nodes)
+    waiting, waiting_mib, waiting_vcores = pending_of(manager)
+    reserved = [sum(each) for each in zip((0, 0, 0), *reservations(nodes).values(), strict=True)]
+    ended = [app.state for app in manager.finished.values()]
+    running = sum(app.state == "RUNNING" for app in manager.applications.values())
+    total, used = vector(total_mib, total_vcores), vector(total_mib - free_mib, total_vcores - free_vcores)
+    return {
+        "appsSubmitted": len(ended) + len(manager.applications),
+        "appsCompleted": ended.count("FINISHED"),
+        "appsPending": len(manager.applications) - running,
+        "appsRunning": running,
+        "appsFailed": ended.count("FAILED"),
+        "appsKilled": ended.count("KILLED"),
+        "reservedMB": reserved[1],
+        "availableMB": free_mib,
+        "allocatedMB": total_mib - free_mib,
+        "pendingMB": waiting_mib,
+        "reservedVirtualCores": reserved[2],
+        "availableVirtualCores": free_vcores,
+        "allocatedVirtualCores": total_vcores - free_vcores,
+        "pendingVirtualCores": waiting_vcores,
+        "containersAllocated": len(manager.containers),
+        "containersReserved": reserved[0],
+        "containersPending": waiting,
+        "totalMB": total_mib,
+        "totalVirtualCores": total_vcores,
+        "utilizedMBPercent": 0,
+        "utilizedVirtualCoresPercent": 0,
+        "rmSchedulerBusyPercent": 0,
+        "totalNodes": len(nodes) + len(manager.lost),
+        "lostNodes": len(manager.lost),
+        "unhealthyNodes": 0,
+        "decommissioningNodes": 0,
+        "decommissionedNodes": 0,
+        "rebootedNodes": 0,
+        "activeNodes": len(nodes),
+        "shutdownNodes": 0,
+        "containerAssignedPerSecond": 0,
+        "rmEventQueueSize": 0,
+        "schedulerEventQueueSize": 0,
+        "totalUsedResourcesAcrossPartition": used,
+        "totalClusterResourcesAcrossPartition": total,
+        "crossPartitionMetricsAvailable": True,
+        "totalReservedResourcesAcrossPartition": vector(reserved[1], reserved[2]),
+        "totalAllocatedContainersAcrossPartition": len(manager.containers),
+    }
+
+
+def node_row(
+    manager: LiveResourceManager, node: NodeRecord, dialect: Dialect, containers: int, lost: bool
+) -> dict[str, Any]:
+    """Return NodeInfo; a lost node has neither use nor room."""
+    actor = node.actor
+    used_mib = 0 if lost else actor.total_mib - actor.free_mib
+    used_vcores = 0 if lost else actor.total_vcores - actor.free_vcores
+    free_mib, free_vcores = (0, 0) if lost else (actor.free_mib, actor.free_vcores)
+    memory_percent = round(100 * used_mib / actor.total_mib, 2) if actor.total_mib else 0.0
+    return {
+        "rack": node.rack,
+        "state": "LOST" if lost else "RUNNING",
+        "id": node.id,
+        "nodeHostName": node.id.rpartition(":")[0] or node.id,
+        "nodeHTTPAddress": "" if lost else node.http_address,
+        "lastHealthUpdate": manager.pace.wall_of(node.heard_at_ms),
+        "version": dialect.hadoop_version,
+        "healthReport": "",
+        "numContainers": containers,
+        "usedMemoryMB": used_mib,
+        "availMemoryMB": free_mib,
+        "usedVirtualCores": used_vcores,
+        "availableVirtualCores": free_vcores,
+        "memUtilization": memory_percent,
+        "cpuUtilization": 0.0,
+        "numRunningOpportContainers": 0,
+        "usedMemoryOpportGB": 0,
+        "usedVirtualCoresOpport": 0,
+        "numQueuedContainers": 0,
+        "allocationTags": {},
+        "resourceUtilization": {
+            "nodePhysicalMemoryMB": used_mib,
+            "nodeVirtualMemoryMB": used_mib,
+            "nodeCPUUsage": 0.0,
+            "aggregatedContainersPhysicalMemoryMB": used_mib,
+            "aggregatedContainersVirtualMemoryMB": used_mib,
+            "containersCPUUsage": 0.0,
+        },
+        "usedResource": vector(used_mib, used_vcores),
+        "availableResource": vector(free_mib, free_vcores),
+        "totalResource": vector(used_mib + free_mib, used_vcores + free_vcores),
+        "nodeAttributesInfo": {},
+    }
+
+
+def containers_by_node(manager: LiveResourceManager) -> Counter[str]:
+    """Return how many containers each node holds."""
+    return Counter(container.node.id for container in manager.containers.values())
+
+
+def nodes(manager: LiveResourceManager, dialect: Dialect, states: frozenset[str]) -> list[dict[str, Any]]:
+    """Return the nodes in these states (none named: all, lost ones too), ordered by id."""
+    rows = []
+    if not states or "RUNNING" in states:
+        counts = containers_by_node(manager)
+        rows += [node_row(manager, node, dialect, counts[node.id], False) for node in manager.nodes.values()]
+    if not states or "LOST" in states:
+        rows += [node_row(manager, node, dialect, 0, lost=True) for node in manager.lost.values()]
+    return sorted(rows, key=lambda row: str(row["id"]))

@@ -1,0 +1,59 @@
+"""Dialects: one answer, written as Hadoop 3.4 (Jersey 1) or as 3.5 (Jersey 2) writes it.
+
+Law: no I/O. Answers are made once, in the natural form; a dialect changes the form and never the content.
+Sources: facts, sections 1.4 and 11 (seen on 3.4.2 and 3.5.0). Where the form of a class was never seen, the
+client must be tolerant anyway, and the two dialects differ as far as the sources allow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from emulator.live.web import Reply
+
+Version = Literal["3.4", "3.5"]
+VERSIONS: tuple[Version, ...] = ("3.4", "3.5")
+JSON_KIND = "application/json;charset=utf-8"
+
+
+class Dialect:
+    """How a version writes. ``hadoop_version`` is what it says it is."""
+
+    def __init__(self, version: Version = "3.4") -> None:
+        self.version = version
+        self.hadoop_version = {"3.4": "3.4.2", "3.5": "3.5.0"}[version]
+        self._encode = msgspec.json.Encoder().encode
+
+    def natural(self, root: str, value: object, status: int = 200) -> Reply:
+        """Write a class that both versions list: root kept, numbers as numbers, lists as lists."""
+        return Reply(status, self._encode({root: value}), JSON_KIND)
+
+    def listed(self, root: str, item: str, rows: list[dict[str, Any]]) -> Reply:
+        """Write a list in the natural form; an empty one is an empty object."""
+        return self.natural(root, {item: rows} if rows else {})
+
+    def mapped(
+        self, value: dict[str, Any], status: int = 200, headers: tuple[tuple[str, str], ...] = ()
+    ) -> Reply:
+        """Write a class that 3.4 does not list: no root, numbers as text, a list of one as its element."""
+        told = _mapped(value) if self.version == "3.4" else value
+        return Reply(status, self._encode(told), JSON_KIND, headers)
+
+    def bare(
+        self, value: dict[str, Any], status: int = 200, headers: tuple[tuple[str, str], ...] = ()
+    ) -> Reply:
+        """Write an object without a root, numbers as numbers (AppPriority and AppQueue, seen on 3.4.2)."""
+        return Reply(status, self._encode(value), JSON_KIND, headers)
+
+
+def _mapped(value: Any) -> Any:
+    """Return a value in Jersey 1's mapped form."""
+    if isinstance(value, dict):
+        return {key: _mapped(one) for key, one in value.items() if one is not None and one != []}
+    if isinstance(value, list):
+        return _mapped(value[0]) if len(value) == 1 else [_mapped(one) for one in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value

@@ -1,0 +1,193 @@
+"""Queues: GET /scheduler, the tree of the capacity scheduler (facts, section 1.3).
+
+Law: read only. One parent, root, and its leaves; percentages are of the parent (``capacity``) and of the
+cluster (``absolute...``), which are the same here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from emulator.capacity_scheduler import LeafQueue
+from emulator.live.records import AppRecord
+from emulator.live.rest.cluster import reservations, vector
+from emulator.live.rest.scheduler_conf import SchedulerConfiguration
+from emulator.live.service import LiveResourceManager
+
+
+def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return resourceUsagesByPartition for the only partition, the unlabelled one."""
+    nothing = vector(0, 0)
+    row: dict[str, Any] = {
+        "partitionName": "",
+        "used": vector(memory_mib, vcores),
+        "reserved": nothing,
+        "pending": nothing,
+        "amUsed": nothing,
+        "amLimit": nothing,
+        "userAmLimit": nothing,
+    }
+    return [row | more]
+
+
+def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dict[str, Any]:
+    """Return schedulerInfo: root and its leaves."""
+    leaves = [_leaf(manager, queue, conf) for queue in manager.actor.scheduler.queues.values()]
+    total_mib, total_vcores = manager.actor.total
+    used_mib = sum(queue.used_mib for queue in manager.actor.scheduler.queues.values())
+    used_percent = round(100 * used_mib / total_mib, 3) if total_mib else 0.0
+    largest = manager.largest_node()
+    return {
+        "type": "capacityScheduler",
+        "capacity": 100.0,
+        "usedCapacity": used_percent,
+        "maxCapacity": 100.0,
+        "weight": -1.0,
+        "normalizedWeight": 0.0,
+        "queueName": "root",
+        "queuePath": "root",
+        "maxParallelApps": 2147483647,
+        "isAbsoluteResource": False,
+        "queues": {"queue": leaves},
+        "capacities": {"queueCapacitiesByPartition": [_capacities(100.0, used_percent, 100.0)]},
+        "health": {"lastrun": 0, "operationsInfo": [], "lastRunDetails": []},
+        "maximumAllocation": vector(*largest),
+        "minimumAllocation": vector(1, 1),
+        "queueAcls": {"queueAcl": []},
+        "queuePriority": 0,
+        "orderingPolicyInfo": "priority-utilization",
+        "mode": "percentage",
+        "queueType": "parent",
+        "creationMethod": "static",
+        "autoCreationEligibility": "off",
+        "autoQueueTemplateProperties": {},
+        "autoQueueParentTemplateProperties": {},
+        "autoQueueLeafTemplateProperties": {},
+    } | {"minEffectiveCapacity": vector(total_mib, total_vcores)}
+
+
+def _capacities(capacity: float, used: float, maximum: float) -> dict[str, Any]:
+    return {
+        "partitionName": "",
+        "capacity": capacity,
+        "usedCapacity": used,
+        "maxCapacity": maximum,
+        "absoluteCapacity": capacity,
+        "absoluteUsedCapacity": used,
+        "absoluteMaxCapacity": maximum,
+        "maxAMLimitPercentage": 0.0,
+    }
+
+
+def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfiguration) -> dict[str, Any]:
+    config = queue.config
+    apps = [app for app in manager.applications.values() if app.actor.queue is queue]
+    asks = [ask for app in apps for ask in app.actor.asks]
+    pending = vector(
+        sum(ask.count * ask.memory_mib for ask in asks), sum(ask.count * ask.vcores for ask in asks)
+    )
+    total_mib = manager.actor.total.memory_mib
+    used, maximum = vector(queue.used_mib, queue.used_vcores), vector(queue.maximum_mib, queue.maximum_vcores)
+    guaranteed = vector(*queue.guaranteed)
+    capacity, most = round(config.capacity_ratio * 100, 6), round(config.maximum_ratio * 100, 6)
+    absolute_used = round(100 * queue.used_mib / total_mib, 3) if total_mib else 0.0
+    own_used = (
+        round(100 * queue.used_mib / queue.guaranteed.memory_mib, 3) if queue.guaranteed.memory_mib else 0.0
+    )
+    reserved = reservations(manager.nodes.values())
+    held = [reserved[app.number] for app in apps if app.number in reserved]
+    am_limit = vector(queue.am_mib, int(queue.maximum_vcores * config.am_ratio))
+    am_used = vector(queue.am_used_mib, sum(app.actor.activated for app in apps))
+    containers = sum(app.actor.containers for app in apps)
+    return {
+        "type": "capacitySchedulerLeafQueueInfo",
+        "queuePath": f"root.{queue.name}",
+        "queueName": queue.name,
+        "capacity": capacity,
+        "usedCapacity": own_used,
+        "maxCapacity": most,
+        "absoluteCapacity": capacity,
+        "absoluteMaxCapacity": most,
+        "absoluteUsedCapacity": absolute_used,
+        "weight": -1.0,
+        "normalizedWeight": 0.0,
+        "numApplications": len(apps),
+        "maxParallelApps": 2147483647,
+        "state": conf.queue_text(queue.name, "state", "RUNNING"),
+        "isAbsoluteResource": False,
+        "resourcesUsed": used,
+        "hideReservationQueues": False,
+        "nodeLabels": ["*"],
+        "allocatedContainers": containers,
+        "reservedContainers": sum(count for count, _, _ in held),
+        "pendingContainers": sum(ask.count for ask in asks),
+        "capacities": {"queueCapacitiesByPartition": [_capacities(capacity, absolute_used, most)]},
+        "resources": {
+            "resourceUsagesByPartition": usage(
+                queue.used_mib, queue.used_vcores, pending=pending, amUsed=am_used, amLimit=am_limit,
+                reserved=vector(sum(mib for _, mib, _ in held), sum(vcores for _, _, vcores in held)),
+            )
+        },
+        "minEffectiveCapacity": guaranteed,
+        "maxEffectiveCapacity": maximum,
+        "maximumAllocation": vector(*manager.largest_node()),
+        "queueAcls": {
+            "queueAcl": [
+                {"accessType": "ADMINISTER_QUEUE", "accessControlList": "*"},
+                {"accessType": "APPLICATION_MAX_PRIORITY", "accessControlList": "*"},
+                {"accessType": "SUBMIT_APP", "accessControlList": "*"},
+            ]
+        },
+        "queuePriority": conf.queue_number(queue.name, "priority", 0),
+        "orderingPolicyInfo": "fifo",
+        "mode": "percentage",
+        "queueType": "leaf",
+        "creationMethod": "static",
+        "numActiveApplications": sum(app.actor.activated for app in apps),
+        "numPendingApplications": sum(not app.actor.activated for app in apps),
+        "numContainers": containers,
+        "maxApplications": 10000,
+        "maxApplicationsPerUser": 10000,
+        "userLimit": conf.queue_number(queue.name, "minimum-user-limit-percent", 100),
+        "users": {"user": _users(apps, queue)},
+        "userLimitFactor": -1.0 if config.user_limit_factor is None else config.user_limit_factor,
+        "configuredMaxAMResourceLimit": config.am_ratio,
+        "AMResourceLimit": am_limit,
+        "usedAMResource": am_used,
+        "userAMResourceLimit": am_limit,
+        "preemptionDisabled": True,
+        "intraQueuePreemptionDisabled": True,
+        "defaultPriority": 0,
+        "isAutoCreatedLeafQueue": False,
+        "maxApplicationLifetime": -1,
+        "defaultApplicationLifetime": -1,
+        "autoCreationEligibility": "off",
+    }  # fmt: skip
+
+
+def _users(apps: list[AppRecord], queue: LeafQueue) -> list[dict[str, Any]]:
+    limit = vector(queue.maximum_mib, queue.maximum_vcores)
+    if queue.user_mib is not None:
+        limit = vector(min(queue.user_mib, queue.maximum_mib), queue.maximum_vcores)
+    rows = []
+    for user in sorted({app.submission.user for app in apps}):
+        own = [app for app in apps if app.submission.user == user]
+        used_mib, used_vcores = (
+            sum(app.actor.used_mib for app in own),
+            sum(app.actor.used_vcores for app in own),
+        )
+        active = [app for app in own if app.actor.activated]
+        rows.append(
+            {
+                "username": user,
+                "resourcesUsed": vector(used_mib, used_vcores),
+                "numPendingApplications": len(own) - len(active),
+                "numActiveApplications": len(active),
+                "AMResourceUsed": vector(sum(app.actor.am_mib for app in active), len(active)),
+                "userResourceLimit": limit,
+                "resources": {"resourceUsagesByPartition": usage(used_mib, used_vcores)},
+                "userWeight": 1.0,
+                "isActive": any(app.actor.pending for app in own),
+            }
+        )
+    return rows

@@ -1,0 +1,235 @@
+"""The site: one ``Web`` that is a ResourceManager to nodes, masters and clients.
+
+Law: this file only says which path is answered by whom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.live.messages import (
+    PATHS,
+    Allocate,
+    MasterFarewell,
+    MasterRegistration,
+    NodeRegistration,
+    NodeReport,
+)
+from emulator.live.records import AppRecord, AttemptRecord
+from emulator.live.rest import cluster, queues
+from emulator.live.rest.applications import Rows
+from emulator.live.rest.asking import bad, caller, media, missing, words
+from emulator.live.rest.changes import Changes
+from emulator.live.rest.configuration import DaemonConfiguration
+from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
+from emulator.live.rest.proxy import HTML, Proxy
+from emulator.live.rest.scheduler_conf import APPLIED, IMMUTABLE, SchedulerConfiguration, read_changes
+from emulator.live.rest.submission import new_application, submit
+from emulator.live.service import LiveResourceManager
+from emulator.live.web import Problem, Reply, Request, Web, json_reply
+
+ROOT = "/ws/v1/cluster"
+
+
+class Site:
+    """A live ResourceManager's REST at ``url``.
+
+    ``web`` is what to serve (``on_start`` lets the manager's time pass). ``proxy.local`` takes masters of
+    this process. ``name_node``: base URL of WebHDFS (default: the same place). ``mutable``: whether the
+    scheduler's configuration can be changed. ``conf`` are further entries of /conf.
+    """
+
+    def __init__(
+        self,
+        manager: LiveResourceManager,
+        url: str,
+        *,
+        dialect: Version = "3.4",
+        name_node: str = "",
+        mutable: bool = True,
+        conf: dict[str, str] | None = None,
+    ) -> None:
+        self.manager = manager
+        self.url = url.rstrip("/")
+        self.dialect = Dialect(dialect)
+        self.scheduler_conf = SchedulerConfiguration(manager, mutable)
+        self.proxy = Proxy(manager, self.url)
+        self.web = Web()
+        self._rows = Rows(manager, self.dialect, self.url)
+        self._changes = Changes(manager, self.dialect, self.url)
+        self._conf = DaemonConfiguration(
+            manager, self.scheduler_conf, self.url, name_node or self.url, conf or {}
+        )
+        self.web.on_start.append(manager.start)
+        self.web.on_stop.append(manager.stop)
+        self._seam()
+        self._cluster()
+        self._applications()
+        self._elsewhere()
+
+    def _seam(self) -> None:
+        calls: list[tuple[str, type, Callable[..., object]]] = [
+            ("register_node", NodeRegistration, self.manager.register_node),
+            ("node_heartbeat", NodeReport, self.manager.node_heartbeat),
+            ("register_master", MasterRegistration, self.manager.register_master),
+            ("allocate", Allocate, self.manager.allocate),
+            ("farewell", MasterFarewell, self.manager.farewell),
+        ]
+        for name, kind, function in calls:
+            self.web.call(PATHS[name], kind, function)
+
+    def _cluster(self) -> None:
+        add, natural, manager = self.web.add, self.dialect.natural, self.manager
+        for path in (ROOT, f"{ROOT}/info"):
+            add("GET", path, lambda _: natural("clusterInfo", cluster.info(manager, self.dialect)))
+        add("GET", f"{ROOT}/userinfo", self._userinfo)
+        add("GET", f"{ROOT}/metrics", self._metrics)
+        add("GET", f"{ROOT}/scheduler", self._scheduler)
+        add("GET", f"{ROOT}/nodes", self._nodes)
+        add("GET", f"{ROOT}/nodes/{{}}", self._node)
+        add("GET", f"{ROOT}/scheduler-conf", self._get_scheduler_conf)
+        add("PUT", f"{ROOT}/scheduler-conf", self._put_scheduler_conf)
+        add("POST", f"{ROOT}/containers/{{}}/signal/{{}}", self._changes.signal)
+
+    def _applications(self) -> None:
+        add, changes, rows = self.web.add, self._changes, self._rows
+        apps = f"{ROOT}/apps"
+        add("GET", apps, lambda request: self.dialect.listed("apps", "app", rows.listed(request)))
+        add("POST", apps, lambda request: submit(self.manager, request, self.url))
+        add("POST", f"{apps}/new-application", lambda request: new_application(self.manager, request))
+        one = f"{apps}/{{}}"
+        add(
+            "GET",
+            one,
+            self._with_app(lambda app, request: self.dialect.natural("app", rows.one(app, request))),
+        )
+        add("GET", f"{one}/state", self._with_app(lambda app, _: changes.state(app)))
+        add("PUT", f"{one}/state", self._with_app(changes.put_state))
+        add("GET", f"{one}/priority", self._with_app(lambda app, _: changes.priority(app)))
+        add("PUT", f"{one}/priority", self._with_app(changes.put_priority))
+        add("GET", f"{one}/queue", self._with_app(lambda app, _: changes.queue(app)))
+        add("PUT", f"{one}/queue", self._with_app(changes.put_queue))
+        listed = self.dialect.listed
+        add(
+            "GET",
+            f"{one}/appattempts",
+            self._with_app(lambda app, _: listed("appAttempts", "appAttempt", rows.attempts(app))),
+        )
+        add("GET", f"{one}/appattempts/{{}}", self._with_app(self._attempt))
+        add("GET", f"{one}/appattempts/{{}}/containers", self._with_app(self._containers))
+        add("GET", f"{one}/appattempts/{{}}/containers/{{}}", self._with_app(self._container))
+
+    def _elsewhere(self) -> None:
+        add = self.web.add
+        add("GET", "/conf", self._conf.answer)
+        add("GET", "/isActive", lambda _: Reply(200, b"", ""))
+        add("GET PUT", "/proxy/{}/{*}", self.proxy.forward)
+        add("GET", "/cluster/app/{}", self.proxy.page)
+        add("GET", "/cluster", self._front)
+        add("GET", "/", self._front)
+
+    # --- answers ------------------------------------------------------------------------------
+
+    def _with_app(self, function: Callable[[AppRecord, Request], Reply]) -> Callable[[Request], Reply]:
+        """Find the application that the path names first."""
+
+        def answer(request: Request) -> Reply:
+            name = request.values[0]
+            if not _is_id(name, "application", 2):
+                raise bad(f"Invalid ApplicationId: {name[:60]}")
+            app = self.manager.find(name)
+            if app is None:
+                raise missing(f"app with id: {name} not found")
+            return function(app, request)
+
+        return answer
+
+    def _userinfo(self, request: Request) -> Reply:
+        said = {
+            "rmLoginUser": self._conf.login_user,
+            "requestedUser": caller(request),
+            "subClusterId": "",
+        }
+        return self.dialect.natural("clusterUserInfo", said)
+
+    def _metrics(self, _: Request) -> Reply:
+        self.manager.now_ms()
+        return self.dialect.natural("clusterMetrics", cluster.metrics(self.manager))
+
+    def _scheduler(self, _: Request) -> Reply:
+        self.manager.now_ms()
+        told = {"schedulerInfo": queues.scheduler(self.manager, self.scheduler_conf)}
+        return self.dialect.natural("scheduler", told)
+
+    def _nodes(self, request: Request) -> Reply:
+        self.manager.now_ms()
+        states = frozenset(state.upper() for state in words(request, "states"))
+        unknown = states - set(cluster.NODE_STATES)
+        if unknown:
+            raise bad(f"No enum constant org.apache.hadoop.yarn.api.records.NodeState.{min(unknown)[:40]}")
+        return self.dialect.listed("nodes", "node", cluster.nodes(self.manager, self.dialect, states))
+
+    def _node(self, request: Request) -> Reply:
+        name = request.values[0]
+        node = self.manager.nodes.get(name) or self.manager.lost.get(name)
+        if node is None:
+            raise missing(f"nodeId, {name[:100]}, is not found")
+        held = cluster.containers_by_node(self.manager)[name]
+        row = cluster.node_row(self.manager, node, self.dialect, held, name not in self.manager.nodes)
+        return self.dialect.natural("node", row)
+
+    def _attempt_of(self, app: AppRecord, request: Request) -> AttemptRecord:
+        name = request.values[1]
+        if not _is_id(name, "appattempt", 3):
+            raise bad(f"Invalid AppAttemptId: {name[:60]}")
+        attempt = next((one for one in app.attempts if one.id == name), None)
+        if attempt is None:
+            raise missing(f"app attempt with id: {name} not found")
+        return attempt
+
+    def _attempt(self, app: AppRecord, request: Request) -> Reply:
+        return self.dialect.natural("appAttempt", self._rows.attempt(self._attempt_of(app, request)))
+
+    def _containers(self, app: AppRecord, request: Request) -> Reply:
+        rows = self._rows.containers(app, self._attempt_of(app, request))
+        return self.dialect.mapped({"container": rows})
+
+    def _container(self, app: AppRecord, request: Request) -> Reply:
+        rows = self._rows.containers(app, self._attempt_of(app, request))
+        row = next((one for one in rows if one["containerId"] == request.values[2]), None)
+        if row is None:
+            raise missing(f"container with id: {request.values[2][:60]} not found")
+        return self.dialect.mapped(row)
+
+    def _get_scheduler_conf(self, _: Request) -> Reply:
+        if not self.scheduler_conf.mutable:
+            raise Problem(400, "BadRequestException", IMMUTABLE)
+        rows = [{"name": key, "value": value} for key, value in sorted(self.scheduler_conf.keys.items())]
+        return self.dialect.mapped({"property": rows})
+
+    def _put_scheduler_conf(self, request: Request) -> Reply:
+        caller(request)
+        if not self.scheduler_conf.mutable:
+            raise Problem(400, "BadRequestException", IMMUTABLE)
+        kind = media(request)
+        if kind not in ("application/json", "application/xml", "text/xml"):
+            raise Problem(
+                415, "NotSupportedException", "the body must be application/xml or application/json"
+            )
+        self.scheduler_conf.change(read_changes(request.body, kind))
+        return Reply(200, APPLIED.encode(), JSON_KIND)
+
+    def _front(self, request: Request) -> Reply:
+        if "json" in request.header("accept"):
+            return json_reply({"service": "yarn-emulator ResourceManager", "rest": f"{self.url}{ROOT}/info"})
+        page = (
+            "<!doctype html><title>yarn-emulator</title><h1>A ResourceManager of the YARN emulator</h1>"
+            f'<p><a href="{ROOT}/info">info</a> <a href="{ROOT}/scheduler">scheduler</a>'
+            f' <a href="{ROOT}/nodes">nodes</a> <a href="{ROOT}/apps">apps</a> <a href="/conf">conf</a>'
+        )
+        return Reply(200, page.encode(), HTML)
+
+
+def _is_id(text: str, kind: str, numbers: int) -> bool:
+    head, *parts = text.split("_")
+    return head == kind and len(parts) == numbers and all(one.isascii() and one.isdigit() for one in parts)

@@ -1,0 +1,330 @@
+"""web: HTTP for the live emulator. A bare ASGI application that routes by dictionaries.
+
+Law: what comes in is not trusted. Bodies are bounded, a path that is not there is 404, a method that is not
+offered 405, text that is not the expected JSON 400, and nothing that a caller sends ends in a traceback.
+The seam's calls (``Web.call``: a struct in, a struct out) are looked for first and cost one look-up;
+Hadoop's REST (``Web.add``) is found by its path's parts; whoever moves large bodies takes ASGI as it is
+(``Web.mount``).
+
+A handler is a plain function or a coroutine and runs on the event loop: it must not wait for long.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+JSON = "application/json"
+TEXT = "text/plain;charset=utf-8"
+LIMIT_BYTES = 16 << 20
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Raw = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_log = logging.getLogger("yarn-emulator")
+
+
+class Reply(NamedTuple):
+    """An answer. ``headers`` are added to the content type and length."""
+
+    status: int = 200
+    body: bytes = b""
+    kind: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Problem(Exception):
+    """A handler's no: status, the exception's name as Hadoop would say it, and what is wrong."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+
+
+class Request:
+    """What was asked. ``path`` is decoded, ``raw_path`` and ``raw_query`` are as sent."""
+
+    __slots__ = ("_query", "body", "headers", "method", "path", "raw_path", "raw_query", "values")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        raw_query: bytes = b"",
+        headers: list[tuple[bytes, bytes]] | None = None,
+        body: bytes = b"",
+        raw_path: str = "",
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.raw_path = raw_path or path
+        self.raw_query = raw_query
+        self.headers = headers or []
+        self.body = body
+        self.values: tuple[str, ...] = ()
+        self._query: dict[str, str] | None = None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query; of a repeated name the first counts."""
+        if self._query is None:
+            self._query = read_query(self.raw_query)
+        return self._query
+
+    def header(self, name: str) -> str:
+        """Return a header, "" if there is none."""
+        wanted = name.lower().encode()
+        return next((value.decode("latin-1") for key, value in self.headers if key == wanted), "")
+
+
+Handler = Callable[[Request], Reply | Awaitable[Reply]]
+"""Answers one kind of request; the parts of the path that vary stand in ``request.values``."""
+
+
+class _Place:
+    """One part of a path: what may follow, and who answers here."""
+
+    __slots__ = ("any", "handlers", "named", "rest")
+
+    def __init__(self) -> None:
+        self.named: dict[str, _Place] = {}
+        self.any: _Place | None = None
+        self.rest: dict[str, Handler] = {}
+        self.handlers: dict[str, Handler] = {}
+
+
+_Call = tuple[msgspec.json.Decoder[Any], Callable[[Any], Any], bool]
+
+
+class Web:
+    """An ASGI application. ``on_start`` and ``on_stop`` run on the server's event loop."""
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.on_start: list[Callable[[], object]] = []
+        self.on_stop: list[Callable[[], object]] = []
+        self.no: Callable[[Problem], Reply] = remote_exception
+        """How a problem is told (``Problem`` -> ``Reply``)."""
+        self._calls: dict[str, _Call] = {}
+        self._root = _Place()
+        self._mounts: dict[str, Raw] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    # --- what is offered ----------------------------------------------------------------------
+
+    def call(self, path: str, kind: type[Any], function: Callable[[Any], Any]) -> None:
+        """Take ``kind`` as JSON by POST at ``path`` and answer what ``function`` makes of it, as JSON."""
+        self._calls[path] = (msgspec.json.Decoder(kind), function, inspect.iscoroutinefunction(function))
+
+    def add(self, methods: str, template: str, handler: Handler) -> None:
+        """Answer ``methods`` ("GET PUT") at a path; a part ``{}`` is any one part, ``{*}`` all the rest."""
+        place = self._root
+        for part in _parts(template):
+            if part == "{*}":
+                place.rest.update(dict.fromkeys(methods.split(), handler))
+                return
+            if part == "{}":
+                place.any = place.any or _Place()
+                place = place.any
+            else:
+                place = place.named.setdefault(part, _Place())
+        place.handlers.update(dict.fromkeys(methods.split(), handler))
+
+    def mount(self, first_part: str, raw: Raw) -> None:
+        """Hand everything below ``/first_part`` over as it is."""
+        self._mounts[first_part] = raw
+
+    # --- answering ----------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] != "http":
+            return
+        path: str = scope["path"]
+        call = self._calls.get(path)
+        if call is not None and scope["method"] == "POST":
+            body = await read_body(receive, self.limit_bytes)
+            reply = await self._called(call, body)
+        else:
+            mount = self._mounts.get(path.split("/", 2)[1] if path.startswith("/") else "")
+            if mount is not None:
+                await mount(scope, receive, send)
+                return
+            reply = await self._asked(scope, receive)
+        await send_reply(send, reply)
+
+    async def answer(self, request: Request) -> Reply:
+        """Answer a request whose body is here already (also without any server)."""
+        try:
+            handler = self._find(request)
+            reply = handler(request)
+            if not isinstance(reply, Reply):
+                reply = await reply
+        except Problem as problem:
+            return self.no(problem)
+        except msgspec.MsgspecError as error:
+            return self.no(Problem(400, "BadRequestException", f"the body cannot be read: {error}"))
+        except Exception as error:  # whatever it is, the caller gets one line and the others go on
+            _log.exception("%s %s", request.method, request.path)
+            return self.no(Problem(500, type(error).__name__, "the emulator failed at this request"))
+        return reply
+
+    async def _asked(self, scope: Scope, receive: Receive) -> Reply:
+        body = b""
+        if scope["method"] not in ("GET", "HEAD"):
+            whole = await read_body(receive, self.limit_bytes)
+            if whole is None:
+                return self.no(too_large(self.limit_bytes))
+            body = whole
+        raw_path = scope.get("raw_path") or scope["path"].encode()
+        return await self.answer(
+            Request(
+                scope["method"],
+                scope["path"],
+                scope["query_string"],
+                scope["headers"],
+                body,
+                raw_path.decode("latin-1"),
+            )
+        )
+
+    async def _called(self, call: _Call, body: bytes | None) -> Reply:
+        decoder, function, waits = call
+        if body is None:
+            return self.no(too_large(self.limit_bytes))
+        try:
+            answer = function(decoder.decode(body))
+            if waits:
+                answer = await answer
+        except Problem as problem:
+            return self.no(problem)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            return self.no(Problem(400, "BadRequestException", f"the body cannot be read: {error}"))
+        except Exception as error:  # as above
+            _log.exception("%s", function)
+            return self.no(Problem(500, type(error).__name__, "the emulator failed at this request"))
+        return Reply(200, self._encode(answer))
+
+    def _find(self, request: Request) -> Handler:
+        """Return who answers, and put the varying parts of the path into the request."""
+        values: list[str] = []
+        place, rest = self._root, None
+        parts = _parts(request.raw_path)
+        for at, part in enumerate(parts):
+            if place.rest:
+                rest = (place.rest, "/".join(parts[at:]))
+            below = place.named.get(part)
+            if below is None and place.any is not None:
+                below = place.any
+                values.append(unquote(part))
+            if below is None:
+                place = _Place()
+                break
+            place = below
+        if not place.handlers and rest is not None:
+            return self._allowed(rest[0], request, (*values, rest[1]))
+        if not place.handlers and place.rest:
+            return self._allowed(place.rest, request, (*values, ""))
+        if not place.handlers:
+            raise Problem(404, "NotFoundException", f"nothing is at {request.path[:200]}")
+        return self._allowed(place.handlers, request, tuple(values))
+
+    @staticmethod
+    def _allowed(handlers: dict[str, Handler], request: Request, values: tuple[str, ...]) -> Handler:
+        request.values = values
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            offered = ", ".join(sorted(handlers))
+            raise Problem(
+                405, "NotAllowedException", f"{request.method[:20]} is not offered here ({offered})"
+            )
+        return handler
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def read_query(raw: bytes) -> dict[str, str]:
+    """Return a query's names and values; of a repeated name the first counts."""
+    found: dict[str, str] = {}
+    for key, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=None):
+        found.setdefault(key, value)
+    return found
+
+
+async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:
+    """Return a request's body; None if it is longer than the limit (the rest is not read)."""
+    message = await receive()
+    if not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        return body if len(body) <= limit_bytes else None
+    parts = [message.get("body", b"")]
+    size = len(parts[0])
+    while message.get("more_body"):
+        message = await receive()
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit_bytes:
+            return None
+    return b"".join(parts)
+
+
+async def send_reply(send: Send, reply: Reply) -> None:
+    """Send an answer."""
+    body = reply.body
+    headers = [(b"content-length", b"%d" % len(body))]
+    if reply.kind:
+        headers.append((b"content-type", reply.kind.encode("latin-1")))
+    for name, value in reply.headers:
+        headers.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def too_large(limit_bytes: int) -> Problem:
+    """Return the no to a body beyond the limit."""
+    return Problem(413, "BadRequestException", f"the body is longer than {limit_bytes} bytes")
+
+
+def json_reply(value: object, status: int = 200) -> Reply:
+    """Return builtins or structs as a JSON answer."""
+    return Reply(status, msgspec.json.encode(value))
+
+
+_JAVA = "org.apache.hadoop.yarn.webapp."
+_CLASSES = {
+    "BadRequestException": _JAVA + "BadRequestException",
+    "ForbiddenException": _JAVA + "ForbiddenException",
+    "NotFoundException": _JAVA + "NotFoundException",
+    "NotAllowedException": "javax.ws.rs.NotAllowedException",
+    "NotSupportedException": "javax.ws.rs.NotSupportedException",
+    "AuthorizationException": "org.apache.hadoop.security.authorize.AuthorizationException",
+    "AccessControlException": "org.apache.hadoop.security.AccessControlException",
+    "FileAlreadyExistsException": "org.apache.hadoop.fs.FileAlreadyExistsException",
+    "FileNotFoundException": "java.io.FileNotFoundException",
+    "IllegalArgumentException": "java.lang.IllegalArgumentException",
+    "StandbyException": "org.apache.hadoop.ipc.StandbyException",
+    "PathIsNotEmptyDirectoryException": "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException",
+    "ParentNotDirectoryException": "org.apache.hadoop.fs.ParentNotDirectoryException",
+    "UnsupportedOperationException": "java.lang.UnsupportedOperationException",
+}
+
+
+def remote_exception(problem: Problem) -> Reply:
+    """Tell a problem as Hadoop does: a RemoteException in JSON."""
+    said = {
+        "exception": problem.kind,
+        "message": problem.message,
+        "javaClassName": _CLASSES.get(problem.kind, f"java.lang.{problem.kind}"),
+    }
+    return json_reply({"RemoteException": said}, problem.status)

@@ -1,0 +1,26 @@
+"""A full little cluster: research holds both nodes, production waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from yarnctl.units import times
+
+
+@pytest.fixture
+def cluster():
+    with FakeCluster() as fake:
+        fake.nodes = {"n1:1": times(SLOT, 2), "n2:1": times(SLOT, 2)}
+        fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
+        fake.add(
+            App(
+                2,
+                "production",
+                state="ACCEPTED",
+                user="bob",
+                asks=[(0, SLOT, 1)],
+                submitted_at_ms=fake.now_ms,
+            )
+        )
+        yield fake

@@ -1,0 +1,414 @@
+"""A scripted cluster: ResourceManager and masters on one loopback port, a little HDFS on another.
+
+Law: it decides nothing. A test says what stands there and what becomes of a change; the answers have the
+shapes of the facts, natural (3.5) or, for containers, mapped (3.4).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
+from tests.unit.hadoop.replaying import Heard, Replay, Reply
+from yarnctl.attach.port import AttachedPort
+from yarnctl.attach.settings import Attachment
+from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.task_runner import yarnctl_task as runner
+from yarnctl.units import Resources
+
+ROOT = "/ws/v1/cluster"
+SLOT = Resources(1024, 1)
+EPOCH = 1_700_000_000_000
+QUICK = Limits(connect_ms=2000, silence_ms=2000, answer_ms=3000, retries=0, backoff_ms=1)
+REDUCER = ("python3", "red.py", "a b")
+
+
+class OwnedHdfs(LittleHdfs):
+    """A renamed file keeps its owner; ``denied``: paths below which nothing works."""
+
+    denied = ""
+
+    def answer(self, heard: Heard) -> Reply:
+        if self.denied and heard.path.startswith(PREFIX + self.denied):
+            return remote("AccessControlException")
+        return super().answer(heard)
+
+    def _rename(self, path: str, heard: Heard) -> Reply:
+        reply = super()._rename(path, heard)
+        if path not in self.files and path in self.owners:
+            self.owners[heard.query["destination"]] = self.owners.pop(path)
+        return reply
+
+
+def application(number: int) -> str:
+    return f"application_{EPOCH}_{number:04d}"
+
+
+def container(number: int, of: int) -> str:
+    return f"container_{EPOCH}_{number:04d}_01_{of:06d}"
+
+
+def task(number: int, of: int) -> str:
+    return f"task_{EPOCH}_{number:04d}_r_{of:06d}"
+
+
+def attempt(number: int, of: int, nth: int = 0) -> str:
+    return f"attempt_{EPOCH}_{number:04d}_r_{of:06d}_{nth}"
+
+
+@dataclass
+class App:
+    """One application; ``containers``: id -> (node, priority); ``tasks``: task -> attempts as JSON."""
+
+    number: int
+    queue: str
+    user: str = "ann"
+    state: str = "RUNNING"
+    kind: str = "MAPREDUCE"
+    containers: dict[str, tuple[str, int]] = field(default_factory=dict)
+    asks: list[tuple[int, Resources, int]] = field(default_factory=list)
+    tasks: dict[str, list[dict]] = field(default_factory=dict)
+    configuration: dict[str, str] = field(default_factory=dict)
+    submitted_at_ms: int = EPOCH
+    reserved_mib: int = 0
+    has_uses: bool = True
+    tags: str = ""
+    priority: int = 0
+    maps_finished_at_ms: int = 0
+
+    @property
+    def id(self) -> str:
+        return application(self.number)
+
+
+class FakeCluster:
+    """Use as a context manager. ``changes``: what was asked for by POST and PUT, in order."""
+
+    def __init__(self, mapped: bool = False) -> None:
+        self.mapped = mapped
+        self.epoch = EPOCH
+        self.nodes: dict[str, Resources] = {}
+        self.apps: dict[str, App] = {}
+        self.queues = {"production": 95.0, "research": 5.0}
+        self.preemption_disabled = True
+        self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
+        self.changes: list[str] = []
+        self.broken: list[tuple[str, Reply]] = []
+        self.on_kill: Callable[[str], None] = self.killed
+        self.hdfs = OwnedHdfs()
+        self.now_ms = EPOCH + 1_000_000
+
+    def __enter__(self) -> FakeCluster:
+        self.rm = Replay(self.answer)
+        self.rm.__enter__()
+        self.hdfs.serve().__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rm.__exit__()
+        self.hdfs.replay.__exit__()
+
+    # --- setting up ---------------------------------------------------------------------------
+
+    def add(self, app: App) -> App:
+        self.apps[app.id] = app
+        return app
+
+    def research(self, number: int, nodes: list[str], **more) -> App:
+        """Add a research job: its master on the first node, one reduce on each of the others."""
+        app = self.add(App(number, "research", **more))
+        app.configuration = self.carried()
+        for place, node in enumerate(nodes):
+            app.containers[container(number, place + 1)] = (node, 10 if place else 0)
+            if place:
+                app.tasks[task(number, place)] = [self.running(number, place, place + 1)]
+        return app
+
+    def running(self, number: int, of: int, place: int, nth: int = 0, **more) -> dict:
+        row = {
+            "id": attempt(number, of, nth), "state": "RUNNING", "type": "REDUCE", "progress": 100.0,
+            "startTime": self.now_ms - 60_000, "finishTime": 0, "elapsedTime": 0,
+            "shuffleFinishTime": self.now_ms - 55_000, "mergeFinishTime": self.now_ms - 50_000,
+            "assignedContainerId": container(number, place), "nodeHttpAddress": "n:8042",
+            "status": "yarnctl phase=run groups=50 done=5000 known=100000 all=1 gen=0 can=1",
+        }  # fmt: skip
+        return {**row, **more}
+
+    @property
+    def store_url(self) -> str:
+        return self.hdfs.replay.url.replace("http:", "webhdfs:") + "/yarnctl/checkpoints"
+
+    def carried(self, options: str = "--restartable", **environment: str) -> dict[str, str]:
+        """Return the configuration of a job that carries the runner."""
+        words = {
+            "YARNCTL_STORE": self.store_url,
+            "YARNCTL_REQUESTS": self.store_url.replace("checkpoints", "requests"),
+            "YARNCTL_REQUESTS_OWNER": "yarnctl",
+            **environment,
+        }
+        command = f"sh yarnctl_task.py {options} -- python3 red.py 'a b'"
+        return {
+            "stream.reduce.streamprocessor": command.replace(" ", "+").replace("'", "%27"),
+            "stream.addenvironment": " ".join(f"{name}={value}" for name, value in words.items()),
+            "mapreduce.reduce.speculative": "false",
+            "mapreduce.job.ubertask.enable": "false",
+            "mapreduce.job.reduces": "3",
+        }
+
+    def port(self, **settings) -> AttachedPort:
+        """Return a port onto this cluster, with the clock of this cluster."""
+        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, **settings}
+        transport = Transport([self.rm.url], limits=QUICK)
+        hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), QUICK, bulk=QUICK)
+        return AttachedPort(
+            ResourceManager(transport),
+            lambda name: AppMaster(transport, name),
+            hdfs,
+            Attachment(**told),
+            lambda: self.now_ms,
+        )
+
+    # --- what happens -------------------------------------------------------------------------
+
+    def killed(self, attempt_id: str) -> None:
+        """End an attempt at once: its container is gone."""
+        for app in self.apps.values():
+            for rows in app.tasks.values():
+                for row in rows:
+                    if row["id"] == attempt_id and row["state"] == "RUNNING":
+                        row["state"] = "KILLED"
+                        row["finishTime"] = self.now_ms
+                        app.containers.pop(row["assignedContainerId"], None)
+
+    def attempt(self, number: int, of: int, nth: int = 0) -> dict:
+        return self.apps[application(number)].tasks[task(number, of)][nth]
+
+    def save(
+        self,
+        number: int,
+        of: int,
+        order: str,
+        generation: int = 1,
+        groups: int = 50,
+        user: str = "ann",
+        **more,
+    ) -> runner.Manifest:
+        """Do what the runner does: write a part and a manifest."""
+        ids = runner.TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
+        output = runner.Spool(1 << 20)
+        output.add(b"saved output\n")
+        fields = {
+            "schema": 1, "tool": "yarnctl", "version": "0.1.0", "job": ids.job, "task": ids.task,
+            "attempt": ids.attempt, "container": "", "past_containers": [], "host": "h", "user": user,
+            "order": order, "created_at_ms": self.now_ms, "took_ms": {}, "generation": generation,
+            "previous_generation": generation - 1, "key_rule": runner.KeyRule().as_json(),
+            "reducer": list(REDUCER), "groups_done": groups, "keys_digest": "0" * 64, "last_key": "aw==",
+            "input_bytes": 5000, "parts": [], "counters": {}, **more,
+        }  # fmt: skip
+        store = runner.open_store(self.store_url, user)
+        return runner.write_checkpoint(store, ids, fields, output)
+
+    def answered(self, number: int, of: int, order: str, word: str, generation: int = 0) -> None:
+        """Do what the runner does when it does not save."""
+        ids = runner.TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
+        store = runner.open_store(self.store_url, "ann")
+        data = runner.canonical(
+            {
+                "schema": 1,
+                "order": order,
+                "attempt": ids.attempt,
+                "answer": word,
+                "generation": generation,
+                "reason": "because",
+            }
+        )
+        store.make_folder(ids.folder)
+        store.create(f"{ids.folder}/answer-{order}-{ids.attempt}.json", len(data), [data])
+
+    # --- answering ----------------------------------------------------------------------------
+
+    def break_(self, pattern: str, reply: Reply) -> None:
+        """Answer ``METHOD /path`` that matches like this from now on."""
+        self.broken.append((pattern, reply))
+
+    def answer(self, heard: Heard) -> Reply:
+        asked = f"{heard.method} {heard.path}"
+        for pattern, reply in self.broken:
+            if re.search(pattern, asked):
+                return reply
+        if heard.method != "GET":
+            return self._change(heard)
+        if heard.path == "/conf":
+            rows = [{"key": key, "value": value} for key, value in self.configuration.items()]
+            return _json({"properties": rows})
+        if heard.path.startswith("/proxy/"):
+            return self._master(heard)
+        return self._cluster(heard.path.removeprefix(ROOT))
+
+    def _change(self, heard: Heard) -> Reply:
+        signal = re.fullmatch(rf"{ROOT}/containers/(\w+)/signal/(\w+)", heard.path)
+        if signal:
+            self.changes.append(f"{signal[2]} {signal[1]}")
+            return Reply(b"signal success")
+        kill = re.search(r"/attempts/(\w+)/state$", heard.path)
+        if kill and heard.method == "PUT":
+            self.changes.append(f"KILL {kill[1]}")
+            self.on_kill(kill[1])
+            return _json({"state": "KILLED"})
+        priority = re.search(r"/apps/(\w+)/priority$", heard.path)
+        if priority and heard.method == "PUT":
+            self.changes.append(f"PRIORITY {priority[1]} {heard.body.decode()}")
+            return Reply(heard.body)
+        return _missing()
+
+    def _cluster(self, path: str) -> Reply:
+        if path == "/info":
+            return _json({"clusterInfo": {"id": self.epoch, "state": "STARTED", "haState": "ACTIVE"}})
+        if path == "/scheduler":
+            return _json({"scheduler": {"schedulerInfo": self._queues()}})
+        if path == "/nodes":
+            return _json({"nodes": {"node": [self._node(name) for name in self.nodes]}})
+        if path == "/apps":
+            alive = [app for app in self.apps.values() if app.state in ("ACCEPTED", "RUNNING")]
+            return _json({"apps": {"app": [self._app(app) for app in alive]} if alive else {}})
+        match = re.fullmatch(r"/apps/(\w+)(/.*)?", path)
+        app = self.apps.get(match[1]) if match else None
+        if match is None or app is None:
+            return _missing()
+        below = match[2] or ""
+        if not below:
+            return _json({"app": self._app(app, whole=True)})
+        if below == "/state":
+            return _json({"state": app.state})
+        if below == "/appattempts":
+            rows = [{"id": 1, "startTime": 1, "containerId": container(app.number, 1)}]
+            return _json({"appAttempts": {"appAttempt": rows}})
+        if below.endswith("_000001/containers"):
+            return self._containers(app)
+        return _missing()
+
+    def _queues(self) -> dict:
+        total = sum(size.memory_mib for size in self.nodes.values())
+        rows = []
+        for name, share in self.queues.items():
+            apps = [app for app in self.apps.values() if app.queue == name]
+            held = sum(len(app.containers) for app in apps if app.state in ("ACCEPTED", "RUNNING"))
+            pending = sum(count for app in apps for _, _, count in app.asks)
+            guaranteed = {"memory": int(total * share / 100), "vCores": int(total * share / 100) // 1024}
+            rows.append(
+                {
+                    "type": "capacitySchedulerLeafQueueInfo",
+                    "queueName": name,
+                    "absoluteCapacity": share,
+                    "absoluteMaxCapacity": 100.0,
+                    "state": "RUNNING",
+                    "pendingContainers": pending,
+                    "minEffectiveCapacity": guaranteed,
+                    "maxEffectiveCapacity": {"memory": total, "vCores": total // 1024},
+                    "resourcesUsed": {"memory": held * 1024, "vCores": held},
+                    "userLimitFactor": 100.0,
+                    "preemptionDisabled": self.preemption_disabled,
+                }
+            )
+        return {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": rows}}
+
+    def _node(self, name: str) -> dict:
+        size = self.nodes[name]
+        used = sum(node == name for app in self.apps.values() for node, _ in app.containers.values())
+        return {
+            "id": name, "state": "RUNNING", "rack": "/default-rack", "numContainers": used,
+            "usedMemoryMB": used * 1024, "availMemoryMB": size.memory_mib - used * 1024,
+            "usedVirtualCores": used, "availableVirtualCores": size.vcores - used,
+        }  # fmt: skip
+
+    def _app(self, app: App, whole: bool = False) -> dict:
+        count = len(app.containers)
+        pending = {
+            "memory": sum(size.memory_mib * n for _, size, n in app.asks),
+            "vCores": sum(size.vcores * n for _, size, n in app.asks),
+        }
+        row = {
+            "id": app.id, "user": app.user, "queue": app.queue, "state": app.state, "progress": 10.0,
+            "diagnostics": "", "applicationType": app.kind, "applicationTags": app.tags,
+            "priority": app.priority, "startedTime": app.submitted_at_ms, "allocatedMB": count * 1024,
+            "allocatedVCores": count, "reservedMB": app.reserved_mib, "reservedVCores": 0,
+            "runningContainers": count or -1,
+        }  # fmt: skip
+        if app.has_uses:
+            row["resourceInfo"] = {
+                "resourceUsagesByPartition": [{"partitionName": "", "pending": pending, "used": {}}]
+            }
+        if whole:
+            row["resourceRequests"] = [
+                {
+                    "priority": priority,
+                    "resourceName": place,
+                    "numContainers": n,
+                    "capability": {"memory": size.memory_mib, "vCores": size.vcores},
+                }
+                for priority, size, n in app.asks
+                for place in ("*", "/default-rack", "n1")
+            ]
+        return row
+
+    def _containers(self, app: App) -> Reply:
+        rows: list[dict] = [
+            {
+                "containerId": name,
+                "allocatedMB": 1024,
+                "allocatedVCores": 1,
+                "assignedNodeId": node,
+                "priority": priority,
+                "startedTime": 5,
+                "containerState": "RUNNING",
+            }
+            for name, (node, priority) in app.containers.items()
+        ]
+        if not self.mapped:
+            return _json({"containers": {"container": rows}} if rows else {"containers": {}})
+        texts = [{key: str(value) for key, value in row.items()} for row in rows]
+        return _json({"container": texts[0] if len(texts) == 1 else texts} if texts else None)
+
+    def _master(self, heard: Heard) -> Reply:
+        path = heard.path
+        match = re.fullmatch(r"/proxy/(\w+)/ws/v1/mapreduce/jobs(/job_\w+)?(/.*)?", path)
+        app = self.apps.get(match[1]) if match else None
+        if match is None or app is None or app.state != "RUNNING":
+            return Reply("<html>not running</html>", 302, "text/html", (("Location", "/cluster/app"),))
+        below = match[3] or ""
+        if below == "/conf":
+            rows = [{"name": key, "value": value} for key, value in app.configuration.items()]
+            return _json({"conf": {"path": "job.xml", "property": rows}})
+        if below == "/tasks" and heard.query.get("type") == "m":
+            at_ms = app.maps_finished_at_ms
+            return _json({"tasks": {"task": [{"id": "m", "type": "MAP", "finishTime": at_ms}]}})
+        if below == "/tasks":
+            rows = [
+                {
+                    "id": name,
+                    "type": "REDUCE",
+                    "state": "RUNNING" if any(one["state"] == "RUNNING" for one in each) else "SUCCEEDED",
+                }
+                for name, each in app.tasks.items()
+            ]
+            return _json({"tasks": {"task": rows}})
+        found = re.fullmatch(r"/tasks/(\w+)/attempts", below)
+        if found and found[1] in app.tasks:
+            return _json({"taskAttempts": {"taskAttempt": app.tasks[found[1]]}})
+        return _missing()
+
+
+def _json(value: object) -> Reply:
+    return Reply(json.dumps(value))
+
+
+def _missing() -> Reply:
+    return Reply('{"RemoteException":{"exception":"NotFoundException","message":"no such thing"}}', 404)

@@ -1,0 +1,246 @@
+"""Facts about open orders: each once, ends before grants, endings as the master tells them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
+from tests.unit.hadoop.replaying import page
+from yarnctl.deciding.ledger import Order
+from yarnctl.deciding.lifecycle import State
+from yarnctl.deciding.model import (
+    Accepted,
+    ApplicationEnded,
+    ContainerEnded,
+    ContainerGranted,
+    Ending,
+    EpochChanged,
+    Kill,
+    ManifestSeen,
+    Release,
+    Scope,
+    Suspend,
+    UploadProgressed,
+)
+
+NAMES = (application(1), attempt(1, 1), container(1, 2))
+LOOK = Scope(cluster=False, orders=("o-1",))
+
+
+@pytest.fixture
+def port(cluster):
+    """A port that has sent one request and looked at it once."""
+    made = cluster.port(allow_kill=True)
+    made.observe(Scope())
+    made.observe(Scope(cluster=False, victims=(application(1),)))
+    assert made.perform(Suspend("o-1", *NAMES, 1, EPOCH)) == Accepted()
+    assert made.observe(LOOK).facts == ()
+    return made
+
+
+def facts(cluster, port, after_ms: int = 1000) -> tuple:
+    cluster.now_ms += after_ms
+    return port.observe(LOOK).facts
+
+
+def ended(cluster, ending: Ending) -> ContainerEnded:
+    return ContainerEnded(container(1, 2), application(1), "n1:1", ending, cluster.now_ms)
+
+
+# --- saving -------------------------------------------------------------------------------------
+
+
+def test_a_manifest_is_told_once(cluster, port):
+    cluster.save(1, 1, "o-1", groups=77)
+    assert facts(cluster, port) == (ManifestSeen("o-1", attempt(1, 1), 1, 77, cluster.now_ms),)
+    assert facts(cluster, port) == ()
+
+
+def test_a_generation_above_the_one_asked_for_is_told_as_asked_and_released_all_the_same(cluster, port):
+    cluster.save(1, 1, "o-1", generation=4)  # torn uploads have used 1 to 3 up
+    (fact,) = facts(cluster, port)
+    assert (type(fact), fact.generation) == (ManifestSeen, 1)
+    assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
+
+
+def test_unchanged_with_a_valid_generation_is_as_good(cluster, port):
+    cluster.save(1, 1, "o-0", generation=1)
+    cluster.answered(1, 1, "o-1", "unchanged", 1)
+    cluster.attempt(1, 1)["status"] = "yarnctl phase=run groups=50 gen=1"  # old: the line lags behind
+    assert [type(fact) for fact in facts(cluster, port)] == [ManifestSeen]
+    assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
+
+
+@pytest.mark.parametrize(
+    ("word", "generation"), [("unchanged", 0), ("unchanged", 3), ("refused", 1), ("completing", 1)]
+)
+def test_other_answers_are_noted_and_never_a_manifest(cluster, port, word, generation):
+    cluster.save(1, 1, "o-0", generation=1)
+    cluster.answered(1, 1, "o-1", word, generation)
+    assert not [fact for fact in facts(cluster, port) if isinstance(fact, ManifestSeen)]
+    assert "because" in port.notes["o-1"] or "generation" in port.notes["o-1"]
+    assert port.perform(Release("o-1", *NAMES, 1)) != Accepted()
+
+
+def test_a_foreign_answer_is_not_believed(cluster, port):
+    cluster.save(1, 1, "o-0", generation=1)
+    cluster.answered(1, 1, "o-1", "unchanged", 1)
+    folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
+    cluster.hdfs.owners[f"{folder}/answer-o-1-{attempt(1, 1)}.json"] = ("eve", "600")
+    assert not [fact for fact in facts(cluster, port) if isinstance(fact, ManifestSeen)]
+
+
+def test_progress_is_told_when_something_moved(cluster, port):
+    cluster.attempt(1, 1)["status"] = "yarnctl phase=drain groups=51 gen=0"
+    assert facts(cluster, port) == (UploadProgressed("o-1", cluster.now_ms),)
+    assert facts(cluster, port) == ()
+    folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
+    cluster.hdfs.folders.update({folder})
+    cluster.hdfs.files[f"{folder}/gen-000001-{attempt(1, 1)}.part"] = b"x"
+    assert facts(cluster, port) == (UploadProgressed("o-1", cluster.now_ms),)
+    assert facts(cluster, port) == ()
+    cluster.attempt(1, 1)["status"] = "yarnctl phase=run groups=51 gen=0"  # it has given up
+    assert facts(cluster, port) == ()
+
+
+# --- ends ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("state", "ending"), [("SUCCEEDED", "completed"), ("FAILED", "failed"), ("KILLED", "killed")]
+)
+def test_an_end_is_told_once_the_room_is_free(cluster, port, state, ending):
+    cluster.attempt(1, 1)["state"] = state
+    assert facts(cluster, port) == ()  # YARN still holds the container
+    del cluster.apps[application(1)].containers[container(1, 2)]
+    assert facts(cluster, port) == (ended(cluster, ending),)
+    assert facts(cluster, port) == ()
+
+
+def test_killed_after_our_release_is_suspended(cluster, port):
+    cluster.save(1, 1, "o-1")
+    facts(cluster, port)
+    assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
+    assert facts(cluster, port) == (ended(cluster, "suspended"),)
+
+
+def test_a_kill_is_watched_until_its_room_is_free_though_its_order_is_settled(cluster, port):
+    cluster.on_kill = lambda _attempt: None
+    assert port.perform(Kill("o-1", *NAMES)) == Accepted()
+    assert port.observe(Scope(cluster=False)).facts == ()
+    cluster.killed(attempt(1, 1))
+    assert port.observe(Scope(cluster=False)).facts == (ended(cluster, "killed"),)
+    assert port.observe(Scope(cluster=False)).facts == ()
+
+
+def test_a_lost_node_takes_its_containers_along(cluster, port):
+    cluster.attempt(1, 1)["state"] = "KILLED"
+    del cluster.nodes["n1:1"]
+    del cluster.apps[application(1)].containers[container(1, 2)]
+    assert facts(cluster, port) == (ended(cluster, "lost"),)
+
+
+def test_a_container_whose_end_nobody_explains_is_lost_after_a_while(cluster, port):
+    cluster.break_("GET /proxy/", page())
+    del cluster.apps[application(1)].containers[container(1, 2)]
+    assert facts(cluster, port) == ()
+    assert facts(cluster, port, 2_999) == ()
+    assert facts(cluster, port, 1) == (ended(cluster, "lost"),)
+
+
+def test_the_end_of_an_application(cluster, port):
+    app = cluster.apps[application(1)]
+    app.state, app.containers = "FINISHED", {}
+    assert facts(cluster, port) == (ApplicationEnded(application(1), cluster.now_ms),)
+    assert facts(cluster, port) == ()
+
+
+def test_an_application_that_nobody_knows_has_not_ended(cluster, port):
+    del cluster.apps[application(1)]
+    assert not [fact for fact in facts(cluster, port) if isinstance(fact, ApplicationEnded)]
+
+
+# --- grants -------------------------------------------------------------------------------------
+
+
+def granted(cluster, app: App, of: int, node: str = "n1:1") -> ContainerGranted:
+    app.containers[container(app.number, of)] = (node, 10)
+    return ContainerGranted(container(app.number, of), app.id, node, SLOT, cluster.now_ms + 1000)
+
+
+def test_grants_are_told_after_ends_and_once(cluster, port):
+    cluster.killed(attempt(1, 1))
+    asker = cluster.apps[application(2)]
+    fact = granted(cluster, asker, 1)
+    assert facts(cluster, port) == (ended(cluster, "killed"), fact)
+    assert facts(cluster, port) == ()
+
+
+def test_the_victims_own_new_container_is_a_grant(cluster, port):
+    cluster.killed(attempt(1, 1))
+    fact = granted(cluster, cluster.apps[application(1)], 7)
+    assert facts(cluster, port)[1:] == (fact,)
+
+
+def test_what_somebody_held_before_is_no_grant_but_all_that_a_new_application_holds_is(cluster, port):
+    fresh = cluster.add(App(5, "production", user="bob"))
+    granted(cluster, fresh, 1, "n2:1")
+    cluster.now_ms += 1000
+    (fact,) = port.observe(Scope(orders=("o-1",))).facts
+    assert (fact.application, fact.container) == (fresh.id, container(5, 1))
+
+
+def test_a_grant_of_room_that_came_free_during_the_look_comes_after_its_end(cluster, port):
+    """The asker is listed before the victim; what it was given a moment later is not lost."""
+    asker, real = cluster.apps[application(2)], cluster.answer
+
+    def answer(heard):
+        reply = real(heard)
+        if f"{application(1)}/appattempts/" in heard.path and container(2, 1) not in asker.containers:
+            cluster.killed(attempt(1, 1))  # just after the victim was listed
+            granted(cluster, asker, 1)
+        return reply
+
+    cluster.rm.answer = answer
+    told = [*facts(cluster, port), *facts(cluster, port)]
+    assert [type(fact) for fact in told] == [ContainerEnded, ContainerGranted]
+
+
+# --- restart ------------------------------------------------------------------------------------
+
+
+def order(state: State) -> Order:
+    return Order(
+        order="o-1", asker=application(2), victim=application(1), attempt=attempt(1, 1),
+        container=container(1, 2), node="n1:1", size=SLOT, ask=SLOT, serves=1, group="o-1", generation=1,
+        verb="suspend", decision=1, asked_at_ms=EPOCH, progress_at_ms=EPOCH, state=state,
+    )  # fmt: skip
+
+
+def test_orders_of_an_earlier_life_are_adopted(cluster):
+    cluster.save(1, 1, "o-1")
+    port = cluster.port()
+    port.adopt([order("suspending")])
+    assert [type(fact) for fact in port.observe(Scope(orders=("o-1",))).facts] == [ManifestSeen]
+    assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
+    assert port.observe(LOOK).facts == (ended(cluster, "suspended"),)
+
+
+def test_a_release_that_an_earlier_life_sent_is_known_by_its_end(cluster):
+    cluster.save(1, 1, "o-1")
+    cluster.killed(attempt(1, 1))
+    port = cluster.port()
+    port.adopt([order("checkpointed")])
+    facts_seen = port.observe(LOOK).facts
+    assert facts_seen[-1] == ended(cluster, "suspended")
+
+
+def test_a_failover_while_yarnctl_was_away_is_told(cluster):
+    port = cluster.port()
+    port.adopt([order("suspending")], epoch=str(EPOCH - 5))
+    assert EpochChanged(str(EPOCH), cluster.now_ms) in port.observe(Scope(orders=("o-1",))).facts
+
+
+def test_orders_nobody_told_the_port_of_are_left_alone(cluster):
+    port = cluster.port()
+    assert port.observe(LOOK).facts == ()

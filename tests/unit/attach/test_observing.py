@@ -1,0 +1,311 @@
+"""What one look shows: the gate, the snapshot, the tasks of victims, and who cannot be seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
+from tests.unit.hadoop.replaying import Reply, page
+from yarnctl.deciding.model import (
+    Accepted,
+    ContainerAsk,
+    EpochChanged,
+    Release,
+    Scope,
+    SetPriority,
+    Suspend,
+    Withdraw,
+)
+from yarnctl.units import Resources, times
+
+HURRIED = Scope(gate_queues=("production",))
+
+
+def paths(cluster: FakeCluster) -> list[str]:
+    heard = [one.path.removeprefix("/ws/v1/cluster") for one in cluster.rm.heard]
+    cluster.rm.heard.clear()
+    return heard
+
+
+def views(seen) -> dict:
+    return {view.application: view for view in seen.snapshot.applications}
+
+
+# --- gate ---------------------------------------------------------------------------------------
+
+
+def test_a_quiet_cluster_costs_two_questions(cluster):
+    cluster.apps[application(2)].asks = []
+    cluster.apps[application(1)].asks = [(10, SLOT, 4)]
+    port = cluster.port()
+    assert paths(cluster) == []  # nothing is sent by the constructor
+    assert port.observe(HURRIED).cluster == "quiet"
+    assert paths(cluster) == ["/info", "/conf", "/scheduler"]
+    cluster.now_ms += 1000
+    seen = port.observe(HURRIED)
+    assert (seen.cluster, seen.snapshot) == ("quiet", None)
+    assert paths(cluster) == ["/info", "/scheduler"]
+    assert port.observe(Scope()).snapshot is not None  # any queue: research waits
+
+
+def test_a_scope_without_the_cluster_asks_nothing(cluster):
+    assert cluster.port().observe(Scope(cluster=False)).cluster == "quiet"
+    assert paths(cluster) == []
+
+
+def test_queues_may_be_named_by_their_path(cluster):
+    port = cluster.port(hurried_queues=("root.production",), victim_queues=("root.research",))
+    assert port.observe(Scope(gate_queues=("root.production",))).cluster == "seen"
+    assert application(1) not in port.why_not
+
+
+# --- snapshot -----------------------------------------------------------------------------------
+
+
+def test_the_snapshot_as_deciding_wants_it(cluster):
+    cluster.nodes["n3:1"] = times(SLOT, 2)
+    cluster.apps[application(1)].asks = [(10, SLOT, 2)]
+    seen = cluster.port().observe(HURRIED)
+    shot = seen.snapshot
+    assert (shot.total, shot.largest_node) == (times(SLOT, 6), times(SLOT, 2))
+    assert shot.free_by_node == {"n3:1": times(SLOT, 2)}
+    assert [(queue.queue, queue.used) for queue in shot.queues] == [
+        ("production", Resources(0, 0)),
+        ("research", times(SLOT, 4)),
+    ]
+    research, production = views(seen)[application(1)], views(seen)[application(2)]
+    assert production.asks == (ContainerAsk(0, SLOT, 1),)  # not three times, as its rows are
+    assert research.asks == (ContainerAsk(10, SLOT, 2),)
+    assert (research.runner, research.containers, research.task_size) == (True, 4, SLOT)
+    assert production.runner is False
+    assert research.rank < production.rank
+
+
+def test_what_others_wait_for_is_asked_once_and_hurried_asks_every_time(cluster):
+    cluster.apps[application(1)].asks = [(10, SLOT, 2)]
+    port = cluster.port()
+    port.observe(HURRIED)
+    assert {f"/apps/{application(1)}", f"/apps/{application(2)}"} <= set(paths(cluster))
+    port.observe(HURRIED)
+    assert f"/apps/{application(1)}" not in paths(cluster)
+    cluster.apps[application(1)].asks = [(10, SLOT, 3)]
+    assert views(port.observe(HURRIED))[application(1)].asks == (ContainerAsk(10, SLOT, 3),)
+
+
+def test_beyond_the_bounds_asks_are_supposed_from_the_sum(cluster):
+    for number in range(3, 9):
+        cluster.add(App(number, "research", asks=[(10, SLOT, 5)], submitted_at_ms=EPOCH + number))
+    seen = cluster.port(others_max=2).observe(HURRIED)
+    asked = [path for path in paths(cluster) if path.startswith("/apps/")]
+    assert len([path for path in asked if path != f"/apps/{application(2)}"]) == 2
+    assert views(seen)[application(8)].asks == (ContainerAsk(10, SLOT, 5),)
+
+
+def test_an_application_without_resource_info_is_asked_for_its_requests(cluster):
+    cluster.apps[application(2)].has_uses = False
+    assert views(cluster.port().observe(HURRIED))[application(2)].asks == (ContainerAsk(0, SLOT, 1),)
+
+
+def test_jobs_are_proven_a_few_at_each_look_the_largest_first(cluster):
+    for number in range(3, 7):
+        cluster.nodes[f"m{number}:1"] = times(SLOT, 8)
+        cluster.research(number, [f"m{number}:1"] * (number + 2))
+    port = cluster.port(proofs_max=2)
+    port.observe(HURRIED)
+    assert {path for path in paths(cluster) if path.endswith("/conf")} == {
+        "/conf", *(f"/proxy/{application(n)}/ws/v1/mapreduce/jobs/job_{EPOCH}_{n:04d}/conf" for n in (6, 5))
+    }  # fmt: skip
+    assert "not been read yet" in port.why_not[application(3)]
+    port.observe(HURRIED)
+    shown = views(port.observe(HURRIED))
+    assert all(shown[application(n)].runner for n in (1, 3, 4, 5, 6))
+    assert sum(path.endswith("/conf") for path in paths(cluster)) == 3  # each once
+
+
+def test_a_master_that_did_not_answer_is_asked_again_later(cluster):
+    cluster.break_("GET /proxy/.*/conf", page())
+    port = cluster.port()
+    assert views(port.observe(HURRIED))[application(1)].runner is False
+    assert "cannot be read" in port.why_not[application(1)]
+    cluster.broken.clear()
+    assert views(port.observe(HURRIED))[application(1)].runner is False
+    cluster.now_ms += 5_000
+    assert views(port.observe(HURRIED))[application(1)].runner is True
+
+
+# --- reservations -------------------------------------------------------------------------------
+
+
+def reserving(cluster, queue: str, nodes: int):
+    """Nodes of three slots with one free; somebody has reserved two slots on one of them."""
+    for number in range(nodes):
+        cluster.nodes[f"r{number}:1"] = times(SLOT, 3)
+        cluster.research(20 + number, [f"r{number}:1", f"r{number}:1"])
+    big = App(9, queue, asks=[(10, times(SLOT, 2), 1)], reserved_mib=2048, state="ACCEPTED")
+    cluster.add(big)
+    return cluster.port().observe(HURRIED).snapshot
+
+
+def test_a_reservation_on_the_only_node_it_can_be_on(cluster):
+    shot = reserving(cluster, "production", 1)
+    assert shot.reserved_by_node == {"r0:1": application(9)}
+    assert shot.free_by_node == {}
+
+
+def test_a_foreign_reservation_protects_every_node_it_may_be_on(cluster):
+    shot = reserving(cluster, "research", 2)
+    assert shot.reserved_by_node == {"r0:1": application(9), "r1:1": application(9)}
+    assert set(shot.free_by_node) == {"r0:1", "r1:1"}
+
+
+def test_a_hurried_reservation_of_unknown_place_hinders_nobody(cluster):
+    shot = reserving(cluster, "production", 2)
+    assert shot.reserved_by_node == {}
+
+
+# --- victims ------------------------------------------------------------------------------------
+
+
+def test_the_tasks_of_a_victim(cluster):
+    port = cluster.port()
+    port.observe(HURRIED)
+    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    first = seen.tasks[application(1)][0]
+    assert first.attempt == attempt(1, 1)
+    assert (first.container, first.node, first.size) == (container(1, 2), "n1:1", SLOT)
+    assert first.remaining_ms == 95_000 * 50_000 // 5_000
+    assert first.return_cost_ms == 2_000 + 4_000 + 10_000
+    assert (first.checkpointable, first.resumed, first.generation) == (True, False, 0)
+    assert first.since_ms == cluster.now_ms - 50_000
+    assert len(seen.tasks[application(1)]) == 3
+
+
+def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
+    cluster.apps[application(1)].maps_finished_at_ms = cluster.now_ms - 51_500  # of 60 s to 50 s ago
+    port = cluster.port()
+    for _ in range(2):
+        seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+        assert seen.tasks[application(1)][0].return_cost_ms == 2_000 + 4_000 + 1_500
+    heard = [one for one in cluster.rm.heard if one.query.get("type") == "m"]
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mergeFinishTime": 0},
+        {"status": "yarnctl phase=skip groups=1 gen=1"},
+        {"status": "yarnctl phase=hold groups=1 gen=1 order=o-3"},
+        {"status": "yarnctl phase=run groups=1 done=5 known=9 all=1 gen=0 can=0"},
+        {"status": "Records R/W=3"},
+    ],
+    ids=["in shuffle", "skipping", "holding", "unwilling", "silent"],
+)
+def test_what_cannot_be_checkpointed_now(cluster, change):
+    cluster.attempt(1, 1).update(change)
+    port = cluster.port()
+    seen = port.observe(Scope(victims=(application(1),)))
+    assert [row.checkpointable for row in seen.tasks[application(1)]] == [False, True, True]
+
+
+def test_an_attempt_whose_container_yarn_does_not_list_is_not_shown(cluster):
+    del cluster.apps[application(1)].containers[container(1, 2)]
+    seen = cluster.port().observe(Scope(victims=(application(1),)))
+    assert attempt(1, 1) not in {row.attempt for row in seen.tasks[application(1)]}
+
+
+@pytest.mark.parametrize(
+    "broken", [r"GET /proxy/.*/tasks$", r"GET /proxy/.*/attempts$", r"GET .*/appattempts$"]
+)
+def test_who_cannot_be_seen_whole_is_unreachable(cluster, broken):
+    cluster.break_(broken, page())
+    seen = cluster.port().observe(Scope(victims=(application(1), application(77))))
+    assert seen.unreachable == (application(1), application(77))
+    assert seen.tasks == {}
+
+
+# --- another ResourceManager --------------------------------------------------------------------
+
+
+def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
+    port = cluster.port()
+    assert port.identify().node_count == 2
+    assert port.observe(HURRIED).cluster == "seen"
+    cluster.epoch += 1
+    nodes = dict(cluster.nodes)
+    cluster.nodes.clear()
+    seen = port.observe(HURRIED)
+    assert seen.facts == (EpochChanged(str(EPOCH + 1), cluster.now_ms),)
+    assert (seen.cluster, seen.snapshot) == ("unreachable", None)
+    assert "node" in port.standing_aside()
+    found = []
+    for name in (*nodes, "", "", ""):
+        if name:
+            cluster.nodes[name] = nodes[name]
+        found.append(port.observe(HURRIED))
+    assert [one.cluster for one in found] == ["unreachable"] * 3 + ["seen"] * 2
+    assert all(one.facts == () for one in found)
+    assert port.identify().epoch == str(EPOCH + 1)
+
+
+# --- faults -------------------------------------------------------------------------------------
+
+BAD = {
+    "page": page(),
+    "500": Reply("oops", 500),
+    "garbage": Reply(b"\x00\xff{{{"),
+    "another shape": Reply('{"apps":{"app":"x"},"nodes":7,"scheduler":[]}'),
+    "null": Reply("null"),
+    "deep": Reply("[" * 100_000),
+    "cut": Reply('{"a":1}', cut=2),
+    "no HTTP": Reply(raw=b"SSH-2.0-x\r\n"),
+    "huge numbers": Reply('{"nodes":{"node":[{"id":"n","state":"RUNNING","availMemoryMB":1e999}]}}'),
+}
+SPOTS = ["/info", "/conf", "/scheduler", "/nodes", "/apps$", "/apps/", "/proxy/", "/containers", "/state", ""]
+
+
+@pytest.mark.parametrize("spot", SPOTS)
+@pytest.mark.parametrize("bad", list(BAD))
+def test_no_fault_of_the_cluster_raises(cluster, spot, bad):
+    port = cluster.port(allow_kill=True, allow_priority=True)
+    names = (application(1), attempt(1, 1), container(1, 2))
+    port.observe(Scope())
+    assert port.perform(Suspend("o-1", *names, 1, EPOCH)) == Accepted()
+    cluster.break_(spot, BAD[bad])
+    cluster.now_ms += 100_000
+    port.identify()
+    for scope in (
+        HURRIED,
+        Scope(victims=(application(1),), orders=("o-1",)),
+        Scope(cluster=False, orders=("o-1", "o-unheard-of")),
+    ):
+        seen = port.observe(scope)
+        assert seen.as_of_ms <= seen.now_ms
+    for action in (
+        Suspend("o-2", application(1), attempt(1, 2), container(1, 3), 1, EPOCH),
+        Release("o-1", *names, 1),
+        Withdraw("o-1", *names),
+        SetPriority(application(2), 3),
+    ):
+        assert port.perform(action) is not None
+
+
+def test_a_cluster_that_is_not_there(cluster):
+    port = cluster.port()
+    cluster.rm.__exit__()
+    seen = port.observe(HURRIED)
+    assert (seen.cluster, seen.snapshot) == ("unreachable", None)
+    assert port.identify().epoch == ""
+    assert "127.0.0.1" in port.last_problem
+
+
+@pytest.mark.parametrize("hostile", ["../../etc", "application_1_1/../x", "", "application_1_1\nx"])
+def test_hostile_ids_go_nowhere(cluster, hostile):
+    port = cluster.port()
+    port.observe(Scope())
+    paths(cluster)
+    seen = port.observe(Scope(cluster=False, victims=(hostile,)))
+    assert seen.unreachable == (hostile,)
+    assert port.perform(Suspend("o-1", hostile, attempt(1, 1), container(1, 2), 1, EPOCH)) is not None
+    assert not [path for path in paths(cluster) if ".." in path or "\n" in path]
+    assert cluster.hdfs.files == {}

@@ -1,0 +1,324 @@
+"""One test for each law of performing: what is never done, whatever the caller says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.unit.attach.fake_cluster import EPOCH, App, application, attempt, container, task
+from tests.unit.hadoop.replaying import Reply
+from yarnctl.deciding.model import (
+    Accepted,
+    Kill,
+    ManifestSeen,
+    Refused,
+    Release,
+    Scope,
+    SetPriority,
+    Suspend,
+    Unknown,
+    Withdraw,
+    Withheld,
+)
+
+NAMES = (application(1), attempt(1, 1), container(1, 2))
+SUSPEND = Suspend("o-1", *NAMES, 1, EPOCH)
+RELEASE = Release("o-1", *NAMES, 1)
+WITHDRAW = Withdraw("o-1", *NAMES)
+KILL = Kill("o-1", *NAMES)
+FOLDER = f"/yarnctl/requests/job_{EPOCH}_0001/{attempt(1, 1)}"
+RUNG = f"OUTPUT_THREAD_DUMP {container(1, 2)}"
+KILLED = f"KILL {attempt(1, 1)}"
+MANIFEST = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}/gen-000001-{attempt(1, 1)}.manifest.json"
+
+
+def looking(cluster, **settings):
+    """Return a port that has looked once."""
+    port = cluster.port(**settings)
+    assert port.observe(Scope()).cluster == "seen"
+    return port
+
+
+def asked(cluster, **settings):
+    """Return a port that has sent the request."""
+    port = looking(cluster, **settings)
+    assert port.perform(SUSPEND) == Accepted()
+    port.observe(Scope(cluster=False, orders=("o-1",)))
+    cluster.changes.clear()
+    return port
+
+
+def why(outcome) -> str:
+    assert isinstance(outcome, Refused), outcome
+    return outcome.why
+
+
+# --- who may be touched at all ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("action", [SUSPEND, RELEASE, WITHDRAW, KILL, SetPriority(application(1), 3)])
+def test_nothing_is_changed_without_enforce(cluster, action):
+    port = looking(cluster, enforce=False, allow_kill=True, allow_priority=True)
+    cluster.save(1, 1, "o-1")
+    files = dict(cluster.hdfs.files)
+    assert isinstance(port.perform(action), Withheld)
+    assert (cluster.changes, cluster.hdfs.files) == ([], files)
+
+
+@pytest.mark.parametrize("action", [SUSPEND, RELEASE, KILL])
+def test_nothing_outside_the_victim_queues(cluster, action):
+    port = looking(cluster, allow_kill=True)
+    cluster.save(1, 1, "o-1")
+    cluster.apps[application(1)].queue = "production"
+    port.observe(Scope())
+    assert "no victim queue" in why(port.perform(action))
+    fresh = cluster.port(allow_kill=True)  # and one that has seen nothing asks before it acts
+    fresh.observe(Scope(gate_queues=("nothing",)))
+    assert "no victim queue" in why(fresh.perform(action))
+    assert cluster.changes == []
+
+
+@pytest.mark.parametrize("action", [SUSPEND, RELEASE, KILL])
+def test_nothing_without_a_proven_runner(cluster, action):
+    cluster.apps[application(1)].configuration["mapreduce.reduce.speculative"] = "true"
+    port = looking(cluster, allow_kill=True)
+    cluster.save(1, 1, "o-1")
+    assert "mapreduce.reduce.speculative is true" in why(port.perform(action))
+    assert "speculative" in port.why_not[application(1)]
+    assert cluster.changes == []
+
+
+@pytest.mark.parametrize("action", [SUSPEND, RELEASE, KILL])
+def test_nothing_while_yarn_itself_preempts(cluster, action):
+    cluster.configuration["yarn.resourcemanager.scheduler.monitor.enable"] = "true"
+    cluster.preemption_disabled = False
+    port = looking(cluster, allow_kill=True)
+    cluster.save(1, 1, "o-1")
+    assert "YARN itself preempts root.research" in port.standing_aside()
+    assert "YARN itself preempts" in why(port.perform(action))
+    assert cluster.changes == []
+    cluster.preemption_disabled = True
+    port.observe(Scope())
+    assert port.standing_aside() == ""
+
+
+def test_nothing_before_yarns_own_preemption_is_known(cluster):
+    cluster.break_("GET /conf", Reply("", 500))
+    port = cluster.port()
+    port.observe(Scope())
+    assert "not known" in why(port.perform(SUSPEND))
+
+
+# --- asking -------------------------------------------------------------------------------------
+
+
+def test_twice_suspended_is_once_suspended(cluster):
+    port = looking(cluster)
+    assert port.perform(SUSPEND) == port.perform(SUSPEND) == Accepted()
+    assert list(cluster.hdfs.files) == [f"{FOLDER}/o-1.request.json"]
+    assert cluster.hdfs.owners[FOLDER] == ("yarnctl", "755")
+    assert cluster.hdfs.owners[f"{FOLDER}/o-1.request.json"] == ("yarnctl", "644")
+
+
+def test_a_request_half_written_by_a_dead_yarnctl_is_finished(cluster):
+    port = looking(cluster)
+    cluster.hdfs.folders.update({"/yarnctl", FOLDER})
+    cluster.hdfs.files[f"{FOLDER}/.o-1.tmp"] = b"{"
+    assert port.perform(SUSPEND) == Accepted()
+    assert json.loads(cluster.hdfs.files[f"{FOLDER}/o-1.request.json"])["order"] == "o-1"
+    assert len(cluster.hdfs.files) == 1
+
+
+def test_a_doorbell_that_does_not_ring_is_noted_and_the_request_stands(cluster):
+    port = looking(cluster)
+    cluster.break_("POST .*/signal/", Reply("", 500))
+    assert port.perform(SUSPEND) == Accepted()
+    assert "doorbell" in port.notes["o-1"]
+    assert f"{FOLDER}/o-1.request.json" in cluster.hdfs.files
+
+
+def test_a_request_that_cannot_be_written_is_refused_and_nobody_is_rung(cluster):
+    port = looking(cluster)
+    cluster.hdfs.denied = "/yarnctl/requests"
+    assert "AccessControlException" in why(port.perform(SUSPEND))
+    assert cluster.changes == []
+
+
+def test_an_attempt_of_another_job_is_refused(cluster):
+    port = looking(cluster)
+    foreign = Suspend("o-1", application(1), attempt(7, 1), container(1, 2), 1, EPOCH)
+    assert "no reduce of" in why(port.perform(foreign))
+    assert cluster.hdfs.files == {}
+    assert cluster.changes == []
+
+
+def test_withdraw_leaves_word_once_and_rings(cluster):
+    port = asked(cluster)
+    assert port.perform(WITHDRAW) == port.perform(WITHDRAW) == Accepted()
+    assert cluster.hdfs.files[f"{FOLDER}/o-1.withdrawn"] == b""
+    assert cluster.changes == [RUNG]
+
+
+def test_withdraw_works_after_a_restart_that_forgot_the_order(cluster):
+    assert looking(cluster).perform(WITHDRAW) == Accepted()
+    assert f"{FOLDER}/o-1.withdrawn" in cluster.hdfs.files
+
+
+def test_no_more_in_flight_than_allowed(cluster):
+    port = looking(cluster, in_flight_max=1)
+    assert port.perform(SUSPEND) == port.perform(SUSPEND) == Accepted()
+    other = Suspend("o-2", application(1), attempt(1, 2), container(1, 3), 1, EPOCH)
+    assert "under order already" in why(port.perform(other))
+
+
+# --- releasing ----------------------------------------------------------------------------------
+
+
+def test_release_kills_once_it_is_safe_and_again_changes_nothing(cluster):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    assert port.perform(RELEASE) == port.perform(RELEASE) == Accepted()
+    assert cluster.changes == [KILLED]
+
+
+def test_never_a_release_without_a_manifest(cluster):
+    port = asked(cluster)
+    assert "no manifest" in why(port.perform(RELEASE))
+    assert cluster.changes == []
+
+
+def tear(cluster):
+    cluster.hdfs.files[MANIFEST] = cluster.hdfs.files[MANIFEST][:-3]
+
+
+def change(cluster):
+    cluster.hdfs.files[MANIFEST] = cluster.hdfs.files[MANIFEST].replace(
+        b'"groups_done":50', b'"groups_done":5'
+    )
+
+
+def lose_part(cluster):
+    del cluster.hdfs.files[MANIFEST.replace("manifest.json", "part")]
+
+
+def shorten_part(cluster):
+    cluster.hdfs.files[MANIFEST.replace("manifest.json", "part")] = b"saved"
+
+
+def give_away(cluster):
+    cluster.hdfs.owners[MANIFEST] = ("eve", "600")
+
+
+def open_to_all(cluster):
+    cluster.hdfs.owners[MANIFEST] = ("ann", "666")
+
+
+def put_aside(cluster):
+    cluster.hdfs.files[f"{MANIFEST}.aside-{attempt(1, 1, 1)}"] = b"{}"
+
+
+@pytest.mark.parametrize("harm", [tear, change, lose_part, shorten_part, give_away, open_to_all, put_aside])
+def test_never_a_release_on_a_harmed_checkpoint(cluster, harm):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    assert [type(fact) for fact in port.observe(Scope(False, orders=("o-1",))).facts] == [ManifestSeen]
+    harm(cluster)  # after it was seen: it is read again right before
+    why(port.perform(RELEASE))
+    assert cluster.changes == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"order": "o-9"},
+        {"order": "o-1", "reducer": ["awk", "1"]},
+        {"order": "o-1", "key_rule": {"fields": 2}},
+        {"order": "o-1", "task": task(1, 2)},
+        {"order": "o-1", "previous_generation": 7},
+    ],
+    ids=["another order", "another reducer", "other keys", "another task", "out of order"],
+)
+def test_never_a_release_on_a_foreign_manifest(cluster, more):
+    port = asked(cluster)
+    cluster.save(1, 1, **{"order": "o-1", **more})
+    facts = port.observe(Scope(False, orders=("o-1",))).facts
+    assert not any(isinstance(fact, ManifestSeen) for fact in facts)
+    why(port.perform(RELEASE))
+    assert cluster.changes == []
+
+
+def test_no_release_of_an_attempt_that_runs_elsewhere_or_is_over(cluster):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    row = cluster.attempt(1, 1)
+    row["assignedContainerId"] = container(1, 9)
+    assert "runs in" in why(port.perform(RELEASE))
+    row["state"] = "SUCCEEDED"
+    assert "SUCCEEDED already" in why(port.perform(RELEASE))
+    row["state"] = "KILLED"  # by somebody else
+    assert "KILLED already" in why(port.perform(RELEASE))
+    assert cluster.changes == []
+
+
+def test_no_release_after_the_hold(cluster):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    port.observe(Scope(False, orders=("o-1",)))
+    cluster.now_ms += 26_000
+    assert "hold is over" in why(port.perform(RELEASE))
+    assert cluster.changes == []
+
+
+def test_no_release_when_the_runner_has_gone_on(cluster):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    cluster.attempt(1, 1)["status"] = "yarnctl phase=run groups=60 gen=1"
+    assert "gone on" in why(port.perform(RELEASE))
+    assert cluster.changes == []
+
+
+def test_an_uncertain_release_is_unknown_and_may_be_repeated(cluster):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    cluster.break_("PUT .*/state", Reply("{}", cut=0))
+    assert isinstance(port.perform(RELEASE), Unknown)
+    cluster.broken.clear()
+    assert port.perform(RELEASE) == Accepted()
+    assert cluster.changes == [KILLED]
+
+
+def test_a_master_that_is_gone_is_not_released(cluster):
+    port = asked(cluster)
+    cluster.save(1, 1, "o-1")
+    cluster.break_("GET /proxy/", Reply("<html>", 302, "text/html"))
+    assert "does not answer" in why(port.perform(RELEASE))
+
+
+# --- killing and priorities ---------------------------------------------------------------------
+
+
+def test_killing_is_off_unless_allowed(cluster):
+    assert "not allowed" in why(looking(cluster).perform(KILL))
+    assert cluster.changes == []
+    port = looking(cluster, allow_kill=True)
+    assert port.perform(KILL) == port.perform(KILL) == Accepted()
+    assert cluster.changes == [KILLED]
+
+
+def test_priorities_are_off_unless_allowed(cluster):
+    change_it = SetPriority(application(2), 5)
+    assert "not allowed" in why(looking(cluster).perform(change_it))
+    port = looking(cluster, allow_priority=True)
+    assert port.perform(change_it) == Accepted()
+    cluster.break_("PUT .*/priority", Reply('{"priority":0}'))
+    assert "max-application-priority" in why(port.perform(change_it))
+    assert len(cluster.changes) == 1
+
+
+def test_priorities_stay_within_the_named_queues(cluster):
+    cluster.add(App(3, "other", containers={}))
+    cluster.queues["other"] = 0.0
+    port = looking(cluster, allow_priority=True)
+    assert "neither hurried nor victim" in why(port.perform(SetPriority(application(3), 5)))
+    assert cluster.changes == []

@@ -1,0 +1,195 @@
+"""Pure parts: status lines, proofs, standing aside, discovery."""
+
+from __future__ import annotations
+
+import pytest
+
+from yarnctl.attach.discover import name_nodes_in
+from yarnctl.attach.proof import Proof, prove
+from yarnctl.attach.settings import Attachment
+from yarnctl.attach.standing import MONITOR, OBSERVE_ONLY, POLICIES, why_aside
+from yarnctl.attach.status import Progress, Status, parse
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.views import Leaf
+from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+
+# --- status lines -------------------------------------------------------------------------------
+
+LINES = {
+    "yarnctl phase=run groups=5 done=7 known=9 all=1 gen=2 can=0": Status("run", 5, 7, 9, 1, 2, 0),
+    "yarnctl phase=finish groups=5 gen=2 order=o-1": Status("finish", 5, gen=2, order="o-1"),
+    "yarnctl ckpt=refused gen=0 order=o-1 phase of the moon": Status(gen=0, ckpt="refused", order="o-1"),
+    "yarnctl phase=run groups=-5 done=99999999999999999999": Status("run"),
+    "yarnctl phase=run phase=hold": Status("run"),
+    "yarnctl index=3 count=4": None,
+    "Records R/W=1": None,
+    "yarnctlphase=run": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("text", list(LINES))
+def test_a_status_line(text):
+    assert parse(text) == LINES[text]
+
+
+def row(status: str, progress: float = 100.0, merged_at_ms: int = 1000) -> TaskAttempt:
+    return TaskAttempt(
+        "a", "RUNNING", "REDUCE", progress, started_at_ms=1, shuffled_at_ms=2, merged_at_ms=merged_at_ms,
+        status=status,
+    )  # fmt: skip
+
+
+def line(phase: str, done: int, known: int, all_: int = 1, gen: int = 0) -> str:
+    return f"yarnctl phase={phase} groups=1 done={done} known={known} all={all_} gen={gen} can=1"
+
+
+def remaining(looks: list[tuple[int, TaskAttempt]], now_ms: int) -> int:
+    progress = Progress()
+    for at_ms, one in looks:
+        progress.take(one, at_ms)
+    return progress.remaining_ms(looks[-1][1], now_ms)
+
+
+@pytest.mark.parametrize(
+    ("looks", "now_ms", "expected"),
+    [
+        # From the phase's beginning at 1,000: 100 bytes in 1,000 ms, 900 are left.
+        ([(2000, row(line("run", 100, 1000)))], 2000, 9000),
+        # The line is 500 ms old.
+        ([(2000, row(line("run", 100, 1000)))], 2500, 8500),
+        # Nothing taken yet, or nothing said: unknown.
+        ([(2000, row(line("run", 0, 1000)))], 2000, -1),
+        ([(2000, row("yarnctl phase=run groups=0 gen=0"))], 2000, -1),
+        # Java has handed on the first half of the last third: twice as much is to come.
+        ([(2000, row(line("run", 100, 500, 0), 100 * 5 / 6))], 2000, 9000),
+        # Java has handed on nothing yet: nobody knows the whole.
+        ([(2000, row(line("run", 100, 500, 0), 66.0))], 2000, -1),
+        # Resumed: what was skipped says nothing about the speed; it counts from the first look.
+        ([(2000, row(line("run", 500, 1000, gen=1)))], 2000, -1),
+        (
+            [(2000, row(line("run", 500, 1000, gen=1))), (3000, row(line("run", 600, 1000, gen=1)))],
+            3000,
+            4000,
+        ),
+        # Overdue.
+        ([(2000, row(line("run", 999, 1000)))], 9000, 0),
+    ],
+)
+def test_remaining_time(looks, now_ms, expected):
+    assert remaining(looks, now_ms) == expected
+
+
+def test_going_on_after_a_hold_is_new_work_from_there():
+    progress = Progress()
+    progress.take(row(line("run", 100, 1000)), 2000)
+    assert progress.since_ms == 1000
+    progress.take(row("yarnctl phase=hold groups=1 gen=1"), 3000)
+    assert not progress.checkpointable
+    progress.take(row("yarnctl phase=run groups=1 gen=1"), 9000)
+    assert (progress.since_ms, progress.generation, progress.checkpointable) == (9000, 1, True)
+
+
+# --- proof --------------------------------------------------------------------------------------
+
+OURS = Attachment(name_nodes=("http://nn1:9870", "nn2:9870"))
+GOOD = {
+    "stream.reduce.streamprocessor": "sh+yarnctl_task.py+--restartable+--hold-ms+9000+--+python3+red.py",
+    "stream.addenvironment": "YARNCTL_STORE=webhdfs://NN1:9870,nn9:1/yarnctl/checkpoints "
+    "YARNCTL_REQUESTS=webhdfs://nn2:9870/yarnctl/requests YARNCTL_REQUESTS_OWNER=yarnctl LANG=C",
+    "mapreduce.reduce.speculative": "false",
+    "mapreduce.job.ubertask.enable": "false",
+    "mapred.output.format.class": "org.apache.hadoop.mapred.TextOutputFormat",
+}
+
+
+def test_a_job_that_carries_the_runner():
+    proof = prove(GOOD, "ann", OURS)
+    assert isinstance(proof, Proof)
+    assert proof.store_path == "/yarnctl/checkpoints"
+    assert (proof.reducers, proof.owners, proof.hold_ms) == ((("python3", "red.py"),), ("ann",), 9000)
+
+
+COMMAND, ADDED = "stream.reduce.streamprocessor", "stream.addenvironment"
+REFUSED = [
+    (COMMAND, "", "not set"),
+    (COMMAND, "python3 red.py", "does not carry"),
+    (COMMAND, "sh -c yarnctl_task.py", "does not carry"),
+    (COMMAND, "echo yarnctl_task.py --restartable -- x", "does not carry"),
+    (COMMAND, "sh yarnctl_task.py -- python3 red.py", "--restartable is not promised"),
+    (COMMAND, "sh yarnctl_task.py --restartable", "do not end"),
+    (COMMAND, "sh yarnctl_task.py --restartable --", "no reducer"),
+    (COMMAND, "sh yarnctl_task.py --restartable --frobnicate -- x", "frobnicate"),
+    (COMMAND, "sh yarnctl_task.py --restartable --store file:///x -- x", "not in HDFS"),
+    ("mapreduce.reduce.speculative", "true", "speculative"),
+    ("mapreduce.reduce.speculative", None, "speculative"),
+    ("mapreduce.job.ubertask.enable", "true", "ubertask"),
+    ("mapreduce.job.reduces", "0", "no reduces"),
+    ("stream.reduce.input", "rawbytes", "stream.reduce.input is"),
+    ("mapred.output.format.class", "org.example.Other", "output.format"),
+    ("mapred.output.committer.class", "org.example.Other", "committer"),
+    ("mapreduce.job.output.key.comparator.class", "org.example.Other", "comparator"),
+    (ADDED, None, "no store"),
+    (ADDED, "YARNCTL_STORE=webhdfs://else:9870/c", "our NameNodes are"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/../c", "has the path"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl YARNCTL_REQUESTS_OWNER=eve", "takes requests from eve"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/yarnctl", "takes requests from ann"),
+    (ADDED, "YARNCTL_STORE=webhdfs://nn1:9870/mine", "looks for requests in /mine/requests"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "why"), REFUSED)
+def test_what_is_not_proven_is_left_alone(name, value, why):
+    told = {key: one for key, one in {**GOOD, name: value}.items() if one is not None}
+    assert why in str(prove(told, "ann", OURS))
+
+
+def test_a_store_outside_the_named_root_is_left_alone():
+    narrow = Attachment(name_nodes=("nn1:9870", "nn2:9870"), store_root="/yarnctl/check")
+    assert "not below" in str(prove(GOOD, "ann", narrow))
+
+
+# --- standing aside -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("configuration", "disabled", "aside"),
+    [
+        (None, True, True),
+        ({}, False, False),
+        ({MONITOR: "true"}, True, False),
+        ({MONITOR: "true"}, False, True),
+        ({MONITOR: "true"}, None, True),
+        ({MONITOR: "true", OBSERVE_ONLY: "true"}, False, False),
+        ({MONITOR: "true", POLICIES: "org.example.Other"}, False, False),
+        ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False),
+    ],
+)
+def test_standing_aside(configuration, disabled, aside):
+    leaf = Leaf("research", "root.research", wire.Queue("research", preemption_disabled=disabled))
+    assert bool(why_aside(configuration, (leaf,), Attachment())) is aside
+
+
+# --- discovery ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("configuration", "found"),
+    [
+        ({"dfs.namenode.http-address": "nn:9870"}, ("http://nn:9870",)),
+        ({"fs.defaultFS": "hdfs://nn:9000"}, ("http://nn:9870",)),
+        ({"dfs.namenode.http-address": "0.0.0.0:9870"}, ("http://rm1:9870",)),
+        ({"dfs.namenode.http-address": "127.0.0.1:8088"}, ("http://127.0.0.1:8088",)),
+        ({"dfs.namenode.https-address": "nn:9871", "dfs.http.policy": "HTTPS_ONLY"}, ("https://nn:9871",)),
+        (
+            {
+                "fs.defaultFS": "hdfs://ns", "dfs.nameservices": "ns", "dfs.ha.namenodes.ns": "a,b",
+                "dfs.namenode.http-address.ns.a": "nn1:1", "dfs.namenode.http-address.ns.b": "nn2:1",
+            },
+            ("http://nn1:1", "http://nn2:1"),
+        ),
+        ({}, ()),
+    ],
+)  # fmt: skip
+def test_hdfs_is_found_by_the_configuration_of_yarn(configuration, found):
+    assert name_nodes_in(configuration, "http://rm1:8088") == found

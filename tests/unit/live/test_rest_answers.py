@@ -1,0 +1,675 @@
+"""The ResourceManager's REST: what each path answers, in both dialects, and what it refuses.
+
+Requests are put to the web directly; ``test_rest_clients`` goes through sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emulator.live.rest.site import Site
+from emulator.live.service import Settings
+from emulator.live.web import Reply, Request, Web
+from tests.unit.live.rm_playing import EPOCH, Played
+
+URL = "http://127.0.0.1:8088"
+ROOT = "/ws/v1/cluster"
+APP = f"application_{EPOCH}_0001"
+JSON_TYPE = [(b"content-type", b"application/json")]
+
+
+class Asked:
+    """A played manager with its site; ``get`` and its like return the reply."""
+
+    def __init__(self, dialect: Any = "3.4", settings: Settings | None = None, **more: Any) -> None:
+        self.played = Played(settings)
+        self.site = Site(self.played.manager, URL, dialect=dialect, **more)
+
+    def ask(self, method: str, path: str, body: Any = b"", headers: Any = None) -> Reply:
+        path, _, query = path.partition("?")
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        if headers is None:
+            headers = [(b"accept", b"application/json"), *(JSON_TYPE if method in ("PUT", "POST") else [])]
+        request = Request(method, path, query.encode(), headers, data)
+        return asyncio.run(self.site.web.answer(request))
+
+    def get(self, path: str) -> Any:
+        reply = self.ask("GET", path)
+        assert reply.status == 200, reply
+        return json.loads(reply.body)
+
+
+def refused(reply: Reply) -> tuple[int, str, str]:
+    said = json.loads(reply.body)["RemoteException"]
+    assert said["javaClassName"].endswith(said["exception"])
+    return reply.status, said["exception"], said["message"]
+
+
+# --- the cluster ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", [ROOT, f"{ROOT}/", f"{ROOT}/info"])
+def test_info_names_the_epoch_and_the_version(path):
+    info = Asked("3.5").get(path)["clusterInfo"]
+    assert (info["id"], info["startedOn"], info["haState"], info["state"]) == (
+        EPOCH,
+        EPOCH,
+        "ACTIVE",
+        "STARTED",
+    )
+    assert info["hadoopVersion"] == "3.5.0"
+
+
+def test_who_asks_is_user_name_or_dr_who():
+    asked = Asked()
+    assert asked.get(f"{ROOT}/userinfo")["clusterUserInfo"]["requestedUser"] == "dr.who"
+    assert asked.get(f"{ROOT}/userinfo?user.name=ann")["clusterUserInfo"]["requestedUser"] == "ann"
+    assert refused(asked.ask("GET", f"{ROOT}/userinfo?user.name=a%0ab"))[0] == 403
+
+
+def test_metrics_count_what_is_held_and_what_is_waited_for():
+    asked = Asked()
+    asked.played.node()
+    app, _ = asked.played.running(maps=2)
+    asked.played.call(app, (10, 3))
+    asked.played.submit("production")
+    metrics = asked.get(f"{ROOT}/metrics")["clusterMetrics"]
+    held = {key: metrics[key] for key in ("totalMB", "allocatedMB", "availableMB", "pendingMB", "reservedMB")}
+    assert held == {
+        "totalMB": 4096,
+        "allocatedMB": 3072,
+        "availableMB": 1024,
+        "pendingMB": 4096,
+        "reservedMB": 0,
+    }
+    counts = [metrics[key] for key in ("appsRunning", "appsPending", "activeNodes", "containersAllocated")]
+    assert counts == [1, 1, 1, 3]
+
+
+def test_a_reservation_is_seen_at_the_application_and_in_the_metrics():
+    asked = Asked()
+    asked.played.node()
+    asked.played.running("production", maps=2)
+    app = asked.played.submit("research", mib=2048)
+    asked.played.beat()
+    assert asked.get(f"{ROOT}/apps/{app.id}")["app"]["reservedMB"] == 2048
+    assert asked.get(f"{ROOT}/metrics")["clusterMetrics"]["reservedMB"] == 2048
+
+
+def test_the_tree_of_queues():
+    asked = Asked()
+    asked.played.node(slots=20)
+    app, _ = asked.played.running("research", maps=2)
+    asked.played.call(app, (10, 3))
+    root = asked.get(f"{ROOT}/scheduler")["scheduler"]["schedulerInfo"]
+    production, research = root["queues"]["queue"]
+    assert (root["type"], production["queuePath"]) == ("capacityScheduler", "root.production")
+    assert research["type"] == "capacitySchedulerLeafQueueInfo"
+    assert (research["minEffectiveCapacity"]["memory"], research["maxEffectiveCapacity"]["memory"]) == (
+        1024,
+        20480,
+    )
+    assert (research["resourcesUsed"]["memory"], research["pendingContainers"]) == (3072, 3)
+    assert (research["usedCapacity"], research["absoluteUsedCapacity"]) == (300.0, 15.0)
+    (row,) = research["resources"]["resourceUsagesByPartition"]
+    assert (row["used"]["memory"], row["pending"]["memory"], row["amLimit"]["memory"]) == (3072, 3072, 10240)
+    (user,) = research["users"]["user"]
+    assert (user["username"], user["resourcesUsed"]["vCores"]) == ("ann", 3)
+
+
+def test_nodes_by_state_a_lost_one_is_listed():
+    asked = Asked()
+    asked.played.node("n1:1")
+    asked.played.node("n2:1")
+    for _ in range(10):
+        asked.played.pass_ms(1000)
+        asked.played.beat("n1:1")
+    assert [(row["id"], row["state"]) for row in asked.get(f"{ROOT}/nodes")["nodes"]["node"]] == [
+        ("n1:1", "RUNNING"),
+        ("n2:1", "LOST"),
+    ]
+    assert [row["id"] for row in asked.get(f"{ROOT}/nodes?states=lost")["nodes"]["node"]] == ["n2:1"]
+    assert asked.get(f"{ROOT}/nodes?states=UNHEALTHY") == {"nodes": {}}
+    assert asked.get(f"{ROOT}/nodes/n1:1")["node"]["availMemoryMB"] == 4096
+    assert refused(asked.ask("GET", f"{ROOT}/nodes?states=HAPPY"))[0] == 400
+    assert refused(asked.ask("GET", f"{ROOT}/nodes/x:1"))[:2] == (404, "NotFoundException")
+
+
+# --- applications -----------------------------------------------------------------------------
+
+
+def test_no_application_is_an_empty_object():
+    assert Asked().get(f"{ROOT}/apps") == {"apps": {}}
+
+
+def test_an_application_just_accepted_in_both_dialects():
+    old, new = Asked("3.4"), Asked("3.5")
+    rows = []
+    for asked in (old, new):
+        asked.played.node()
+        asked.played.submit()
+        (row,) = asked.get(f"{ROOT}/apps")["apps"]["app"]
+        rows.append(row)
+    assert ("resourceInfo" in rows[0], rows[0]["runningContainers"], rows[0]["queue"]) == (
+        False,
+        0,
+        "research",
+    )
+    assert ("resourceInfo" in rows[1], rows[1]["runningContainers"], rows[1]["queue"]) == (
+        True,
+        -1,
+        "root.research",
+    )
+
+
+def test_an_application_that_runs_and_one_that_is_over():
+    asked = Asked()
+    asked.played.node()
+    app, _ = asked.played.running()
+    asked.played.call(app, (10, 2))
+    row = asked.get(f"{ROOT}/apps/{APP}")["app"]
+    assert (row["state"], row["allocatedMB"], row["runningContainers"]) == ("RUNNING", 3072, 3)
+    assert row["resourceInfo"]["resourceUsagesByPartition"][0]["pending"]["vCores"] == 2
+    assert row["trackingUrl"] == f"{URL}/proxy/{APP}/"
+    asked.played.bye(app)
+    row = asked.get(f"{ROOT}/apps/{APP}")["app"]
+    assert (row["state"], row["finalStatus"], row["progress"]) == ("FINISHED", "SUCCEEDED", 100.0)
+    assert (row["allocatedMB"], row["runningContainers"], "resourceRequests" in row) == (-1, -1, False)
+
+
+def test_maps_are_asked_for_in_rows_that_repeat_each_other_reduces_are_not():
+    asked = Asked()
+    asked.played.node("n1:1", slots=1)
+    app = asked.played.submit()
+    asked.played.beat()
+    asked.played.up(app)
+    asked.played.call(app, (20, 3), (10, 2))
+    rows = asked.get(f"{ROOT}/apps/{APP}")["app"]["resourceRequests"]
+    found = [(row["priority"], row["resourceName"], row["numContainers"]) for row in rows]
+    assert found == [(10, "*", 2), (20, "*", 3), (20, "/default-rack", 3), (20, "n1", 3)]
+    asked.played.node("n2:1", slots=2)
+    asked.played.call(app, (20, -3))
+    asked.played.beat("n2:1")
+    asked.played.beat("n2:1")
+    rows = asked.get(f"{ROOT}/apps/{APP}")["app"]["resourceRequests"]
+    assert {row["numContainers"] for row in rows} == {0}  # met or withdrawn: the rows stay
+    assert len(rows) == 4
+
+
+def test_what_is_deselected_is_left_out_and_an_unknown_word_refused():
+    asked = Asked()
+    asked.played.node()
+    asked.played.running()
+    names = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+    (row,) = asked.get(f"{ROOT}/apps?deSelects={names}")["apps"]["app"]
+    assert not set(names.split(",")) & set(row)
+    assert refused(asked.ask("GET", f"{ROOT}/apps?deSelects=everything"))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("", [1, 2, 3]),
+        ("states=ACCEPTED,RUNNING", [2, 3]),
+        ("states=running", [2]),
+        ("state=KILLED", [1]),
+        ("finalStatus=KILLED", [1]),
+        ("finalStatus=UNDEFINED", [2, 3]),
+        ("user=bob", [3]),
+        ("queue=production", [3]),
+        ("queue=root.production", [3]),
+        ("limit=2", [1, 2]),
+        ("applicationTypes=mapreduce", [3]),
+        ("applicationTags=x,deadline:7", [3]),
+        ("name=wordcount", [3]),
+        (f"startedTimeBegin={EPOCH + 1}", [2, 3]),
+        (f"startedTimeEnd={EPOCH}", [1]),
+        (f"finishedTimeBegin={EPOCH}", [1]),
+        (f"finishedTimeEnd={EPOCH - 1}", [2, 3]),
+    ],
+)
+def test_the_query_of_apps(query, numbers):
+    asked = Asked()
+    asked.played.node()
+    asked.played.manager.kill(asked.played.submit(), "")
+    asked.played.pass_ms(10)
+    asked.played.running()
+    asked.played.submit("production", "bob", name="wordcount", kind="MAPREDUCE", tags=("deadline:7",))
+    rows = asked.get(f"{ROOT}/apps?{query}")["apps"]["app"]
+    assert [int(row["id"][-4:]) for row in rows] == numbers
+
+
+@pytest.mark.parametrize(
+    "query", ["states=HAPPY", "finalStatus=GOOD", "limit=0", "limit=x", "startedTimeBegin=-1", "limit=%D9%A1"]
+)
+def test_what_the_query_of_apps_refuses(query):
+    asked = Asked()
+    asked.played.submit()
+    assert refused(asked.ask("GET", f"{ROOT}/apps?{query}"))[:2] == (400, "BadRequestException")
+
+
+def test_the_am_limit_is_told_by_its_words():
+    asked = Asked()
+    asked.played.node(slots=2)
+    asked.played.submit()
+    waiting = asked.played.submit()
+    row = asked.get(f"{ROOT}/apps/{waiting.id}")["app"]
+    assert "not yet activated" in row["diagnostics"]
+    assert "AM Resource Request = <memory:1024, vCores:1>" in row["diagnostics"]
+    root = asked.get(f"{ROOT}/scheduler")["scheduler"]["schedulerInfo"]
+    assert root["queues"]["queue"][1]["numPendingApplications"] == 1
+
+
+def test_attempts_and_containers():
+    asked = Asked("3.4")
+    asked.played.node()
+    app, (one, two) = asked.played.running()
+    (attempt,) = asked.get(f"{ROOT}/apps/{APP}/appattempts")["appAttempts"]["appAttempt"]
+    assert (attempt["id"], attempt["nodeId"], attempt["appAttemptState"]) == (1, "n1:1", "RUNNING")
+    name = attempt["appAttemptId"]
+    single = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}")["appAttempt"]
+    assert (single["originalTrackingUrl"], single["amContainerId"]) == (
+        "http://am",
+        app.attempts[0].container,
+    )
+    rows = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
+    assert [(row["containerId"], row["allocatedMB"], row["priority"]) for row in rows] == [
+        (app.attempts[0].container, "1024", "0"),
+        (one, "1024", "20"),
+        (two, "1024", "20"),
+    ]
+    asked.played.beat("n1:1", one, two)
+    row = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
+    assert row["containerId"] == app.attempts[0].container  # mapped: a list of one is its element
+    other = Asked("3.5")
+    other.played.node()
+    other.played.running()
+    rows = other.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
+    assert [row["allocatedMB"] for row in rows] == [1024, 1024, 1024]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("apps/application_1_0001", 404),
+        ("apps/application_x", 400),
+        ("apps/application_1_0001/state", 404),
+        (f"apps/{APP}/appattempts/appattempt_1_0001_000001", 404),
+        (f"apps/{APP}/appattempts/nonsense", 400),
+        (f"apps/{APP}/appattempts/nonsense/containers", 400),
+        (f"apps/{APP}/nothing", 404),
+        ("nothing", 404),
+        ("apps/%2e%2e/%2e%2e", 404),
+    ],
+)
+def test_what_is_not_there(path, status):
+    asked = Asked()
+    asked.played.submit()
+    assert refused(asked.ask("GET", f"{ROOT}/{path}"))[0] == status
+
+
+# --- changes ----------------------------------------------------------------------------------
+
+
+def test_a_kill_is_on_its_way_first_and_done_then():
+    asked = Asked()
+    asked.played.node()
+    asked.played.running()
+    path = f"{ROOT}/apps/{APP}/state"
+    assert asked.get(path) == {"state": "RUNNING"}
+    reply = asked.ask("PUT", path + "?user.name=root", {"state": "KILLED", "diagnostics": "too old"})
+    assert (reply.status, dict(reply.headers)["Location"]) == (202, URL + path)
+    assert asked.get(path) == {"state": "KILLED"}
+    assert asked.ask("PUT", path, {"state": "KILLED"}).status == 200
+    assert "too old" in asked.get(f"{ROOT}/apps/{APP}")["app"]["diagnostics"]
+
+
+def test_a_finished_application_whose_master_goes_is_finishing():
+    asked = Asked()
+    asked.played.node()
+    app, _ = asked.played.running()
+    asked.played.bye(app)
+    assert asked.get(f"{ROOT}/apps/{APP}/state") == {"state": "FINISHING"}
+    assert asked.get(f"{ROOT}/apps/{APP}")["app"]["state"] == "FINISHED"
+    asked.played.beat("n1:1", app.attempts[0].container)
+    assert asked.get(f"{ROOT}/apps/{APP}/state") == {"state": "FINISHED"}
+
+
+def test_a_priority_is_capped_without_a_word():
+    asked = Asked(settings=Settings(max_priority=5))
+    app = asked.played.submit()
+    reply = asked.ask("PUT", f"{ROOT}/apps/{APP}/priority", {"priority": 8})
+    assert (reply.status, json.loads(reply.body)) == (200, {"priority": 5})
+    assert app.actor.priority == 5
+
+
+def test_a_priority_changes_who_is_served_first():
+    asked = Asked()
+    asked.played.node(slots=2)
+    _first, second = asked.played.submit("production"), asked.played.submit("production")
+    asked.ask("PUT", f"{ROOT}/apps/{second.id}/priority", {"priority": 3})
+    asked.played.manager.actor.scheduler.queues["production"].am_mib = 4096
+    asked.played.manager.actor.scheduler.activate(asked.played.manager.actor.scheduler.queues["production"])
+    (launch,) = asked.played.beat().masters
+    assert launch.application == second.id
+
+
+def test_an_application_moves_with_what_it_holds():
+    asked = Asked()
+    asked.played.node()
+    app, _ = asked.played.running("research")
+    asked.played.call(app, (10, 1))
+    reply = asked.ask("PUT", f"{ROOT}/apps/{APP}/queue", {"queue": "root.production"})
+    assert json.loads(reply.body) == {"queue": "production"}
+    queues = asked.played.manager.actor.scheduler.queues
+    assert (queues["research"].used_mib, queues["production"].used_mib) == (0, 3072)
+    asked.played.beat()
+    assert len(asked.played.call(app).granted) == 1
+    assert queues["production"].used_mib == 4096
+    asked.played.check_sums()
+    assert refused(asked.ask("PUT", f"{ROOT}/apps/{APP}/queue", {"queue": "none"}))[0] == 400
+
+
+def test_a_signal_in_both_dialects():
+    for dialect, body in (("3.4", b""), ("3.5", b"signal success")):
+        asked = Asked(dialect)
+        asked.played.node()
+        _, (one, _) = asked.played.running()
+        reply = asked.ask("POST", f"{ROOT}/containers/{one}/signal/OUTPUT_THREAD_DUMP", headers=[])
+        assert (reply.status, reply.body) == (200, body)
+        assert [bell.container for bell in asked.played.beat().signals] == [one]
+        assert refused(asked.ask("POST", f"{ROOT}/containers/{one}/signal/SIGSEGV"))[0] == 400
+        absent = asked.ask("POST", f"{ROOT}/containers/container_1_1_01_1/signal/GRACEFUL_SHUTDOWN")
+        assert (absent.status, b"absent container" in absent.body) == (500, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("state", {"state": "RUNNING"}, None, 400),
+        ("state", b"{", None, 400),
+        ("state", b"\xff\xfe", None, 400),
+        ("state", {}, None, 400),
+        ("state", {"state": "KILLED"}, [], 415),
+        ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 415),
+        ("priority", {"priority": "high"}, None, 400),
+        ("priority", b"[" * 100_000, None, 400),
+        ("queue", {"queue": 7}, None, 400),
+        ("state", b'{"state":"' + b"K" * (2 << 20) + b'"}', None, 413),
+    ],
+)
+def test_what_a_change_refuses(path, body, headers, status):
+    asked = Asked()
+    app = asked.played.submit()
+    assert refused(asked.ask("PUT", f"{ROOT}/apps/{APP}/{path}", body, headers))[0] == status
+    assert (app.state, app.queue, app.actor.priority) == ("ACCEPTED", "research", 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("DELETE", f"/apps/{APP}"), ("POST", f"/apps/{APP}/state"), ("PUT", "/metrics")]
+)
+def test_methods_that_are_not_offered(method, path):
+    asked = Asked()
+    asked.played.submit()
+    assert refused(asked.ask(method, ROOT + path))[:2] == (405, "NotAllowedException")
+
+
+# --- submission -------------------------------------------------------------------------------
+
+
+def context(application: str, **more: Any) -> dict[str, Any]:
+    return {
+        "application-id": application,
+        "application-name": "wordcount",
+        "application-type": "MAPREDUCE",
+        "queue": "research",
+        "priority": 1,
+        "application-tags": {"tag": ["Deadline:7", "a"]},
+        "resource": {"memory": 1024, "vCores": 1},
+        "am-container-spec": {
+            "commands": {"command": "run"},
+            "environment": {"entry": [{"key": "X"}, {"key": "YARN_EMULATOR_JOB", "value": '{"k":1}'}]},
+        },
+    } | more
+
+
+def submitted(asked: Asked, **more: Any) -> Reply:
+    given = json.loads(asked.ask("POST", f"{ROOT}/apps/new-application?user.name=ann").body)
+    return asked.ask("POST", f"{ROOT}/apps?user.name=ann", context(given["application-id"], **more))
+
+
+def test_a_submission_is_accepted_and_its_job_passes_unread():
+    asked = Asked()
+    asked.played.node()
+    given = json.loads(asked.ask("POST", f"{ROOT}/apps/new-application").body)
+    assert given["application-id"] == APP
+    assert given["maximum-resource-capability"]["memory"] == 4096
+    reply = asked.ask("POST", f"{ROOT}/apps?user.name=ann", context(APP))
+    assert (reply.status, dict(reply.headers)["Location"], reply.body) == (
+        202,
+        f"{URL}{ROOT}/apps/{APP}",
+        b"",
+    )
+    row = asked.get(f"{ROOT}/apps/{APP}")["app"]
+    told = [row[key] for key in ("user", "name", "queue", "applicationType", "applicationTags", "priority")]
+    assert told == ["ann", "wordcount", "research", "MAPREDUCE", "a,deadline:7", 1]
+    (launch,) = asked.played.beat().masters
+    assert bytes(launch.job) == b'{"k":1}'
+
+
+def test_forms_that_mean_the_same():
+    asked = Asked()
+    one = {"environment": {"entry": {"key": "YARN_EMULATOR_JOB", "value": '{"k":2}'}}}
+    assert submitted(asked, **{"am-container-spec": one, "application-tags": "b, C"}).status == 202
+    app = asked.played.manager.applications[APP]
+    assert (bytes(app.submission.job), app.submission.tags) == (b'{"k":2}', ("b", "c"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"application-id": ""},
+        {"application-id": "application_1_1"},
+        {"application-id": 5},
+        {"queue": "nobody"},
+        {"resource": {"memory": 0, "vCores": 1}},
+        {"resource": {"memory": 1 << 40, "vCores": 1}},
+        {"application-tags": [f"t{at}" for at in range(11)]},
+        {"application-tags": ["x" * 101]},
+        {"application-tags": ["ü"]},
+        {"am-container-spec": {"environment": {"entry": [{"key": "YARN_EMULATOR_JOB", "value": "{"}]}}},
+    ],
+)
+def test_what_a_submission_refuses(more):
+    asked = Asked()
+    asked.played.node()
+    assert refused(submitted(asked, **more))[:2] == (400, "BadRequestException")
+    assert asked.played.manager.applications == {}
+
+
+# --- configuration ----------------------------------------------------------------------------
+
+
+def test_conf_says_where_hdfs_is_and_how_large_a_priority_may_be():
+    rows = Asked(conf={"my.key": "v"}).get("/conf")["properties"]
+    found = {row["key"]: row["value"] for row in rows}
+    assert found["dfs.namenode.http-address"] == "127.0.0.1:8088"
+    assert found["yarn.cluster.max-application-priority"] == "10"
+    assert found["yarn.scheduler.capacity.root.research.capacity"] == "5"
+    assert found["my.key"] == "v"
+    assert Asked().get("/conf?name=yarn.acl.enable")["property"]["value"] == "false"
+    assert Asked().ask("GET", "/conf?name=no").status == 404
+
+
+def test_conf_is_xml_for_whoever_does_not_ask_for_json():
+    reply = Asked().ask("GET", "/conf", headers=[])
+    assert reply.kind.startswith("text/xml")
+    assert b"<name>yarn.acl.enable</name><value>false</value>" in reply.body
+
+
+def change(asked: Asked, queue: str, *pairs: tuple[str, str], kind: str = "xml") -> Reply:
+    if kind == "json":
+        rows = [{"key": key, "value": value} for key, value in pairs]
+        body = json.dumps({"update-queue": {"queue-name": queue, "params": {"entry": rows}}})
+    else:
+        entries = "".join(f"<entry><key>{key}</key><value>{value}</value></entry>" for key, value in pairs)
+        body = (
+            f"<sched-conf><update-queue><queue-name>{queue}</queue-name><params>{entries}</params>"
+            "</update-queue></sched-conf>"
+        )
+    headers = [(b"content-type", f"application/{kind}".encode())]
+    return asked.ask("PUT", f"{ROOT}/scheduler-conf", body.encode(), headers)
+
+
+@pytest.mark.parametrize("kind", ["xml", "json"])
+def test_a_maximum_takes_effect_at_once(kind):
+    asked = Asked()
+    asked.played.node(slots=10)
+    reply = change(asked, "root.research", ("maximum-capacity", "20"), kind=kind)
+    assert (reply.status, reply.body) == (200, b"Configuration change successfully applied.")
+    asked.played.running("research", maps=9)
+    root = asked.get(f"{ROOT}/scheduler")["scheduler"]["schedulerInfo"]
+    research = root["queues"]["queue"][1]
+    assert (research["maxCapacity"], research["resourcesUsed"]["memory"]) == (20.0, 2048)
+    rows = asked.get(f"{ROOT}/scheduler-conf")["property"]
+    assert {"name": "yarn.scheduler.capacity.root.research.maximum-capacity", "value": "20"} in rows
+    change(asked, "root.research", ("maximum-capacity", "100"))
+    asked.played.beat()
+    assert asked.played.manager.actor.scheduler.queues["research"].used_mib == 10240
+
+
+@pytest.mark.parametrize(
+    ("queue", "pairs"),
+    [
+        ("root.nobody", [("maximum-capacity", "5")]),
+        ("research", [("maximum-capacity", "5")]),
+        ("root.research", [("maximum-capacity", "4")]),
+        ("root.research", [("maximum-capacity", "101")]),
+        ("root.research", [("maximum-capacity", "much")]),
+        ("root.research", [("maximum-capacity", "nan")]),
+        ("root.research", [("capacity", "6")]),
+        ("root.research", [("maximum-capacity", "50"), ("capacity", "x")]),
+        ("root.research", []),
+    ],
+)
+def test_a_change_is_made_wholly_or_not_at_all(queue, pairs):
+    asked = Asked()
+    before = dict(asked.site.scheduler_conf.keys)
+    assert refused(change(asked, queue, *pairs))[0] == 400
+    assert asked.site.scheduler_conf.keys == before
+    assert asked.played.manager.actor.scheduler.queues["research"].config.maximum_ratio == 1.0
+
+
+DOCTYPE = (
+    b'<!DOCTYPE x [<!ENTITY a "50">]><sched-conf><update-queue><queue-name>root.research</queue-name><params>'
+    b"<entry><key>maximum-capacity</key><value>&a;</value></entry></params></update-queue></sched-conf>"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (DOCTYPE, "application/xml", 400),
+        (b"<sched-conf>", "application/xml", 400),
+        (b"<sched-conf><remove-queue>root.research</remove-queue></sched-conf>", "application/xml", 400),
+        (b"<other/>", "application/xml", 400),
+        (b"", "application/xml", 400),
+        (b"[]", "application/json", 400),
+        (b'{"update-queue":7}', "application/json", 400),
+        (
+            b'{"update-queue":{"queue-name":"root.research","params":{"entry":[{"key":1}]}}}',
+            "application/json",
+            400,
+        ),
+        (b'{"update-queue":{"queue-name":"root.research","params":7}}', "application/json", 400),
+        (b"x", "text/plain", 415),
+    ],
+)
+def test_a_change_that_cannot_be_read(body, kind, status):
+    asked = Asked()
+    headers = [(b"content-type", kind.encode())]
+    assert refused(asked.ask("PUT", f"{ROOT}/scheduler-conf", body, headers))[0] == status
+
+
+def test_an_immutable_store_says_so():
+    asked = Asked(mutable=False)
+    assert refused(asked.ask("GET", f"{ROOT}/scheduler-conf"))[0] == 400
+    assert refused(change(asked, "root.research", ("maximum-capacity", "20")))[0] == 400
+
+
+# --- proxy ------------------------------------------------------------------------------------
+
+
+def master_web() -> Web:
+    web = Web()
+
+    def echo(request: Request) -> Reply:
+        names = sorted(key.decode() for key, _ in request.headers)
+        told = [request.method, request.path, request.raw_query.decode(), request.header("cookie"), names]
+        return Reply(200, json.dumps([*told, request.body.decode()]).encode())
+
+    web.add("GET PUT", "/ws/{*}", echo)
+    return web
+
+
+def test_the_proxy_calls_a_master_of_this_process_directly():
+    asked = Asked()
+    asked.played.node()
+    asked.played.running()
+    asked.site.proxy.local["http://am"] = master_web()
+    headers = [(b"accept", b"application/json"), (b"content-type", b"application/json"), (b"x-secret", b"1")]
+    reply = asked.ask("PUT", f"/proxy/{APP}/ws/v1/a%2Fb?user.name=ann&x=1", b"{}", headers)
+    method, path, query, cookie, names, body = json.loads(reply.body)
+    assert (method, path, query) == ("PUT", "/ws/v1/a%2Fb", "user.name=ann&x=1")
+    assert (cookie, names, body) == ("proxy-user=ann", ["accept", "content-type", "cookie"], "{}")
+
+
+def test_the_proxy_redirects_where_no_master_runs():
+    asked = Asked()
+    app = asked.played.submit()
+    reply = asked.ask("GET", f"/proxy/{app.id}/ws/v1/mapreduce/info")
+    assert (reply.status, dict(reply.headers)["Location"]) == (302, f"{URL}/cluster/app/{app.id}")
+    assert b"ACCEPTED" in asked.ask("GET", f"/cluster/app/{app.id}").body
+    assert asked.ask("POST", f"/proxy/{app.id}/ws").status == 405
+    assert asked.ask("DELETE", f"/proxy/{app.id}/ws").status == 405
+    assert asked.ask("GET", "/proxy/application_1_1/ws").status == 404
+
+
+def test_a_page_shows_what_was_submitted_as_text():
+    asked = Asked()
+    app = asked.played.submit(name="<script>x</script>")
+    assert b"<script>" not in asked.ask("GET", f"/cluster/app/{app.id}").body
+
+
+# --- anything at all --------------------------------------------------------------------------
+
+PARTS = st.one_of(
+    st.sampled_from(
+        ["ws", "v1", "cluster", "apps", APP, "state", "appattempts", "proxy", "conf", "nodes", "..", ""]
+    ),
+    st.text(max_size=12),
+)
+
+
+@given(
+    st.sampled_from(["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH"]),
+    st.lists(PARTS, max_size=8),
+    st.text(max_size=30),
+    st.binary(max_size=60),
+    st.booleans(),
+)
+@settings(max_examples=400, deadline=None)
+def test_no_request_ends_in_a_failure(method, parts, query, body, rooted):
+    asked = Asked()
+    asked.played.submit()
+    path = (ROOT if rooted else "") + "/" + "/".join(parts)
+    reply = asked.site.web.answer(
+        Request(method, path, query.encode("utf-8", "replace"), [*JSON_TYPE], body, path)
+    )
+    assert asyncio.run(reply).status < 500

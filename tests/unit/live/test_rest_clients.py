@@ -1,0 +1,258 @@
+"""yarnctl's own clients against the emulator's REST, through sockets, in both dialects."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from emulator.kernel import Kernel
+from emulator.live.pace import Pace
+from emulator.live.rest.site import Site
+from emulator.live.service import LiveResourceManager, Settings
+from emulator.live.serving import Background, bind
+from emulator.live.web import Reply, Web
+from emulator.timing import HADOOP3
+from tests.unit.live.rm_playing import EPOCH, Played
+from yarnctl.errors import BadInput
+from yarnctl.hadoop import views
+from yarnctl.hadoop.problems import Altered, BadAnswer, Missing
+from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
+from yarnctl.units import Resources
+
+APP = f"application_{EPOCH}_0001"
+ATTEMPT = f"appattempt_{EPOCH}_0001_000001"
+
+
+class Served:
+    """A played manager behind a server; ``there`` runs a function on the server's thread."""
+
+    def __init__(self, dialect):
+        self.played = Played()
+
+        def build(url: str) -> Web:
+            self.site = Site(self.played.manager, url, dialect=dialect)
+            return self.site.web
+
+        self.background = Background(build)
+
+    def __enter__(self):
+        self.background.__enter__()
+        self.there = self.background.run
+        self.url = self.background.url
+        self.rm = ResourceManager(Transport([self.url], limits=Limits(retries=0)))
+        return self
+
+    def __exit__(self, *_):
+        self.background.stop()
+
+
+@pytest.fixture(params=["3.4", "3.5"])
+def served(request):
+    with Served(request.param) as one:
+        yield one
+
+
+def running(served: Served, maps: int = 2):
+    def play():
+        served.played.node("n1:1")
+        return served.played.running("research", maps)
+
+    return served.there(play)
+
+
+def test_the_client_sees_what_is_there(served):
+    _, (one, _) = running(served)
+    rm = served.rm
+    assert (rm.identify().epoch, rm.whoami().user) == (EPOCH, "dr.who")
+    assert (rm.metrics().containers, rm.metrics().pending_mib) == (3, 0)
+    (node,) = rm.nodes()
+    assert (node.node, node.free, node.total) == ("n1:1", Resources(1024, 1), Resources(4096, 4))
+    (app,) = rm.applications(["research"])
+    assert (app.application, app.containers, views.pending(app)) == (APP, 3, (0, 0))
+    (attempt,) = rm.app_attempts(APP)
+    assert attempt.attempt == ATTEMPT
+    kinds = [(row.container, views.kind_of(row)) for row in rm.containers(APP, ATTEMPT)]
+    assert kinds[0][1] == "am"
+    assert (one, "map") in kinds
+    by_queue = {view.queue: view for view in views.queue_views(rm.root_queue(), Resources(4096, 4))}
+    assert by_queue["production"].guaranteed == Resources(3891, 3)
+    assert by_queue["research"].used == Resources(3072, 3)
+    assert by_queue["research"].user_limit is None
+    assert rm.configuration()["dfs.namenode.http-address"] == urlsplit(served.url).netloc
+    with pytest.raises(Missing):
+        rm.application(APP[:-1] + "9")
+
+
+def test_the_demand_is_counted_once(served):
+    app, _ = running(served, 1)
+    served.there(lambda: served.played.call(app, (20, 3), (10, 2)))
+    asks = views.asks(served.rm.application(APP).requests)
+    assert [(ask.priority, ask.count) for ask in asks] == [(10, 2), (20, 3)]
+    assert views.pending(served.rm.applications()[0]) == (5 * 1024, 5)
+
+
+def test_the_client_changes_what_it_may(served):
+    _, (one, _) = running(served)
+    rm = served.rm
+    rm.signal(one, "OUTPUT_THREAD_DUMP")
+    assert served.there(served.played.beat).signals[0].container == one
+    rm.set_priority(APP, 4)
+    with pytest.raises(Altered):
+        rm.set_priority(APP, 99, wait_ms=0)
+    rm.move(APP, "production")
+    assert views.queue_names(views.leaves(rm.root_queue()))[rm.application(APP).queue] == "production"
+    rm.set_scheduler({"root.research": {"maximum-capacity": "50"}})
+    key = "yarn.scheduler.capacity.root.research.maximum-capacity"
+    assert rm.scheduler_configuration()[key] == "50"
+    assert rm.kill(APP, "enough", wait_ms=1000) == "KILLED"
+    assert rm.state(APP) == "KILLED"
+
+
+def test_the_am_limit_is_recognised(served):
+    def play():
+        served.played.node("n1:1", slots=2)
+        served.played.submit()
+        return served.played.submit()
+
+    second = served.there(play)
+    assert not views.activated(served.rm.application(second.id))
+    assert views.activated(served.rm.application(APP))
+
+
+def test_the_proxy_reaches_a_master_in_another_server_and_says_so_when_it_is_gone(served):
+    def build(_url: str) -> Web:
+        web = Web()
+        web.add("GET", "/ws/v1/mapreduce/info", lambda request: Reply(200, request.header("cookie").encode()))
+        web.add("PUT", "/ws/v1/mapreduce/x", lambda request: Reply(200, request.body))
+        return web
+
+    app, _ = running(served)
+    with Background(build) as master:
+        served.there(lambda: served.played.up(app, url=master.url))
+        to = Transport([served.url], limits=Limits(retries=0))
+        info = to.fetch(f"/proxy/{APP}/ws/v1/mapreduce/info", {"user.name": "ann"})
+        assert (info.status, info.body) == (200, b"proxy-user=ann")
+        assert to.change("PUT", f"/proxy/{APP}/ws/v1/mapreduce/x", b'{"a":1}').body == b'{"a":1}'
+        with pytest.raises(Missing):
+            to.fetch(f"/proxy/{APP}/ws/v1/mapreduce/nothing")
+    with pytest.raises(BadAnswer, match="502"):
+        to.fetch(f"/proxy/{APP}/ws/v1/mapreduce/info")
+
+
+def test_the_proxy_gives_up_on_a_master_that_hangs(served):
+    app, _ = running(served)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        served.there(lambda: served.played.up(app, url=url))
+        served.site.proxy.timeout_s = 0.05
+        with pytest.raises(BadAnswer, match="504"):
+            Transport([served.url], limits=Limits(retries=0)).fetch(f"/proxy/{APP}/ws/v1/mapreduce/info")
+
+
+# --- the server -------------------------------------------------------------------------------
+
+
+def post(url: str, path: str, body: bytes) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=20)
+    connection.request("POST", path, body)
+    answer = connection.getresponse()
+    found = answer.status, json.loads(answer.read())
+    connection.close()
+    return found
+
+
+def test_the_seam_over_http():
+    with Served("3.4") as served:
+        register = {"node": "n1:1", "address": "http://x", "memory_mib": 1024, "vcores": 1}
+        status, welcome = post(served.url, "/emulator/v1/nodes/register", json.dumps(register).encode())
+        assert (status, welcome["epoch"], 0 <= welcome["phase_ms"] < 1000) == (200, EPOCH, True)
+        beat = b'{"node":"n1:1","number":1}'
+        assert post(served.url, "/emulator/v1/nodes/heartbeat", beat) == (
+            200,
+            {"number": 1, "masters": [], "signals": [], "stop": [], "resync": False},
+        )
+        for wrong in (b"{", b"[]", b"", b'{"node":1}', b"\xff", b"[" * 5000):
+            status, said = post(served.url, "/emulator/v1/nodes/heartbeat", wrong)
+            assert (status, said["RemoteException"]["exception"]) == (400, "BadRequestException")
+
+
+def test_a_body_beyond_the_limit_is_refused_and_the_server_lives():
+    def build(_url: str) -> Web:
+        web = Web(limit_bytes=1000)
+        web.add("POST", "/x", lambda request: Reply(200, b"%d" % len(request.body)))
+        return web
+
+    with Background(build) as server:
+        assert post(server.url, "/x", b"a" * 1000) == (200, 1000)
+        assert post(server.url, "/x", b"a" * 200_000)[0] == 413
+
+
+def test_a_handler_that_fails_is_one_line_to_its_caller():
+    def build(_url: str) -> Web:
+        web = Web()
+        web.add("GET", "/x", lambda _: Reply(1 // 0))
+        return web
+
+    with Background(build) as server:
+        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+        connection.request("GET", "/x")
+        answer = connection.getresponse()
+        assert (answer.status, b"Traceback" in answer.read()) == (500, False)
+
+
+def test_a_port_that_is_taken_is_one_clear_error():
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(BadInput, match=f"127.0.0.1:{port}"):
+            bind("127.0.0.1", port)
+
+
+def test_hooks_run_before_the_first_answer_and_after_the_last():
+    said = []
+
+    def build(_url: str) -> Web:
+        web = Web()
+        web.on_start.append(lambda: said.append("start"))
+        web.on_stop.append(lambda: said.append("stop"))
+        web.add("GET", "/", lambda _: Reply(200, json.dumps(said).encode()))
+        return web
+
+    with Background(build) as server:
+        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+        connection.request("GET", "/")
+        assert json.loads(connection.getresponse().read()) == ["start"]
+    assert said == ["start", "stop"]
+
+
+def test_a_build_that_fails_is_told_to_whoever_starts_it():
+    def build(_url: str) -> Web:
+        raise BadInput("x", "cannot be built")
+
+    with pytest.raises(BadInput, match="cannot be built"), Background(build):
+        pass
+
+
+def test_time_passes_by_itself_where_it_is_served():
+    timing = msgspec.structs.replace(HADOOP3, node_expiry_ms=100)
+
+    def build(url: str) -> Web:
+        manager = LiveResourceManager(Pace(Kernel()), Settings(timing=timing, silence_floor_ms=0))
+        return Site(manager, url).web
+
+    with Background(build) as server:
+        register = b'{"node":"n1:1","address":"http://x","memory_mib":1024,"vcores":1}'
+        assert post(server.url, "/emulator/v1/nodes/register", register)[0] == 200
+        rm = ResourceManager(Transport([server.url], limits=Limits(retries=0)))
+        deadline = time.monotonic() + 30
+        while rm.metrics().nodes_active:
+            assert time.monotonic() < deadline

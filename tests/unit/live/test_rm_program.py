@@ -1,0 +1,112 @@
+"""``yarn-emulator rm`` as a process, and the queues it is told."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from emulator.live.scheduler_xml import queues_of_file, queues_of_text
+from emulator.live.serving import bind
+from yarnctl.errors import BadInput
+
+ROOT = Path(__file__).parents[3]
+DUAL = ROOT / "hadoop-conf/dual-queue/capacity-scheduler.xml"
+
+
+def start(*options: object) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", "from emulator.cli import main; main()", "rm", *map(str, options)]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_one_line_when_everything_answers_and_ends_in_order(tmp_path, end):
+    program = start("--port", 0, "--work", tmp_path, "--json", "--dialect", "3.5", "--queues", "a=60,b=40")
+    try:
+        assert program.stdout is not None
+        told = json.loads(program.stdout.readline())
+        with urlopen(told["url"] + "/ws/v1/cluster/info", timeout=20) as answer:
+            info = json.loads(answer.read())["clusterInfo"]
+        assert (info["id"], info["hadoopVersion"]) == (told["epoch"], "3.5.0")
+        with urlopen(told["url"] + "/webhdfs/v1/tmp?op=GETFILESTATUS", timeout=20) as answer:
+            assert json.loads(answer.read())["FileStatus"]["type"] == "DIRECTORY"
+        with urlopen(told["url"] + "/ws/v1/cluster/scheduler", timeout=20) as answer:
+            rows = json.loads(answer.read())["scheduler"]["schedulerInfo"]["queues"]["queue"]
+        assert [(row["queueName"], row["capacity"]) for row in rows] == [("a", 60.0), ("b", 40.0)]
+        program.send_signal(end)
+        assert program.wait(30) == 0
+    finally:
+        program.kill()
+        out, errors = program.communicate()
+    assert (out, errors) == ("", "")
+
+
+def test_bad_input_is_one_line_and_exit_2(tmp_path):
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        for options, story in (
+            (("--port", port), f"error: address 127.0.0.1:{port}"),
+            (("--queues", "a=50"), "error: --queues: shares add up to 50"),
+            (("--queues", "a=100", "--scheduler-xml", DUAL), "error: --queues: given together"),
+            (("--work", tmp_path / "file"), "error:"),
+            (("--host", "no.such.host.invalid"), "error: address no.such.host.invalid:8088"),
+        ):
+            (tmp_path / "file").write_text("")
+            program = start("--work", tmp_path / "w", *options)
+            out, errors = program.communicate(timeout=60)
+            assert (program.returncode, out, len(errors.splitlines())) == (2, "", 1), errors
+            assert errors.startswith(story)
+
+
+def test_the_ready_configuration_is_read():
+    production, research = queues_of_file(DUAL)
+    assert (production.name, production.capacity_ratio, production.hurried) == ("production", 0.95, True)
+    assert (research.name, research.capacity_ratio, research.hurried) == ("research", 0.05, False)
+    assert (production.am_ratio, production.user_limit_factor, research.user_limit_factor) == (0.5, 2.0, 40.0)
+    (default,) = queues_of_file(ROOT / "hadoop-conf/deadline/capacity-scheduler.xml")
+    assert default.name == "default"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "no NAME=SHARE"),
+        ("a", "no NAME=SHARE"),
+        ("a=x", "no number"),
+        ("a=nan", "not between"),
+        ("a=101", "not between"),
+        ("a=50,a=50", "stands twice"),
+        ("a.b=100", "no NAME=SHARE"),
+        ("a=50,b=49", "add up to 99"),
+    ],
+)
+def test_queues_that_cannot_be(text, why):
+    with pytest.raises(BadInput, match=why):
+        queues_of_text(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("production,research", "", "names no queue"),
+        ("production,research", "production", "add up to 95"),
+        ("production,research", "production,research,third", "no number"),
+        (">95<", ">x<", "no number"),
+        ("<configuration>", "<configuration", "is no XML"),
+        ("<configuration>", "<!DOCTYPE x><configuration>", "document type"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named(tmp_path, old, new, why):
+    text = DUAL.read_text()
+    assert old in text
+    path = tmp_path / "capacity-scheduler.xml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(BadInput, match=why) as caught:
+        queues_of_file(path)
+    assert str(path) in str(caught.value)

@@ -1,0 +1,396 @@
+"""Every address of the API, on the view of a virtual run in the midst of its suspensions."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from tests.unit.service.conftest import TOKEN
+from tests.unit.service.played import busy, last, views
+from yarnctl.daemon.view import LoopStatus, View
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.journal.explain import explain, in_words
+
+RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
+
+
+def test_the_run_is_worth_looking_at():
+    view = busy()
+    assert len({entry.order.state for entry in view.entries}) > 1
+    assert any(entry.keys_done for entry in view.entries)
+    assert len(view.decisions) > 1
+    assert view.refusals
+
+
+# --- reclaim lists ------------------------------------------------------------------------------------
+
+
+def test_reclaim_lists_are_the_ledgers(served):
+    page = served.get("/v1/reclaims")
+    [each] = page["items"]
+    shown = [(entry["order"], entry["state"]) for entry in each["entries"]]
+    assert shown == [(entry.order.order, entry.order.state) for entry in busy().entries]
+    assert (each["application"], each["queue"], each["class"]) == (PRODUCTION, "production", "hurried")
+    assert each["on_their_way"] == sum(e.order.serves for e in busy().entries if e.order.state in OPEN)
+    assert page["now_ms"] == busy().now_ms
+
+
+def test_an_entry_tells_its_work_and_its_instants(served):
+    [each] = served.get("/v1/reclaims?state=checkpointed")["items"]
+    assert {entry["state"] for entry in each["entries"]} == {"checkpointed"}
+    entry = each["entries"][0]
+    assert entry["keys_done"] > 0
+    assert entry["remaining_ms"] > 0
+    assert entry["asked_at_ms"] < entry["checkpointed_at_ms"] <= busy().now_ms
+    assert (entry["freed_at_ms"], entry["settled_at_ms"]) == (None, None)
+
+
+def test_filters_of_reclaim_lists(served):
+    asked = {entry.order.asked_at_ms for entry in busy().entries}
+    assert served.get(f"/v1/reclaims?victim={RESEARCH}")["total"] == 1
+    assert served.get(f"/v1/reclaims?victim={PRODUCTION}")["total"] == 0
+    assert served.get("/v1/reclaims?queue=production")["total"] == 1
+    assert served.get("/v1/reclaims?queue=research")["total"] == 0
+    assert served.get(f"/v1/reclaims?since_ms={max(asked) + 1}")["total"] == 0
+    assert served.get(f"/v1/reclaims?until_ms={min(asked)}")["total"] == 0
+    assert served.get(f"/v1/reclaims?since_ms={min(asked)}&until_ms={max(asked) + 1}")["total"] == 1
+
+
+def test_who_waits_in_vain_has_an_empty_list(served):
+    waiting = next(view for view in views() if view.snapshot is not None and not view.decisions)
+    served.view = waiting
+    [each] = served.get("/v1/reclaims")["items"]
+    assert (each["application"], each["entries"]) == (PRODUCTION, [])
+    assert each["pending"] > 0
+
+
+def test_what_has_retired_is_shown_on_request(served):
+    served.view = last()
+    assert served.get("/v1/reclaims")["total"] == 0
+    [each] = served.get("/v1/reclaims?retired=true")["items"]
+    assert {entry["state"] for entry in each["entries"]} == {"granted"}
+    assert all(entry["retired"] and entry["keys_done"] for entry in each["entries"])
+    assert all(entry["room_to_application"] == PRODUCTION for entry in each["entries"])
+    one = served.get(f"/v1/reclaims/{PRODUCTION}")
+    assert one["entries"] == each["entries"]
+
+
+def test_one_reclaim_list(served):
+    one = served.get(f"/v1/reclaims/{PRODUCTION}?retired=false")
+    assert one == served.get("/v1/reclaims")["items"][0]
+    assert served.get(f"/v1/reclaims/{RESEARCH}")["entries"] == []
+    error = served.get("/v1/reclaims/application_9", 404)["error"]
+    assert error["code"] == "not-found"
+    assert "/v1/reclaims" in error["next"]
+
+
+# --- decisions ----------------------------------------------------------------------------------------
+
+
+def test_decisions_newest_first(served):
+    page = served.get("/v1/decisions")
+    numbers = [each["id"] for each in page["items"]]
+    assert numbers == sorted(numbers, reverse=True) == [d.record.number for d in busy().decisions]
+    assert page["total"] == len(numbers)
+    newest = page["items"][0]
+    assert newest["victims"] == [RESEARCH]
+    assert sum(newest["states"].values()) == newest["chosen"] <= newest["need"]
+
+
+def test_a_decision_tells_all_that_was_written_about_it(served):
+    decided = busy().decisions[0]
+    detail = served.get(f"/v1/decisions/{decided.record.number}")
+    assert [pick["order"] for pick in detail["chosen"]] == list(decided.record.orders)
+    assert [pick["state"] for pick in detail["chosen"]] == list(decided.states)
+    assert [each["why"] for each in detail["refused_tasks"]] == [r.why for r in decided.record.refused_tasks]
+    assert all(each["meaning"] for each in detail["refused_tasks"])
+    assert (detail["job_policy"], detail["task_policy"]) == ("MR", "SRT")
+    assert {each["target"] for each in detail["transitions"]} == {"suspending", "checkpointed"}
+    assert [each["action"] for each in detail["actions"]].count("suspend") == len(detail["chosen"])
+
+
+def test_the_explanation_is_the_journals(served):
+    decided = busy().decisions[0]
+    told = served.get(f"/v1/decisions/{decided.record.number}")["explanation"]
+    assert decided.header is not None
+    found = explain([decided.header, *(logged.record for logged in decided.log)], PRODUCTION)
+    assert told["text"] == in_words(found)
+    assert {name: value for name, value in told.items() if name != "text"} == json.loads(
+        msgspec.json.encode(found)
+    )
+    assert any("why it   first by MR" in line for line in told["text"])
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        (f"application={PRODUCTION}", True),
+        (f"application={RESEARCH}", False),
+        ("queue=production", True),
+        (f"victim={RESEARCH}", True),
+        ("victim=x", False),
+        ("state=suspending", True),
+        ("state=lost", False),
+    ],
+)
+def test_filters_of_decisions(served, query, found):
+    assert bool(served.get(f"/v1/decisions?{query}")["total"]) is found
+
+
+def test_a_decision_that_is_not_known_is_in_the_journal(served):
+    error = served.get("/v1/decisions/4711", 404)["error"]
+    assert "explain --journal" in error["next"]
+
+
+def test_an_explanation_of_any_id(served):
+    order = busy().entries[0].order
+    for name in (order.order, order.attempt, order.container, order.victim, order.asker):
+        told = served.get(f"/v1/explanations/{name}")
+        assert told["id"] == name
+        assert order.order in "\n".join(told["text"])
+    served.get("/v1/explanations/nothing", 404)
+
+
+def test_refusals_say_why_nothing_is_done(served):
+    [each] = served.get("/v1/refusals")["items"]
+    assert each["refused_jobs"][0]["meaning"] == "gives as many containers as it may at once"
+    assert served.get("/v1/refusals?queue=research")["total"] == 0
+
+
+# --- pages --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/v1/decisions", "/v1/checkpoints", "/v1/applications", "/v1/occupancy"])
+def test_pages_together_are_the_whole_list(served, path):
+    served.view = next(view for view in reversed(views()) if view.now_ms >= busy().now_ms)
+    whole = served.get(path)["items"]
+    if path == "/v1/applications" and not whole:
+        served.view = busy()
+        whole = served.get(path)["items"]
+    found, cursor = [], ""
+    for _ in range(len(whole) + 1):
+        page = served.get(f"{path}?limit=1{cursor}")
+        found += page["items"]
+        if page["next"] is None:
+            break
+        cursor = f"&cursor={page['next']}"
+    assert found == whole
+    assert len(whole) > 1
+
+
+def test_a_new_decision_neither_repeats_nor_hides_one_between_two_pages(served):
+    served.view = first = next(view for view in views() if len(view.decisions) == 1)
+    newest = served.get("/v1/decisions?limit=1")["items"][0]["id"]
+    served.view = last()
+    assert len(last().decisions) > len(first.decisions)
+    assert served.get(f"/v1/decisions?cursor={newest}")["items"] == []
+
+
+# --- the cluster --------------------------------------------------------------------------------------
+
+
+def test_the_snapshot_adds_up(served):
+    seen = served.get("/v1/snapshot")
+    assert seen["cluster"] == {"epoch": "virtual-1", "node_count": 3, "capabilities": []}
+    used = sum(seen[name]["used"]["memory_mib"] for name in ("hurried", "victim", "other"))
+    assert used + seen["free"]["memory_mib"] == seen["total"]["memory_mib"]
+    assert {queue["queue"]: queue["class"] for queue in seen["queues"]} == {
+        "production": "hurried",
+        "research": "victim",
+    }
+    assert seen["open_orders"] == sum(1 for entry in busy().entries if entry.order.state in OPEN)
+
+
+def test_applications(served):
+    by_name = {each["application"]: each for each in served.get("/v1/applications")["items"]}
+    assert by_name[RESEARCH]["giving"] == by_name[PRODUCTION]["on_their_way"] > 0
+    assert [a["application"] for a in served.get("/v1/applications?waiting=true")["items"]] == [PRODUCTION]
+    assert [a["application"] for a in served.get("/v1/applications?queue=research")["items"]] == [RESEARCH]
+    assert served.get("/v1/applications?user=nobody")["total"] == 0
+
+
+def test_checkpoints(served):
+    served.view = last()
+    items = served.get("/v1/checkpoints")["items"]
+    assert len(items) == len(last().ended)
+    assert all(each["application"] == RESEARCH and each["keys_done"] for each in items)
+    first = items[0]
+    assert served.get(f"/v1/checkpoints?attempt={first['attempt']}")["items"][-1]["generation"] == 1
+    assert served.get(f"/v1/checkpoints?application={PRODUCTION}")["total"] == 0
+
+
+def test_before_the_first_tick_there_is_nothing_and_that_is_said(served):
+    served.view = View(version=0, now_ms=0, loop=LoopStatus())
+    for path in ("reclaims", "decisions", "checkpoints", "applications", "refusals", "occupancy"):
+        assert served.get(f"/v1/{path}")["items"] == []
+    seen = served.get("/v1/snapshot")
+    assert (seen["cluster"], seen["total"], seen["loop"]["state"]) == (None, None, "starting")
+    assert "yarnctl_ticks_total 0.0" in served.answer("/metrics").text
+    assert served.get("/readyz", 503)["error"]["code"] == "no-tick-yet"
+    assert served.get("/healthz")["status"] == "ok"
+
+
+# --- watchers -----------------------------------------------------------------------------------------
+
+
+def with_loop(view, **changes):
+    return msgspec.structs.replace(view, loop=msgspec.structs.replace(view.loop, **changes))
+
+
+def test_healthy_until_the_loop_is_stuck_or_has_stopped(served):
+    assert served.get("/healthz")["age_ms"] == 0
+    served.late_ms = 60_001
+    assert served.get("/healthz", 503)["error"]["code"] == "stuck"
+    served.late_ms = 0
+    served.view = with_loop(busy(), state="stopped", why="asked to")
+    assert "asked to" in served.get("/healthz", 503)["error"]["message"]
+    served.view = with_loop(busy(), reachable=False)
+    assert served.get("/healthz")["status"] == "ok"
+
+
+def test_ready_while_the_cluster_answers(served):
+    assert served.get("/readyz")["status"] == "ready"
+    served.view = with_loop(busy(), reachable=False, last_error="connection refused")
+    error = served.get("/readyz", 503)["error"]
+    assert (error["code"], "connection refused" in error["message"]) == ("cluster-unreachable", True)
+
+
+def test_metrics_can_be_parsed_and_agree_with_the_view(served):
+    from prometheus_client.parser import text_string_to_metric_families
+
+    served.view = last()
+    answer = served.answer("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    values = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    assert values["yarnctl_decisions_total",] == len(last().decisions)
+    assert values["yarnctl_orders_ended_total", ("state", "granted")] == len(last().ended)
+    assert values["yarnctl_actions_total", ("action", "suspend"), ("outcome", "accepted")] == 6
+    assert values["yarnctl_checkpoint_seconds_count",] == len(last().checkpoints)
+    assert values["yarnctl_loop_state", ("state", "running")] == 1
+    assert RESEARCH not in answer.text
+
+
+# --- what is refused ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/v1/decisions?quue=x", 422, "unknown-parameter"),
+        ("/v1/snapshot?x=1", 422, "unknown-parameter"),
+        ("/v1/decisions?limit=0", 422, "invalid-parameter"),
+        ("/v1/decisions?limit=501", 422, "invalid-parameter"),
+        ("/v1/decisions?cursor=x", 422, "invalid-parameter"),
+        ("/v1/decisions?state=nice", 422, "invalid-parameter"),
+        ("/v1/decisions/x", 422, "invalid-parameter"),
+        ("/v1/nothing", 404, "not-found"),
+    ],
+)
+def test_bad_requests_have_one_body(served, path, status, code):
+    body = served.get(path, status)
+    assert list(body) == ["error"]
+    assert sorted(body["error"]) == ["code", "message", "next"]
+    assert body["error"]["code"] == code
+    assert body["error"]["next"]
+
+
+def test_other_methods(served):
+    answer = served.answer("/v1/decisions", "DELETE")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method-not-allowed")
+    assert answer.headers["allow"] == "GET"
+
+
+def test_a_fault_of_ours_is_told_in_the_same_body(served):
+    served.view = None  # what a bug might do
+    error = served.get("/v1/snapshot", 500)["error"]
+    assert error["code"] == "internal"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8188", "[::2]", ""])
+def test_foreign_host_names_see_nothing(served, host):
+    answer = served.answer("/v1/snapshot", headers={"Host": host})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (421, "bad-host")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1", "LOCALHOST", "[::1]:8188"])
+def test_loopback_names_are_answered(served, host):
+    assert served.answer("/v1/snapshot", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/page.js", "/v1/snapshot", "/nothing", "/openapi.json"])
+def test_headers_of_every_answer(served, path):
+    headers = served.answer(path, headers={"Origin": "http://evil.example"}).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert not [name for name in headers if name.lower().startswith("access-control")]
+
+
+# --- writes -------------------------------------------------------------------------------------------
+
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def test_with_the_token_the_loop_is_paused_and_continued(served):
+    answer = served.answer("/v1/loop/pause", "POST", headers=BEARER, json={"why": "maintenance"})
+    assert (answer.status_code, answer.json()["accepted"]) == (202, "pause")
+    assert served.answer("/v1/loop/continue", "POST", headers=BEARER).status_code == 202
+    assert served.answer("/v1/loop/pause", "POST", headers=BEARER).status_code == 202
+    assert served.control.orders == ["pause: maintenance", "continue", "pause: paused by request"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        f"Basic {TOKEN}",
+        f"Bearer {TOKEN}x",
+        f"Bearer {TOKEN[:-1]}",
+        TOKEN,
+    ],
+)
+@pytest.mark.parametrize("path", ["pause", "continue"])
+def test_without_the_token_nothing_happens(served, path, header):
+    answer = served.answer(f"/v1/loop/{path}", "POST", headers={"Authorization": header})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized")
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert TOKEN not in answer.text
+    assert served.control.orders == []
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer None", f"Bearer {TOKEN}"])
+def test_a_daemon_without_token_takes_no_orders_at_all(served_without_token, header):
+    for path in ("pause", "continue"):
+        answer = served_without_token.answer(f"/v1/loop/{path}", "POST", headers={"Authorization": header})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "writes-off")
+    assert served_without_token.control.orders == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff", b'{"why": 1}', b'{"x": 1}', b'{"why": "' + b"x" * 201 + b'"}']
+)
+def test_a_body_that_is_none_changes_nothing(served, body):
+    headers = {**BEARER, "Content-Type": "application/json"}
+    answer = served.answer("/v1/loop/pause", "POST", headers=headers, data=body)
+    assert answer.status_code in (400, 422)
+    assert answer.json()["error"]["next"]
+    assert served.control.orders == []
+
+
+def test_a_body_without_end_is_not_read(served):
+    def pieces():
+        for _ in range(64):
+            yield b"x" * 1024
+
+    answer = served.answer("/v1/loop/pause", "POST", headers=BEARER, data=pieces())
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body-too-large")
+    assert served.control.orders == []

@@ -1,0 +1,148 @@
+"""Fitness: a good cluster has nothing that fails; each planted fault is found by its own rule."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from tests.unit.hadoop.replaying import Replay, closed_port, routes
+from yarnctl.attach.fitness import Facts
+from yarnctl.attach.fitness_rules import RULES, judge
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.hadoop.views import Leaf
+from yarnctl.hadoop.webhdfs import FileStatus
+from yarnctl.hadoop.wire import Caller, ClusterInfo, Queue
+
+
+def leaf(name: str, share: float, factor: float, **more) -> Leaf:
+    told = {"preemption_disabled": True, "state": "RUNNING", **more}
+    return Leaf(name, f"root.{name}", Queue(name, guaranteed_percent=share, user_limit_factor=factor, **told))
+
+
+CONF = {
+    "yarn.resourcemanager.scheduler.monitor.enable": "false",
+    "yarn.cluster.max-application-priority": "10",
+    "mapreduce.reduce.speculative": "false",
+    "mapreduce.job.reduce.slowstart.completedmaps": "0.05",
+    "hadoop.security.authentication": "kerberos",
+    "dfs.permissions.enabled": "true",
+}
+SCHEDULER = {
+    "yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
+    "yarn.scheduler.capacity.node-locality-delay": "-1",
+}
+PRODUCTION, RESEARCH = leaf("production", 95, 2), leaf("research", 5, 40)
+GOOD = Facts(
+    us="yarnctl",
+    info=ClusterInfo(1, version="3.4.2"),
+    caller=Caller("yarnctl"),
+    configuration=CONF,
+    scheduler=SCHEDULER,
+    leaves=(PRODUCTION, RESEARCH),
+    clock_ahead_ms=200,
+    webhdfs=True,
+    name_node=CONF,
+    requests=FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
+    store=FileStatus("DIRECTORY", owner="hdfs", permission="1777"),
+)
+
+
+def but(**more) -> Facts:
+    return msgspec.structs.replace(GOOD, **more)
+
+
+def conf(key: str, value: str) -> Facts:
+    return but(configuration={**CONF, key: value})
+
+
+def test_a_good_cluster_is_fit_and_nothing_seen_is_never_ok() -> None:
+    assert {one.severity for one in judge(GOOD)} == {"ok"}
+    blind = {one.id: one.severity for one in judge(Facts())}
+    needless = {"max-priority"}
+    assert [name for name, severity in blind.items() if severity == "ok"] == sorted(needless)
+
+
+TABLE = [
+    ("version", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
+    ("signal", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
+    ("version", "fail", but(info=ClusterInfo(1, version="2.10.0"))),
+    ("caller", "fail", but(caller=Caller("dr.who"))),
+    ("caller", "warn", but(caller=Caller("bob"))),
+    ("clock", "warn", but(clock_ahead_ms=-9_000)),
+    ("clock", "fail", but(clock_ahead_ms=99_000)),
+    ("scheduler", "fail", but(leaves=None, configuration={"yarn.resourcemanager.scheduler.class": "a.Fair"})),
+    ("queues", "fail", but(leaves=(PRODUCTION,))),
+    ("queues", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 40, state="STOPPED")))),
+    ("hurried-share", "warn", but(leaves=(leaf("production", 30, 4), leaf("research", 70, 2)))),
+    ("hurried-share", "fail", but(leaves=(leaf("production", 0, 4), RESEARCH))),
+    ("victim-share", "fail", but(leaves=(PRODUCTION, leaf("research", 0, 40)))),
+    ("victim-share", "fail", but(leaves=(PRODUCTION, leaf("research", 5, 1, maximum_percent=5.0)))),
+    ("victim-share", "warn", but(leaves=(PRODUCTION, leaf("research", 60, 2)))),
+    ("maxima", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 40, maximum_percent=50.0)))),
+    ("user-limit", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 1)))),
+    ("am-share", "warn", but(leaves=(PRODUCTION, leaf("research", 5, 40, applications_pending=1)))),
+    ("am-share", "warn", but(scheduler={"yarn.scheduler.capacity.maximum-am-resource-percent": "0.1"})),
+    ("am-share", "unknown", but(scheduler=None)),
+    ("locality-delay", "warn", but(scheduler={"yarn.scheduler.capacity.node-locality-delay": "40"})),
+    ("minimum-allocation", "warn", conf("yarn.scheduler.minimum-allocation-mb", "4096")),
+    ("acls", "unknown", but(scheduler=None, configuration={"yarn.acl.enable": "true", "yarn.admin.acl": ""})),
+    ("speculation", "warn", conf("mapreduce.reduce.speculative", "true")),
+    ("slow-start", "warn", conf("mapreduce.job.reduce.slowstart.completedmaps", "1.0")),
+    ("rm-ha", "warn", but(configuration={
+        "yarn.resourcemanager.ha.enabled": "true", "yarn.resourcemanager.ha.rm-ids": "a,b"})),
+    ("max-priority", "fail", but(mode="deadlines", configuration={})),
+    ("webhdfs", "fail", but(webhdfs=False)),
+    ("permissions", "fail", but(name_node={"dfs.permissions.enabled": "false"})),
+    ("isolation", "warn", but(name_node={"hadoop.security.authentication": "simple"})),
+    ("requests-root", "fail", but(requests=FileStatus("DIRECTORY", owner="yarnctl", permission="777"))),
+    ("requests-root", "fail", but(requests=FileStatus("DIRECTORY", owner="bob", permission="755"))),
+    ("requests-root", "warn", but(requests=None, absent=("/yarnctl/requests",))),
+    ("store-root", "fail", but(store=FileStatus("DIRECTORY", owner="hdfs", permission="777"))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "severity", "facts"), TABLE)
+def test_each_fault_is_found(name: str, severity: str, facts: Facts) -> None:
+    (found,) = [one for one in judge(facts) if one.id == name]
+    assert found.severity == severity, found
+    assert found.matters
+    assert found.fix or severity == "unknown"
+
+
+def test_own_preemption_fails_only_for_victims_that_it_may_touch() -> None:
+    on = {**CONF, "yarn.resourcemanager.scheduler.monitor.enable": "true"}
+    assert RULES["own-preemption"](but(configuration=on)).severity == "ok"
+    open_queue = (PRODUCTION, leaf("research", 5, 40, preemption_disabled=False))
+    assert RULES["own-preemption"](but(configuration=on, leaves=open_queue)).severity == "fail"
+
+
+def test_acls_name_us_or_do_not() -> None:
+    on = {"yarn.acl.enable": "true", "yarn.admin.acl": "yarn"}
+    for acl, severity in (
+        ("yarnctl", "ok"),
+        ("bob,yarnctl x", "ok"),
+        ("*", "ok"),
+        ("bob", "fail"),
+        (" ", "fail"),
+        (" yarnctl", "unknown"),
+    ):
+        keys = {
+            f"yarn.scheduler.capacity.root.{q}.acl_administer_queue": acl for q in ("production", "research")
+        }
+        assert RULES["acls"](but(configuration=on, scheduler=keys)).severity == "ok"  # root: everybody
+        keys["yarn.scheduler.capacity.root.acl_administer_queue"] = " "
+        assert RULES["acls"](but(configuration=on, scheduler=keys)).severity == severity, acl
+
+
+def test_a_cluster_that_says_little_and_one_that_is_silent(capfd) -> None:
+    info = {"clusterInfo": {"id": 1, "haState": "ACTIVE", "hadoopVersion": "3.4.2"}}
+    with Replay(routes({"/ws/v1/cluster/info": json.dumps(info)})) as rm:
+        assert exit_status_of(PROGRAM, ["check", "--rm", rm.url, "--json"]) == 1
+    told = json.loads(capfd.readouterr().out)
+    seen = {one["id"]: one["severity"] for one in told["findings"]}
+    assert (told["fit"], seen["version"], seen["caller"], seen["webhdfs"]) == (False, "ok", "unknown", "fail")
+    assert exit_status_of(PROGRAM, ["check", "--rm", f"http://127.0.0.1:{closed_port()}"]) == 3
+    assert len(capfd.readouterr().err.splitlines()) == 1

@@ -1,0 +1,89 @@
+"""Is the work of this attempt safe? Read from what lies in the store, never from what is said.
+
+Law: a manifest counts only if it is the one from which the task's next attempt would go on: that is
+asked of the runner's own code, in the next attempt's name. Everything else about a checkpoint (an
+answer that says "unchanged", a status line) only says where to look.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from yarnctl.attach.proof import Proof
+from yarnctl.attach.store import SeenStore
+from yarnctl.task_runner.yarnctl_task import (
+    MANIFEST_NAME,
+    Entry,
+    Manifest,
+    TaskId,
+    Unusable,
+    check_owner,
+    find_checkpoint,
+)
+
+_ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_r_([0-9]+)_[0-9]+")
+LATER = 999_999_999
+"""The number of an attempt that comes after all others."""
+
+
+class Answer(NamedTuple):
+    """What the runner left instead of a manifest; ``word``: unchanged, refused or completing."""
+
+    word: str
+    generation: int
+    reason: str
+
+
+def task_of(application: str, attempt: str) -> TaskId | None:
+    """Return the ids that belong to a reduce attempt of this application; None if it is not one."""
+    match = _ATTEMPT.fullmatch(attempt)
+    if match is None or f"application_{match[1]}" != application:
+        return None
+    return TaskId(f"job_{match[1]}", f"task_{match[1]}_r_{match[2]}", attempt)
+
+
+def safe_manifest(store: SeenStore, task: TaskId, proof: Proof) -> Manifest:
+    """Return the manifest from which the task's next attempt would go on; raise Unusable with why not.
+
+    Raises StoreError where the store cannot be read.
+    """
+    later = task._replace(attempt=f"{task.task.replace('task_', 'attempt_', 1)}_{LATER}")
+    why = "there is no manifest"
+    for reducer in proof.reducers:
+        found = find_checkpoint(store, later, proof.rule, reducer, proof.owners)
+        if found.manifest is not None:
+            return found.manifest
+        why = "; ".join(found.refused) or why
+    raise Unusable(why[:300])
+
+
+def is_ordered(manifest: Manifest, task: TaskId, order: str) -> bool:
+    """Say whether this manifest is this attempt's answer to this order."""
+    return manifest.order == order and manifest.attempt == task.attempt
+
+
+def manifests_of(entries: Sequence[Entry], attempt: str) -> frozenset[str]:
+    """Return the names of an attempt's manifests."""
+    matches = ((entry.name, MANIFEST_NAME.fullmatch(entry.name)) for entry in entries)
+    return frozenset(name for name, match in matches if match and match[2] == attempt)
+
+
+def read_answer(store: SeenStore, task: TaskId, order: str, entries: Sequence[Entry], proof: Proof) -> Answer:
+    """Return the answer to an order that is in the listing; raise Unusable if it is not to be believed."""
+    name = answer_name(order, task.attempt)
+    check_owner(next(entry for entry in entries if entry.name == name), proof.owners, name)
+    try:
+        raw = json.loads(store.read_small(f"{task.folder}/{name}"))
+        if raw["order"] != order or raw["attempt"] != task.attempt:
+            raise Unusable(f"{name}: of another order")
+        return Answer(str(raw["answer"]), int(raw["generation"]), str(raw["reason"])[:200])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Unusable(f"{name}: no answer ({type(error).__name__})") from None
+
+
+def answer_name(order: str, attempt: str) -> str:
+    """Return the name of an answer's file."""
+    return f"answer-{order}-{attempt}.json"

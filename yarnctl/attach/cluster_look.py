@@ -1,0 +1,248 @@
+"""Looking at the cluster: a cheap gate, and behind it one snapshot as the controller wants it.
+
+Law: one look costs one question to /scheduler while nobody hurried waits; else one each to /nodes and
+/apps, and one for each hurried application that waits (only there stand the sizes of its asks). What
+other queues wait for is asked within bounds and remembered as long as its sum stays the same; beyond
+the bounds it is taken as asks of the application's own average size.
+
+Reservations: nobody tells on which node one lies. YARN reserves only on a node that has some room, but
+too little for the ask; those nodes are the candidates. A reservation of somebody who is not hurried is
+put on every candidate: then nobody there is asked to leave for a room that another would get (not
+suspending is always allowed). Candidates are free room no longer only where they are surely reserved:
+when there are no more of them than reserved containers. A hurried application's own reservation is
+named only where it is sure: it must not keep the same application from being helped elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
+from typing import Any, NamedTuple
+
+from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.settings import Attachment
+from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
+from yarnctl.hadoop import views, wire
+from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
+from yarnctl.hadoop.views import Leaf
+from yarnctl.units import NOTHING, Resources, fits
+
+_NOTHING = (0, 0)
+SMALLEST = Resources(1024, 1)
+"""The size that stands for a container whose size nobody told (YARN's default minimum)."""
+
+
+class Sizes(NamedTuple):
+    """The size of an application's master and of its tasks."""
+
+    am: Resources
+    task: Resources
+
+
+class Asks(NamedTuple):
+    """What an application waits for, as long as the sum is ``pending``; ``told``, or only supposed."""
+
+    pending: tuple[int, int]
+    asks: tuple[ContainerAsk, ...]
+    told: bool
+
+
+class ClusterLook:
+    """Makes snapshots. ``rows`` are the unfinished applications of the last one, by id."""
+
+    def __init__(self, manager: ResourceManager, calls: Calls, attachment: Attachment) -> None:
+        self._manager = manager
+        self._calls = calls
+        self._settings = attachment
+        self.rows: dict[str, wire.Application] = {}
+        self.leaves: tuple[Leaf, ...] = ()
+        self.sizes: dict[str, Sizes] = {}
+        self._asks: dict[str, Asks] = {}
+        self._views: dict[str, tuple[tuple[Any, ...], ApplicationView]] = {}
+
+    # --- the gate -----------------------------------------------------------------------------
+
+    def gate(self, queues: Sequence[str]) -> wire.Queue | None:
+        """Return the tree of queues if one of ``queues`` (none named: any) waits for containers."""
+        root = self._manager.root_queue()
+        self.leaves = views.leaves(root)
+        waits = any(
+            _waits(leaf.queue)
+            for leaf in self.leaves
+            if not queues or any(same_queue(leaf.path, one) or leaf.name == one for one in queues)
+        )
+        return root if waits else None
+
+    # --- the snapshot -------------------------------------------------------------------------
+
+    def snapshot(self, root: wire.Queue, nodes: Sequence[wire.Node], why_not: Mapping[str, str]) -> Snapshot:
+        """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
+        total, largest, free = views.cluster_room(nodes)
+        names = views.queue_names(self.leaves)
+        rows = self.rows
+        asks = self._demand(names)
+        reserved, sure = self._reserved(free, nodes, asks, names)
+        return Snapshot(
+            total=total,
+            largest_node=largest,
+            queues=views.queue_views(root, total),
+            applications=self._applications(rows, names, asks, why_not),
+            free_by_node={node: room for node, room in free.items() if node not in sure},
+            reserved_by_node=reserved,
+        )
+
+    def refresh(self) -> None:
+        """Ask for the unfinished applications anew; raises as the client does."""
+        found = self._manager.applications()
+        self.rows = {row.application: row for row in found}
+        for kept in (self._asks, self._views, self.sizes):
+            for gone in [name for name in kept if name not in self.rows]:
+                del kept[gone]
+
+    def _applications(
+        self,
+        rows: Mapping[str, wire.Application],
+        names: Mapping[str, str],
+        asks: Mapping[str, tuple[ContainerAsk, ...]],
+        why_not: Mapping[str, str],
+    ) -> tuple[ApplicationView, ...]:
+        """Make the views in serving order; one whose row has not changed keeps its record."""
+        shown: dict[str, tuple[tuple[Any, ...], ApplicationView]] = {}
+        known, sizes = self._views, self.sizes
+        for rank, row in enumerate(sorted(rows.values(), key=_serving_order)):
+            name = row.application
+            # All that a view is made of; progress to the percent, unless a deadline hangs on it.
+            stamp = (
+                rank, names.get(row.queue, row.queue), name not in why_not, asks.get(name, ()),
+                sizes.get(name), row.allocated_mib, row.allocated_vcores, row.containers, row.priority,
+                row.state,
+                row.diagnostics, row.tags,
+                row.progress_percent if row.tags else row.progress_percent // 1,
+            )  # fmt: skip
+            kept = known.get(name)
+            shown[name] = kept if kept is not None and kept[0] == stamp else (stamp, self._view(row, stamp))
+        self._views = shown
+        return tuple([view for _, view in shown.values()])
+
+    @staticmethod
+    def _view(row: wire.Application, stamp: tuple[Any, ...]) -> ApplicationView:
+        rank, queue, runner, asks, sizes = stamp[:5]
+        size = sizes or average(row)
+        return views.application_view(
+            row, queue=queue, rank=rank, am_size=size.am, task_size=size.task, demand=asks, runner=runner
+        )
+
+    # --- demand -------------------------------------------------------------------------------
+
+    def _demand(self, names: Mapping[str, str]) -> dict[str, tuple[ContainerAsk, ...]]:
+        """Return the asks of every application that waits."""
+        hurried: list[wire.Application] = []
+        others: list[wire.Application] = []
+        found: dict[str, tuple[ContainerAsk, ...]] = {}
+        queues = {row: self._settings.is_hurried(name) for row, name in names.items()}
+        for row in self.rows.values():
+            sum_ = _pending(row)
+            if sum_ == _NOTHING and row.uses is not None:
+                continue
+            name = row.application
+            kept = self._asks.get(name)
+            if kept is None or kept.pending != sum_:
+                kept = self._asks[name] = Asks(sum_, supposed(row, sum_, self.sizes.get(name)), told=False)
+            found[name] = kept.asks
+            if queues.get(row.queue, self._settings.mode == "deadlines"):
+                hurried.append(row)
+            elif not kept.told:
+                others.append(row)
+        found.update(self._ask(hurried, self._settings.asks_max))
+        found.update(self._ask(others, self._settings.others_max))
+        return {name: asks for name, asks in found.items() if asks}
+
+    def _ask(self, rows: list[wire.Application], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
+        """Ask for the sizes, for the first in serving order; a refusal leaves what was supposed."""
+        if len(rows) > most:
+            rows = nsmallest(most, rows, key=_serving_order)
+        if not rows:
+            return {}
+        answers = self._calls.each(self._manager.application, (row.application for row in rows))
+        found: dict[str, tuple[ContainerAsk, ...]] = {}
+        for name, answer in answers.items():
+            if not isinstance(answer, Problem):
+                found[name] = views.asks(answer.requests)
+                self._asks[name] = Asks(_pending(self.rows[name]), found[name], told=True)
+        return found
+
+    # --- reservations -------------------------------------------------------------------------
+
+    def _reserved(
+        self,
+        free: Mapping[str, Resources],
+        nodes: Sequence[wire.Node],
+        asks: Mapping[str, tuple[ContainerAsk, ...]],
+        names: Mapping[str, str],
+    ) -> tuple[dict[str, str], frozenset[str]]:
+        """Return node -> who holds a reservation there, and the nodes that surely are reserved."""
+        named: dict[str, str] = {}
+        sure: set[str] = set()
+        holders = [row for row in self.rows.values() if row.reserved_mib > 0]
+        largest = {node.node: node.total for node in nodes}
+        for row in sorted(holders, key=_serving_order):
+            sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]
+            size = max(sizes)
+            candidates = [
+                node for node, room in free.items() if not fits(size, room) and fits(size, largest[node])
+            ]
+            count = max(1, row.reserved_mib // max(1, size.memory_mib))
+            certain = len(candidates) <= count
+            hurried = self._settings.is_hurried(names.get(row.queue, row.queue))
+            if certain or not hurried:
+                for node in candidates:
+                    named.setdefault(node, row.application)
+            if certain:
+                sure.update(candidates)
+        return named, frozenset(sure)
+
+
+def _waits(queue: wire.Queue) -> bool:
+    return queue.pending_containers > 0 or queue.applications_pending > 0 or queue.pending() > NOTHING
+
+
+def _pending(row: wire.Application) -> tuple[int, int]:
+    """Return the pending sum (MiB, vcores); most applications have one partition."""
+    if row.uses is not None and len(row.uses.partitions) == 1:
+        vector = row.uses.partitions[0].pending
+        return vector.memory_mib, vector.vcores
+    return views.pending(row)
+
+
+def _serving_order(row: wire.Application) -> tuple[int, int, int, str]:
+    """FIFO order: priority, submission, id (``..._9999`` before ``..._10000``)."""
+    return (-row.priority, row.submitted_at_ms, len(row.application), row.application)
+
+
+def average(row: wire.Application) -> Sizes:
+    """Return the average size of its containers, where nobody has told the sizes."""
+    if row.containers <= 0 or row.allocated_mib <= 0:
+        return Sizes(SMALLEST, SMALLEST)
+    size = Resources(row.allocated_mib // row.containers, max(1, row.allocated_vcores // row.containers))
+    return Sizes(size, size)
+
+
+def supposed(
+    row: wire.Application, pending: tuple[int, int], sizes: Sizes | None
+) -> tuple[ContainerAsk, ...]:
+    """Return what an application may be waiting for, by the sum alone."""
+    size = (sizes or average(row)).task
+    count = -(-pending[0] // max(1, size.memory_mib))
+    return (ContainerAsk(views.REDUCE, size, count),) if count > 0 else ()
+
+
+def sizes_of(containers: Iterable[wire.Container]) -> Sizes | None:
+    """Return the sizes of a MapReduce application's live containers; None while it has no task."""
+    am, tasks = NOTHING, NOTHING
+    for container in containers:
+        kind = views.kind_of(container)
+        if kind == "am":
+            am = container.size
+        elif kind == "reduce" or (kind == "map" and tasks == NOTHING):
+            tasks = max(tasks, container.size) if kind == "reduce" else container.size
+    return Sizes(am if am != NOTHING else tasks, tasks) if tasks != NOTHING else None

@@ -1,0 +1,114 @@
+"""Fitness: is this cluster fit for checkpoint preemption? What a rule sees, and what it says.
+
+Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``fitness_rules``;
+what could not be seen is "unknown" with the reason, never "ok". Every finding that is not ok names its fix
+with the exact key (facts, sections 1, 5, 6 and 11; good values stand in hadoop-conf/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from yarnctl.hadoop.resource_manager import same_queue
+from yarnctl.hadoop.views import Leaf
+from yarnctl.hadoop.webhdfs import FileStatus
+from yarnctl.hadoop.wire import Caller, ClusterInfo
+
+Severity = Literal["ok", "warn", "fail", "unknown"]
+CAPACITY = "yarn.scheduler.capacity."
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was gathered. None: not seen, and ``why`` (by the field's name) says why not.
+
+    ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
+    NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``:
+    what lies at the two roots; ``absent`` holds the roots at which there surely is nothing.
+    """
+
+    us: str = ""
+    mode: str = "queues"
+    hurried: tuple[str, ...] = ("production",)
+    victims: tuple[str, ...] = ("research",)
+    managers: int = 1
+    requests_root: str = "/yarnctl/requests"
+    store_root: str = "/yarnctl/checkpoints"
+
+    info: ClusterInfo | None = None
+    caller: Caller | None = None
+    configuration: Mapping[str, str] | None = None
+    scheduler: Mapping[str, str] | None = None
+    leaves: tuple[Leaf, ...] | None = None
+    clock_ahead_ms: int | None = None
+    webhdfs: bool = False
+    name_node: Mapping[str, str] | None = None
+    requests: FileStatus | None = None
+    store: FileStatus | None = None
+    absent: tuple[str, ...] = ()
+    why: Mapping[str, str] = {}
+
+    def setting(self, key: str) -> str | None:
+        """Return a key of the daemon's configuration, None if it does not say."""
+        value = (self.configuration or {}).get(key)
+        return None if value is None else value.strip()
+
+    def capacity(self, key: str) -> str | None:
+        """Return a key of the scheduler (without its prefix), wherever it is shown."""
+        for source in (self.scheduler, self.configuration):
+            if source is not None and CAPACITY + key in source:
+                return source[CAPACITY + key]
+        return None
+
+    def of(self, names: tuple[str, ...]) -> tuple[Leaf, ...]:
+        """Return the leaf queues that go by these names."""
+        found = self.leaves or ()
+        return tuple(
+            leaf
+            for leaf in found
+            if any(same_queue(leaf.name, name) or same_queue(leaf.path, name) for name in names)
+        )
+
+    def reason(self, name: str, otherwise: str = "it was not shown") -> str:
+        """Return why a fact is not there."""
+        return self.why.get(name, otherwise)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One rule's word: what was seen, why it matters, what to do ("" where nothing is to be done)."""
+
+    id: str
+    severity: Severity
+    seen: str
+    matters: str
+    fix: str = ""
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A finding before its rule's id and reason are added."""
+
+    severity: Severity
+    seen: str
+    fix: str = ""
+
+
+def ok(seen: str) -> Word:
+    """Say that it is well."""
+    return Word("ok", seen)
+
+
+def warn(seen: str, fix: str) -> Word:
+    """Say that it works, less well."""
+    return Word("warn", seen, fix)
+
+
+def fail(seen: str, fix: str) -> Word:
+    """Say that it cannot work, or loses work."""
+    return Word("fail", seen, fix)
+
+
+def unknown(seen: str, fix: str = "") -> Word:
+    """Say that it was not seen."""
+    return Word("unknown", seen, fix)

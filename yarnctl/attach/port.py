@@ -1,0 +1,324 @@
+"""The attached port: a real cluster (or the live emulator) behind the ClusterPort, over HTTP.
+
+Law: never raises for a fault of the cluster, and sends nothing in its constructor. Who cannot be seen is
+"unreachable"; then nothing may be changed. After another ResourceManager has taken over, nothing is shown
+until its number of nodes has stood still for some looks (facts, section 9).
+
+``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from yarnctl.attach.acting import Acting
+from yarnctl.attach.calls import Calls
+from yarnctl.attach.cluster_look import ClusterLook
+from yarnctl.attach.live import LiveContainers
+from yarnctl.attach.proof import Proof
+from yarnctl.attach.prover import Prover
+from yarnctl.attach.settings import Attachment
+from yarnctl.attach.standing import why_aside
+from yarnctl.attach.store import SeenStore
+from yarnctl.attach.task_look import TaskLook
+from yarnctl.attach.watch import Watch
+from yarnctl.deciding.ledger import Order
+from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
+from yarnctl.errors import YarnctlError
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.port import ClusterIdentity
+
+SETTLING = "another ResourceManager answers, and its number of nodes has not stood still yet"
+
+
+class AttachedPort:
+    """A ClusterPort onto one cluster. ``clock`` tells ms since the epoch.
+
+    ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
+    """
+
+    def __init__(
+        self,
+        manager: ResourceManager,
+        master: Callable[[str], AppMaster],
+        hdfs: WebHdfs | None,
+        attachment: Attachment,
+        clock: Callable[[], int],
+    ) -> None:
+        self.attachment = attachment
+        self._manager = manager
+        self._make_master = master
+        self._masters: dict[str, AppMaster] = {}
+        self._hdfs = hdfs
+        self._clock = clock
+        self._calls = Calls(attachment.calls_at_once)
+        self._look = ClusterLook(manager, self._calls, attachment)
+        self._live = LiveContainers(manager, self._calls)
+        self._prover = Prover(self._master, self._calls, attachment, clock)
+        self._tasks = TaskLook(self._master, self._live, self._calls, attachment, clock)
+        self._watch = Watch(
+            self._master,
+            self._live,
+            self._tasks,
+            self._calls,
+            attachment,
+            clock,
+            self._store_of,
+            self._node_names,
+        )
+        self._acting = Acting(
+            manager,
+            self._master,
+            hdfs,
+            self._watch,
+            attachment,
+            clock,
+            self._forbids,
+            lambda name: self._row(name).queue,
+            self._store_of,
+        )
+        self._epoch = ""
+        self._stable: list[int] | None = None
+        self._configuration: dict[str, str] | None = None
+        self._configuration_at_ms = 0
+        self._tracked: tuple[str, ...] = ()
+        self._born: frozenset[str] = frozenset()
+        self.last_problem = ""
+
+    # --- who answers --------------------------------------------------------------------------
+
+    def identify(self) -> ClusterIdentity:
+        """Say who answers: epoch "" and no nodes if nobody does."""
+        try:
+            info, nodes = self._manager.identify(), self._manager.nodes()
+        except YarnctlError as problem:
+            self.last_problem = str(problem)
+            return ClusterIdentity("", 0)
+        self._epoch = self._epoch or str(info.epoch)
+        return ClusterIdentity(str(info.epoch), len(nodes))
+
+    def standing_aside(self) -> str:
+        """Say why nothing may be changed now; "": free to act (if told to enforce)."""
+        if self._stable is not None:
+            return SETTLING
+        return why_aside(self._configuration, self._look.leaves, self.attachment)
+
+    @property
+    def why_not(self) -> dict[str, str]:
+        """Return application -> why its reduces may not be suspended."""
+        return self._prover.why_not
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return order -> the last thing that was said about it (an answer, a doorbell that failed)."""
+        return self._watch.notes
+
+    def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
+        """Take over orders that were made before this port began (a restart), with what they name.
+
+        ``epoch``: the ResourceManager that they were made under; another one that answers now is told
+        as EpochChanged.
+        """
+        self._epoch = epoch or self._epoch
+        for order in orders:
+            one = self._watch.begin(
+                order.order, order.victim, order.attempt, order.container, order.generation, order.verb
+            )
+            if one is None:
+                continue
+            one.node = one.node or order.node
+            if order.verb == "kill" or order.state == "killed":
+                one.killed_at_ms = order.asked_at_ms
+            if order.state == "checkpointed":
+                one.released_at_ms = order.progress_at_ms  # perhaps; its end is then as ordered
+            one.ended = order.state == "freed"
+
+    def close(self) -> None:
+        """End the threads that look."""
+        self._calls.close()
+
+    # --- observing ----------------------------------------------------------------------------
+
+    def observe(self, scope: Scope) -> Observation:
+        """Look at what ``scope`` names; what cannot be seen is said so."""
+        as_of_ms = self._clock()
+        facts: list[Fact] = []
+        snapshot, cluster = None, "quiet"
+        if scope.cluster:
+            try:
+                snapshot, cluster = self._cluster(scope, facts)
+                self.last_problem = "" if cluster != "unreachable" else self.last_problem
+            except YarnctlError as problem:
+                cluster, self.last_problem = "unreachable", str(problem)
+        tasks, unreachable = self._victims(scope.victims)
+        facts += self._orders(scope.orders)
+        now_ms = max(as_of_ms, self._clock())
+        return Observation(
+            now_ms=now_ms,
+            as_of_ms=as_of_ms,
+            snapshot=snapshot,
+            cluster=cluster,  # type: ignore[arg-type]  # one of its three words
+            tasks=tasks,
+            unreachable=unreachable,
+            facts=tuple(facts),
+        )
+
+    def _cluster(self, scope: Scope, facts: list[Fact]) -> tuple[Snapshot | None, str]:
+        """Pass the gate and make a snapshot; "unreachable" while a new ResourceManager settles."""
+        nodes: tuple[wire.Node, ...] | None = None
+        self._check_epoch(str(self._manager.identify().epoch), facts)
+        if self._stable is not None:
+            nodes = self._manager.nodes()
+            if not self._has_settled(len(nodes)):
+                self.last_problem = SETTLING
+                return None, "unreachable"
+        self._read_configuration()
+        root = self._look.gate(scope.gate_queues)
+        if root is None:
+            return None, "quiet"
+        before = frozenset(self._look.rows)
+        nodes = self._both(nodes)
+        self._forget(before)
+        self._prover.look(self._look.rows.values(), self._is_victim)
+        return self._look.snapshot(root, nodes, self._prover.why_not), "seen"
+
+    def _both(self, nodes: tuple[wire.Node, ...] | None) -> tuple[wire.Node, ...]:
+        """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
+        refreshed = self._calls.begin(self._look.refresh)
+        try:
+            return self._manager.nodes() if nodes is None else nodes
+        finally:
+            refreshed.result()
+
+    def _is_victim(self, queue: str) -> bool:
+        return self.attachment.mode == "deadlines" or self.attachment.is_victim(queue)
+
+    def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
+        if self._epoch and epoch != self._epoch:
+            facts.append(EpochChanged(epoch, self._clock()))
+            self._stable = []
+            self._configuration = None
+            self._live.forget()
+        self._epoch = epoch
+
+    def _has_settled(self, nodes: int) -> bool:
+        """Say whether the number of nodes has been the same, and not 0, for some looks."""
+        assert self._stable is not None
+        self._stable = [*self._stable, nodes][-self.attachment.stable_looks :]
+        if len(self._stable) < self.attachment.stable_looks or not nodes or len(set(self._stable)) > 1:
+            return False
+        self._stable = None
+        return True
+
+    def _read_configuration(self) -> None:
+        """Read the daemon's /conf now and then; an old one counts until a new one can be read."""
+        now_ms = self._clock()
+        fresh = now_ms - self._configuration_at_ms < self.attachment.configuration_age_ms
+        if self._configuration is not None and fresh:
+            return
+        try:
+            self._configuration = self._manager.configuration()
+            self._configuration_at_ms = now_ms
+        except YarnctlError as problem:
+            self.last_problem = str(problem)
+
+    def _victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
+        """Look at the tasks of the jobs that may be hit."""
+        tasks: dict[str, tuple[TaskView, ...]] = {}
+        for name, found in self._tasks.look(victims).items() if victims else ():
+            if found is not None:
+                tasks[name] = found.tasks
+                if found.sizes is not None:
+                    self._look.sizes[name] = found.sizes
+        return tasks, tuple(name for name in victims if name not in tasks)
+
+    # --- orders -------------------------------------------------------------------------------
+
+    def _orders(self, orders: tuple[str, ...]) -> list[Fact]:
+        """Look at the attempts that are under order, and at who is given their room."""
+        self._watch.keep(orders)
+        if not self._watch.orders:
+            self._tracked = ()
+            self._live.forget()
+            return []
+        tracked = self._to_track()
+        new = self._new_applications(tracked)
+        self._live.forget(tracked)
+        self._tracked = tracked
+        return self._watch.look(tracked, new)
+
+    def _to_track(self) -> tuple[str, ...]:
+        """Choose whose containers are watched: victims, hurried applications, then others that wait."""
+        settings = self.attachment
+        victims = dict.fromkeys(one.application for one in self._watch.orders.values())
+        rows = self._look.rows.values()
+        hurried = [row.application for row in rows if settings.is_hurried(row.queue)]
+        waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
+        most = max(settings.tracked_max, len(victims))
+        gone = [name for name in self._tracked if name not in self._look.rows]  # their end is to be told
+        return tuple(dict.fromkeys([*victims, *gone, *hurried, *waiting]))[:most]
+
+    def _new_applications(self, tracked: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those that did not exist while others were watched already: all they hold is new."""
+        born, self._born = self._born, frozenset(self._look.rows)
+        if not self._tracked:
+            return ()
+        return tuple(name for name in tracked if name not in born and name not in self._tracked)
+
+    def _forget(self, before: frozenset[str]) -> None:
+        """Let go of what belongs to applications that are no more."""
+        under_order = {one.application for one in self._watch.orders.values()}
+        gone = before - frozenset(self._look.rows) - under_order
+        self._prover.forget(gone)
+        self._tasks.forget(gone)
+        self._live.forget_attempts([*self._look.rows, *under_order, *self._tracked])
+        for name in [name for name in self._masters if name in gone]:
+            del self._masters[name]
+
+    # --- performing ---------------------------------------------------------------------------
+
+    def perform(self, action: Action) -> Outcome:
+        """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.acting`."""
+        return self._acting.perform(action)
+
+    def _forbids(self, application: str) -> str:
+        """Say why an application may not be touched, whatever the caller believes; "": it may."""
+        aside = self.standing_aside()
+        if aside:
+            return aside
+        try:
+            row = self._row(application)
+        except YarnctlError as problem:
+            return str(problem)
+        if not self.attachment.is_victim(row.queue):
+            return f"its queue {row.queue} is no victim queue"
+        proof = self._prover.prove(application, row.user)
+        return "" if isinstance(proof, Proof) else proof
+
+    def _row(self, application: str) -> wire.Application:
+        """Return an application as it was last seen; asks if it was not."""
+        return self._look.rows.get(application) or self._manager.application(application)
+
+    def _master(self, application: str) -> AppMaster:
+        found = self._masters.get(application)
+        if found is None:
+            found = self._masters[application] = self._make_master(application)
+        return found
+
+    def _store_of(self, application: str) -> tuple[SeenStore, Proof] | None:
+        """Return where a job's checkpoints lie; None if it has no proof."""
+        if self._hdfs is None:
+            return None
+        proof = self._prover.proofs.get(application)
+        if proof is None:
+            found = self._prover.prove(application, self._row(application).user)
+            if not isinstance(found, Proof):
+                return None
+            proof = found
+        return SeenStore(self._hdfs, proof.store_path), proof
+
+    def _node_names(self) -> frozenset[str]:
+        return frozenset(node.node for node in self._manager.nodes())

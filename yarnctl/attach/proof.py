@@ -1,0 +1,148 @@
+"""Proof: may this job's reduces be suspended at all, and where does its runner look?
+
+Law: pure. The job's effective configuration, as its master shows it, is read by the runner's own code
+(``read_settings``): what the runner would refuse on the node is refused here. On top of that the port
+must be able to reach the same store and requests, and the runner must take us for their owner. What is
+not proven is left alone, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import unquote_plus, urlsplit
+
+from yarnctl.attach.settings import Attachment
+from yarnctl.task_runner.yarnctl_task import HOLD_MS, KeyRule, Settings, Unusable, printable, read_settings
+
+REDUCER = "stream.reduce.streamprocessor"
+ENVIRONMENT = "stream.addenvironment"
+RUNNER = "yarnctl_task.py"
+STARTERS = ("sh", "/bin/sh", "python3", "python", "/usr/bin/python3")
+_TASK = {
+    "mapreduce_job_id": "job_0_0",
+    "mapreduce_task_id": "task_0_0_r_0",
+    "mapreduce_task_attempt_id": "attempt_0_0_r_0_0",
+}
+"""Said to each task by its own environment, so it is not in the job's configuration."""
+
+
+class Proof(NamedTuple):
+    """A job whose reduces can be suspended. ``store_path``: the folder of checkpoints in our HDFS.
+
+    ``owners``: who may own what lies there. ``reducers``: the original reducer, as its words may be split.
+    """
+
+    rule: KeyRule
+    reducers: tuple[tuple[str, ...], ...]
+    store_path: str
+    owners: tuple[str, ...]
+    hold_ms: int = HOLD_MS
+
+
+def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof | str:
+    """Return the proof, or why there is none. ``user`` is the application's."""
+    try:
+        return _prove(configuration, user, attachment)
+    except Unusable as why:
+        return str(why)[:300]
+    except (ValueError, UnicodeError) as error:
+        return f"its configuration cannot be understood ({type(error).__name__})"
+
+
+def _prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof:
+    command = unquote_plus(configuration.get(REDUCER, ""))
+    if not command:
+        raise Unusable(f"no streaming job with a reducer of its own: {REDUCER} is not set")
+    splits = [words for words in (_by_streaming(command), _by_shell(command)) if words]
+    found = [_runner_words(words) for words in splits]
+    options, _ = found[0]
+    added = environment(configuration.get(ENVIRONMENT, ""))
+    words = {re.sub(r"[^A-Za-z0-9]", "_", name): value for name, value in configuration.items()}
+    settings = read_settings(options, {**words, "USER": user, **added, **_TASK})
+    if configuration.get("mapreduce.job.reduces", "1") == "0":
+        raise Unusable("it has no reduces")
+    store_path = _reachable(settings.store_url, attachment, "store")
+    if attachment.store_root and not _is_below(store_path, attachment.store_root):
+        raise Unusable(f"its store {store_path} is not below {attachment.store_root}")
+    _check_requests(settings, attachment)
+    reducers = tuple(dict.fromkeys(tuple(printable(rest)) for _, rest in found))
+    return Proof(settings.rule, reducers, store_path, (settings.user,), settings.hold_ms)
+
+
+def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:
+    """Take the command apart: the runner's options, and the original reducer."""
+    place = 1 if words[0] in STARTERS else 0
+    if len(words) <= place or words[place].rpartition("/")[2] != RUNNER:
+        raise Unusable("its reducer does not carry the task runner")
+    if "--" not in words:
+        raise Unusable("the runner's options do not end in --")
+    end = words.index("--")
+    if not words[end + 1 :]:
+        raise Unusable("the runner has no reducer to run")
+    return words[place + 1 : end], words[end + 1 :]
+
+
+def _by_streaming(command: str) -> list[str]:
+    """Split as streaming does: at blanks, except within single or double quotes, which fall away."""
+    words: list[str] = []
+    word, quote, begun = "", "", False
+    for letter in command:
+        if quote:
+            if letter == quote:
+                quote = ""
+            else:
+                word += letter
+        elif letter in "\"'":
+            quote, begun = letter, True
+        elif letter.isspace():
+            if begun:
+                words.append(word)
+            word, begun = "", False
+        else:
+            word, begun = word + letter, True
+    return [*words, word] if begun else words
+
+
+def _by_shell(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def environment(text: str) -> dict[str, str]:
+    """Return what ``-cmdenv`` said: ``A=1 B=2``, split at blanks as streaming does."""
+    pairs = (word.partition("=") for word in text.split())
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def _reachable(url: str, attachment: Attachment, what: str) -> str:
+    """Return the path of a store's URL in our HDFS; raise Unusable if it is somewhere else."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("webhdfs", "swebhdfs"):
+        raise Unusable(f"its {what} {url[:120]} is not in HDFS, so it cannot be seen from here")
+    hosts = {host.lower() for host in parts.netloc.split(",") if host}
+    if not hosts & attachment.hosts:
+        ours = ", ".join(sorted(attachment.hosts)) or "none"
+        raise Unusable(f"its {what} is at {parts.netloc[:120]}, our NameNodes are {ours}")
+    path = "/" + parts.path.strip("/")
+    if ".." in path.split("/"):
+        raise Unusable(f"its {what} has the path {path[:120]}")
+    return path
+
+
+def _is_below(path: str, root: str) -> bool:
+    return path == root.rstrip("/") or path.startswith(root.rstrip("/") + "/")
+
+
+def _check_requests(settings: Settings, attachment: Attachment) -> None:
+    """Refuse a job that would not find, or not believe, our requests."""
+    path = _reachable(settings.requests_url, attachment, "folder of requests")
+    if path != attachment.requests_root.rstrip("/"):
+        raise Unusable(f"it looks for requests in {path}, we write to {attachment.requests_root}")
+    owners = settings.request_owners or (settings.user,)
+    if attachment.requests_owner not in owners:
+        raise Unusable(f"it takes requests from {' or '.join(owners)}, we are {attachment.requests_owner}")

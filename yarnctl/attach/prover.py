@@ -1,0 +1,91 @@
+"""The prover: reads jobs' configurations, a few at each look, and remembers what they prove.
+
+Law: a job whose configuration has not been read is not proven, and ``why_not`` says so. A job's
+configuration is fixed when it is submitted (a restarted master reads the same file), so a proof, or its
+absence, holds for the application's whole life; a master that did not answer is asked again later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.proof import Proof, prove
+from yarnctl.attach.settings import Attachment
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.app_master import Absent, AppMaster
+
+KINDS = ("MAPREDUCE", "")
+NOT_YET = "its configuration has not been read yet"
+
+
+class Prover:
+    """Remembers proofs by application; ``why_not`` holds the reason for each that has none."""
+
+    def __init__(
+        self,
+        master: Callable[[str], AppMaster],
+        calls: Calls,
+        attachment: Attachment,
+        clock: Callable[[], int],
+    ) -> None:
+        self._master = master
+        self._calls = calls
+        self._settings = attachment
+        self._clock = clock
+        self.proofs: dict[str, Proof] = {}
+        self.why_not: dict[str, str] = {}
+        self._again_at_ms: dict[str, int] = {}
+        self._settled: set[str] = set()
+
+    def look(self, rows: Iterable[wire.Application], is_victim: Callable[[str], bool]) -> None:
+        """Read the configurations of the largest jobs not read yet; ``is_victim`` judges a queue."""
+        now_ms = self._clock()
+        due: list[wire.Application] = []
+        judged: dict[str, bool] = {}
+        for row in rows:
+            name = row.application
+            if name in self.proofs or name in self._settled:
+                continue
+            if row.queue not in judged:
+                judged[row.queue] = is_victim(row.queue)
+            if not judged[row.queue]:
+                self.why_not[name] = "its queue is no victim queue"
+            elif row.kind.upper() not in KINDS:
+                self.why_not[name] = f"it is no MapReduce job but {row.kind[:40]}"
+            else:
+                self.why_not.setdefault(name, NOT_YET)
+                if row.containers > 1 and now_ms >= self._again_at_ms.get(name, 0):
+                    due.append(row)
+        due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
+        self._read({row.application: row.user for row in due[: self._settings.proofs_max]})
+
+    def prove(self, application: str, user: str) -> Proof | str:
+        """Return one job's proof, or why there is none, reading its configuration if need be."""
+        if application not in self.proofs and application not in self._settled:
+            self._read({application: user})
+        return self.proofs.get(application) or self.why_not.get(application, NOT_YET)
+
+    def _read(self, users: dict[str, str]) -> None:
+        answers = self._calls.each(lambda name: self._master(name).configuration(), users)
+        for name, answer in answers.items():
+            if isinstance(answer, Problem | Absent):
+                told = answer.why if isinstance(answer, Absent) else str(answer)
+                self.why_not[name] = f"its configuration cannot be read: {told[:200]}"
+                self._again_at_ms[name] = self._clock() + self._settings.proof_retry_ms
+                continue
+            self._settled.add(name)
+            found = prove(answer, users[name], self._settings)
+            if isinstance(found, Proof):
+                self.proofs[name] = found
+                self.why_not.pop(name, None)
+            else:
+                self.why_not[name] = found
+
+    def forget(self, applications: Iterable[str]) -> None:
+        """Forget applications that are no more."""
+        for name in applications:
+            self.proofs.pop(name, None)
+            self.why_not.pop(name, None)
+            self._again_at_ms.pop(name, None)
+            self._settled.discard(name)

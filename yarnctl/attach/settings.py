@@ -1,0 +1,76 @@
+"""What an attached port is told: whose queues, where requests lie, what it may do, how much it may ask.
+
+Law: the defaults observe and change nothing. Queues are named as ``views.Leaf`` names them: by the last
+name where that is the only such leaf, otherwise by the path.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from yarnctl.hadoop.resource_manager import same_queue
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one attached port; spans in ms.
+
+    ``name_nodes``: every address (``host:port`` or URL) under which jobs may name the HDFS that the port
+    writes to. ``store_root``: checkpoints must lie below it ("" anywhere in that HDFS). ``requests_owner``
+    is who we are to that HDFS. ``in_flight_max``: so many attempts may be asked at once (None: no limit).
+
+    How much one look may cost: ``asks_max`` hurried and ``others_max`` other applications whose sizes are
+    asked for, ``proofs_max`` jobs whose configuration is read, ``tasks_max`` attempts of one job,
+    ``tracked_max`` applications whose containers are watched while orders are open.
+    """
+
+    hurried_queues: tuple[str, ...] = ("production",)
+    victim_queues: tuple[str, ...] = ("research",)
+    mode: Literal["queues", "deadlines"] = "queues"
+
+    requests_root: str = "/yarnctl/requests"
+    requests_owner: str = "yarnctl"
+    store_root: str = ""
+    name_nodes: tuple[str, ...] = ()
+
+    enforce: bool = False
+    allow_kill: bool = False
+    allow_priority: bool = False
+    in_flight_max: int | None = None
+
+    asks_max: int = 50
+    others_max: int = 20
+    proofs_max: int = 8
+    tasks_max: int = 500
+    tracked_max: int = 64
+    calls_at_once: int = 8
+
+    leave_ms: int = 2_000
+    launch_ms: int = 4_000
+    skip_bytes_per_ms: int = 50_000
+    hold_margin_ms: int = 5_000
+    stable_looks: int = 3
+    configuration_age_ms: int = 60_000
+    proof_retry_ms: int = 5_000
+    attempt_look_ms: int = 1_000
+    ending_wait_ms: int = 3_000
+
+    def is_hurried(self, queue: str) -> bool:
+        """Say whether a queue's applications may ask for room (with deadlines every one's may)."""
+        return self.mode == "deadlines" or any(same_queue(queue, one) for one in self.hurried_queues)
+
+    def is_victim(self, queue: str) -> bool:
+        """Say whether a queue's applications may be asked for containers at all."""
+        return any(same_queue(queue, one) for one in self.victim_queues)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Return ``host:port`` of every address of the HDFS, in lower case."""
+        return frozenset(host_of(one) for one in self.name_nodes)
+
+
+def host_of(address: str) -> str:
+    """Return ``host:port`` of an address with or without a scheme."""
+    return (urlsplit(address).netloc if "//" in address else address).rpartition("@")[2].lower()

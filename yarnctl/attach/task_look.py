@@ -1,0 +1,181 @@
+"""Looking at victims: the running reduces of a job, as its master, its runner and YARN tell of them.
+
+Law: an attempt is shown only if YARN's own list holds its container (where it is, how large), and counts as
+checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner that says it is at work.
+A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
+number and in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.cluster_look import Sizes, sizes_of
+from yarnctl.attach.live import LiveContainers
+from yarnctl.attach.settings import Attachment
+from yarnctl.attach.status import Progress
+from yarnctl.deciding.model import TaskView
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.wire_mapreduce import Task, TaskAttempt
+from yarnctl.units import Resources
+
+REMEMBERED = 20_000
+"""Attempts whose progress is remembered; the oldest go first."""
+
+
+class Place(NamedTuple):
+    """Where an attempt runs, remembered for the orders that may come."""
+
+    application: str
+    container: str
+    node: str
+    size: Resources
+
+
+class Victim(NamedTuple):
+    """What one look at one job found; None instead of it: unreachable."""
+
+    tasks: tuple[TaskView, ...]
+    sizes: Sizes | None
+
+
+class TaskLook:
+    """Looks at victim jobs. ``master`` makes a client for an application; ``places`` by attempt."""
+
+    def __init__(
+        self,
+        master: Callable[[str], AppMaster],
+        live: LiveContainers,
+        calls: Calls,
+        attachment: Attachment,
+        clock: Callable[[], int],
+    ) -> None:
+        self._master = master
+        self._live = live
+        self._calls = calls
+        self._settings = attachment
+        self._clock = clock
+        self.places: dict[str, Place] = {}
+        self._progress: dict[str, Progress] = {}
+        self._rates: dict[str, float] = {}
+        self._maps_finished: dict[str, int] = {}
+
+    def look(self, victims: Sequence[str]) -> dict[str, Victim | None]:
+        """Look at jobs; None for one that cannot be seen now."""
+        held = self._live.look(victims)
+        tasks = self._calls.each(lambda name: self._running(name), victims)
+        wanted: list[tuple[str, str]] = []
+        for name in victims:
+            rows = tasks[name]
+            if isinstance(rows, tuple) and not isinstance(held[name], Problem):
+                wanted += [(name, row.task) for row in rows[: self._settings.tasks_max]]
+        attempts = self._calls.each(lambda key: self._master(key[0]).attempts(key[1]), wanted)
+        self._look_at_maps(attempts)
+        found: dict[str, Victim | None] = {}
+        for name in victims:
+            mine, listed = held[name], tasks[name]
+            if isinstance(mine, Problem) or not isinstance(listed, tuple):
+                found[name] = None
+                continue
+            rows_of = {task: rows for (owner, task), rows in attempts.items() if owner == name}
+            found[name] = self._victim(name, mine.containers, rows_of)
+        return found
+
+    def _running(self, application: str) -> tuple[Task, ...] | Absent:
+        rows = self._master(application).reduces()
+        return rows if isinstance(rows, Absent) else tuple(row for row in rows if row.state == "RUNNING")
+
+    def _look_at_maps(
+        self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
+    ) -> None:
+        """Learn once for each job when its last map finished: its first reduces waited until then."""
+        begun = {
+            name
+            for (name, _), rows in attempts.items()
+            if isinstance(rows, tuple) and name not in self._maps_finished and any(map(_merged, rows))
+        }
+        answers = self._calls.each(lambda name: self._master(name).maps_finished_at_ms(), sorted(begun))
+        self._maps_finished.update({name: at for name, at in answers.items() if isinstance(at, int)})
+
+    def _victim(
+        self,
+        application: str,
+        containers: dict[str, wire.Container],
+        attempts: dict[str, tuple[TaskAttempt, ...] | Absent | Problem],
+    ) -> Victim | None:
+        now_ms = self._clock()
+        found: list[TaskView] = []
+        for task, rows in attempts.items():
+            if not isinstance(rows, tuple):
+                return None  # the master stopped answering in the middle
+            for row in rows:
+                container = containers.get(row.container)
+                if row.running and container is not None:
+                    found.append(self._view(application, task, row, container, now_ms))
+        return Victim(tuple(sorted(found)), sizes_of(containers.values()))
+
+    def _view(
+        self, application: str, task: str, row: TaskAttempt, container: wire.Container, now_ms: int
+    ) -> TaskView:
+        progress = self.note(row, now_ms)
+        self._remember(row, Place(application, container.container, container.node, container.size))
+        rate = progress.rate()
+        if rate:
+            self._rates[task] = rate
+        reducing = row.phase == "reduce"
+        return TaskView(
+            attempt=row.attempt,
+            container=container.container,
+            node=container.node,
+            size=container.size,
+            kind="reduce",
+            remaining_ms=progress.remaining_ms(row, now_ms, self._rates.get(task, 0.0)) if reducing else -1,
+            return_cost_ms=self._return_cost_ms(application, row, progress),
+            since_ms=progress.since_ms or max(0, row.merged_at_ms) or row.started_at_ms,
+            generation=progress.generation,
+            checkpointable=reducing and progress.checkpointable,
+            resumed=progress.generation > 0,
+        )
+
+    def note(self, row: TaskAttempt, now_ms: int) -> Progress:
+        """Take a look at an attempt's status line into what is remembered of it."""
+        progress = self._progress.get(row.attempt)
+        if progress is None:
+            progress = self._progress[row.attempt] = Progress()
+        progress.take(row, now_ms)
+        return progress
+
+    def _return_cost_ms(self, application: str, row: TaskAttempt, progress: Progress) -> int:
+        """Leaving, a new container, this attempt's own shuffle again, and the skip of what is done.
+
+        The shuffle is measured without the wait for the job's maps, which need not run again.
+        """
+        settings = self._settings
+        began_ms = max(row.started_at_ms, self._maps_finished.get(application, 0))
+        shuffle_ms = max(0, row.merged_at_ms - began_ms) if row.merged_at_ms > 0 else 0
+        skip_ms = progress.done_bytes // max(1, settings.skip_bytes_per_ms)
+        return settings.leave_ms + settings.launch_ms + shuffle_ms + skip_ms
+
+    def _remember(self, row: TaskAttempt, place: Place) -> None:
+        self.places.pop(row.attempt, None)
+        self.places[row.attempt] = place
+        while len(self.places) > REMEMBERED:
+            oldest = next(iter(self.places))
+            del self.places[oldest]
+            self._progress.pop(oldest, None)
+
+    def forget(self, applications: Iterable[str]) -> None:
+        """Forget the attempts of applications that are no more."""
+        gone = set(applications)
+        for name in gone:
+            self._maps_finished.pop(name, None)
+        for attempt in [one for one, place in self.places.items() if place.application in gone]:
+            del self.places[attempt]
+            self._progress.pop(attempt, None)
+
+
+def _merged(row: TaskAttempt) -> bool:
+    return row.merged_at_ms > 0

@@ -1,0 +1,294 @@
+"""Watching orders: what has become of each attempt that was asked, told as facts, each once.
+
+Law: facts are what was seen, at the instant of the look, ends before grants. A manifest is told only if the
+task's next attempt would go on from it (``checkpoints``); an end only when YARN's list of live containers
+has lost the container, with the ending the master gives. What is not known yet is told later, not guessed.
+
+The generation that is told is never above the one that was asked for: a torn upload may use numbers up,
+so the runner's own number can be higher. ``Watched.manifest_generation`` keeps the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.checkpoints import (
+    answer_name,
+    is_ordered,
+    manifests_of,
+    read_answer,
+    safe_manifest,
+    task_of,
+)
+from yarnctl.attach.live import Held, LiveContainers
+from yarnctl.attach.proof import Proof
+from yarnctl.attach.settings import Attachment
+from yarnctl.attach.status import SAVING, parse
+from yarnctl.attach.store import SeenStore
+from yarnctl.attach.task_look import TaskLook
+from yarnctl.deciding.model import (
+    ApplicationEnded,
+    ContainerEnded,
+    ContainerGranted,
+    Ending,
+    Fact,
+    ManifestSeen,
+    UploadProgressed,
+)
+from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+from yarnctl.task_runner.yarnctl_task import Entry, Manifest, TaskId, Unusable
+
+LINGER_MS = 60_000
+"""So long a killed attempt is watched after its order was settled: its room is still to come."""
+
+
+class Watched(msgspec.Struct):
+    """One order and what has been told of it. Instants in ms of the port's clock, 0: not yet."""
+
+    order: str
+    application: str
+    attempt: str
+    container: str
+    node: str
+    generation: int
+    task: TaskId
+    verb: str = "suspend"
+    requested: bool = False
+    manifest_at_ms: int = 0
+    manifest_generation: int = 0
+    released_at_ms: int = 0
+    killed_at_ms: int = 0
+    gone_at_ms: int = 0
+    ended: bool = False
+    answer: str = ""
+    signature: tuple[object, ...] = ()
+    looked_at_ms: int = 0
+    row: TaskAttempt | None = None
+    seen_names: frozenset[str] = frozenset()
+
+
+class Watch:
+    """All orders that are watched, and the facts about them."""
+
+    def __init__(
+        self,
+        master: Callable[[str], AppMaster],
+        live: LiveContainers,
+        tasks: TaskLook,
+        calls: Calls,
+        attachment: Attachment,
+        clock: Callable[[], int],
+        store_of: Callable[[str], tuple[SeenStore, Proof] | None],
+        nodes: Callable[[], frozenset[str]],
+    ) -> None:
+        self._master = master
+        self._live = live
+        self._tasks = tasks
+        self._calls = calls
+        self._settings = attachment
+        self._clock = clock
+        self._store_of = store_of
+        self._nodes = nodes
+        self.orders: dict[str, Watched] = {}
+        self.notes: dict[str, str] = {}
+        self._ended_applications: set[str] = set()
+
+    # --- which orders -------------------------------------------------------------------------
+
+    def begin(
+        self, order: str, application: str, attempt: str, container: str, generation: int, verb: str
+    ) -> Watched | None:
+        """Watch an order, or go on watching it; None if the ids do not belong together."""
+        known = self.orders.get(order)
+        if known is not None:
+            same = (known.application, known.attempt, known.container) == (application, attempt, container)
+            return known if same else None
+        task = task_of(application, attempt)
+        if task is None:
+            return None
+        place = self._tasks.places.get(attempt)
+        node = place.node if place is not None else ""
+        watched = Watched(order, application, attempt, container, node, generation, task, verb)
+        self.orders[order] = watched
+        return watched
+
+    def keep(self, open_orders: Iterable[str]) -> None:
+        """Stop watching what is settled, but for killed attempts that have not ended yet."""
+        wanted, now_ms = set(open_orders), self._clock()
+        for name in [name for name in self.orders if name not in wanted]:
+            one = self.orders[name]
+            if one.ended or not one.killed_at_ms or now_ms - one.killed_at_ms > LINGER_MS:
+                del self.orders[name]
+                self.notes.pop(name, None)
+
+    # --- one look -----------------------------------------------------------------------------
+
+    def look(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
+        """Return what has happened since the last look. ``tracked``: whose containers are watched."""
+        running = [one for one in self.orders.values() if not one.ended]
+        victims = list(dict.fromkeys(one.application for one in running))
+        names = list(dict.fromkeys([*tracked, *victims]))
+        seen = self._live.look(names)
+        grants = self._live.grants(seen, new)
+        if grants and victims:
+            # A grant seen just now may be of room that came free after its giver was looked at.
+            seen = {**seen, **self._live.look(victims)}
+        facts: list[Fact] = []
+        self._look_at_attempts([one for one in running if self._is_due(one, seen)])
+        facts += self._store_facts(running)
+        facts += self._ends(running, seen)
+        now_ms = self._clock()
+        for application, container in grants:
+            facts.append(
+                ContainerGranted(container.container, application, container.node, container.size, now_ms)
+            )
+        facts += self._ended(seen)
+        return facts
+
+    def _ended(self, seen: Mapping[str, Held | Problem]) -> list[Fact]:
+        now_ms, facts = self._clock(), list[Fact]()
+        for name, held in sorted(seen.items()):
+            if isinstance(held, Held) and held.ended and name not in self._ended_applications:
+                self._ended_applications.add(name)
+                facts.append(ApplicationEnded(name, now_ms))
+        return facts
+
+    def tell_ended(self, application: str) -> list[Fact]:
+        """Tell the end of an application that was found out elsewhere, unless it was told."""
+        return self._ended({application: Held({}, ended=True)})
+
+    # --- the master's view --------------------------------------------------------------------
+
+    def _is_due(self, one: Watched, seen: Mapping[str, Held | Problem]) -> bool:
+        held = seen.get(one.application)
+        gone = isinstance(held, Held) and one.container not in held.containers
+        late = self._clock() - one.looked_at_ms >= self._settings.attempt_look_ms
+        return late or gone or bool(one.released_at_ms or one.killed_at_ms)
+
+    def _look_at_attempts(self, due: Sequence[Watched]) -> None:
+        keys = [(one.application, one.task.task) for one in due]
+        answers = self._calls.each(lambda key: self._master(key[0]).attempts(key[1]), keys)
+        now_ms = self._clock()
+        for one in due:
+            one.looked_at_ms = now_ms
+            rows = answers[(one.application, one.task.task)]
+            if isinstance(rows, Problem | Absent):
+                continue
+            one.row = next((row for row in rows if row.attempt == one.attempt), one.row)
+            if one.row is not None:
+                self._tasks.note(one.row, now_ms)
+
+    # --- the store's view ---------------------------------------------------------------------
+
+    def _store_facts(self, running: Sequence[Watched]) -> list[Fact]:
+        """Look into the folders of those that were asked to save."""
+        waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
+        found = self._calls.each(self.look_into, (one.order for one in waiting))
+        facts: list[Fact] = []
+        for one in waiting:
+            answer = found[one.order]
+            if isinstance(answer, Problem):
+                self.notes[one.order] = str(answer)
+                continue
+            manifest, signature = answer
+            now_ms = self._clock()
+            if manifest is not None:
+                one.manifest_at_ms, one.manifest_generation = now_ms, manifest.generation
+                told = min(manifest.generation, one.generation)
+                facts.append(ManifestSeen(one.order, one.attempt, told, manifest.groups_done, now_ms))
+            elif signature != one.signature:
+                before, one.signature = one.signature or ("", ()), signature
+                if any(part and part != was for part, was in zip(signature, before, strict=True)):
+                    facts.append(UploadProgressed(one.order, now_ms))
+        return facts
+
+    def look_into(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
+        """Return the manifest that answers the order, and what shows progress while there is none."""
+        one = self.orders[order]
+        phase = self._saving_phase(one)
+        place = self._store_of(one.application)
+        if place is None:
+            return None, (phase, ())
+        store, proof = place
+        entries = store.list(one.task.folder)
+        manifest = self._manifest(one, store, proof, entries)
+        mine = [entry for entry in entries if one.attempt in entry.name and "answer-" not in entry.name]
+        new = [(entry.name, entry.bytes) for entry in mine if entry.name not in one.seen_names]
+        if not one.signature:
+            # What the attempt saved before this order is no progress of this order.
+            one.seen_names = frozenset(entry.name for entry in mine)
+            new = []
+        return manifest, (phase, tuple(new))
+
+    def _saving_phase(self, one: Watched) -> str:
+        status = parse(one.row.status) if one.row is not None else None
+        return status.phase if status is not None and status.phase in SAVING else ""
+
+    def _manifest(
+        self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry]
+    ) -> Manifest | None:
+        try:
+            if answer_name(one.order, one.attempt) in {entry.name for entry in entries}:
+                return self._answered(one, store, proof, entries)
+            if not manifests_of(entries, one.attempt):
+                return None
+            manifest = safe_manifest(store, one.task, proof)
+        except Unusable as why:
+            self.notes[one.order] = str(why)
+            return None
+        return manifest if is_ordered(manifest, one.task, one.order) else None
+
+    def _answered(
+        self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry]
+    ) -> Manifest | None:
+        """An older generation that is still valid is as good as a new one; any other answer is no."""
+        answer = read_answer(store, one.task, one.order, entries, proof)
+        one.answer = answer.word
+        self.notes[one.order] = f"{answer.word}: {answer.reason}"
+        if answer.word != "unchanged" or answer.generation < 1:
+            return None
+        manifest = safe_manifest(store, one.task, proof)
+        return manifest if manifest.generation == answer.generation else None
+
+    # --- ends ---------------------------------------------------------------------------------
+
+    def _ends(self, running: Sequence[Watched], seen: Mapping[str, Held | Problem]) -> list[Fact]:
+        gone = [one for one in running if self._is_gone(one, seen.get(one.application))]
+        if not gone:
+            return []
+        nodes = self._calls.each(lambda _key: self._nodes(), [0])[0]
+        facts: list[Fact] = []
+        for one in gone:
+            now_ms = self._clock()
+            one.gone_at_ms = one.gone_at_ms or now_ms
+            ending = self._ending(one, now_ms, nodes if isinstance(nodes, frozenset) else None)
+            if ending is not None:
+                one.ended = True
+                facts.append(ContainerEnded(one.container, one.application, one.node, ending, now_ms))
+        return facts
+
+    def _is_gone(self, one: Watched, held: Held | Problem | None) -> bool:
+        if not isinstance(held, Held) or held.ended:
+            return False
+        container = held.containers.get(one.container)
+        if container is not None:
+            one.node = one.node or container.node
+            one.gone_at_ms = 0
+        return container is None
+
+    def _ending(self, one: Watched, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
+        """Say how it ended; None while only a later look can tell."""
+        state = one.row.state if one.row is not None else ""
+        if state == "SUCCEEDED":
+            return "completed"
+        if nodes is not None and one.node and one.node not in nodes:
+            return "lost"
+        if state == "FAILED":
+            return "failed"
+        if state == "KILLED":
+            return "suspended" if one.released_at_ms else "killed"
+        return "lost" if now_ms - one.gone_at_ms >= self._settings.ending_wait_ms else None

@@ -1,0 +1,162 @@
+"""Holding: which jobs and tasks the store holds, and what their manifests say.
+
+Law: reading only, with the task runner's own readers. A name from the store is used only if it is one of
+Hadoop's ids or one of the runner's names; folders only, so nothing leads out of the root. What cannot be
+read is reported with the reason, never left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from yarnctl.errors import BadInput
+from yarnctl.task_runner.yarnctl_task import (
+    GENERATION_NAME,
+    MANIFEST_NAME,
+    Entry,
+    Manifest,
+    Store,
+    StoreError,
+    TaskId,
+    Unusable,
+    read_manifest,
+)
+
+JOB = re.compile(r"job_([0-9]{1,20}_[0-9]{1,10})")
+ATTEMPT = re.compile(r"attempt_([0-9]{1,20}_[0-9]{1,10})_r_[0-9]{1,10}_[0-9]{1,10}")
+REQUEST = re.compile(r"\.?[A-Za-z0-9._-]{1,120}\.(?:request\.json|withdrawn|tmp)")
+TASK = re.compile(r"task_([0-9]{1,20}_[0-9]{1,10})_r_[0-9]{1,10}")
+
+
+class TaskHeld(msgspec.Struct, frozen=True):
+    """One task's folder. ``problem`` says why its entries are not known; "" if they are."""
+
+    job: str
+    task: str
+    owner: str
+    mode: int
+    entries: tuple[Entry, ...] = ()
+    problem: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """What its files take, without replication."""
+        return sum(entry.bytes for entry in self.entries if not entry.is_folder)
+
+    @property
+    def manifests(self) -> tuple[str, ...]:
+        """The names of its manifests, in their own order."""
+        return tuple(
+            sorted(e.name for e in self.entries if MANIFEST_NAME.fullmatch(e.name) and not e.is_folder)
+        )
+
+    @property
+    def aside(self) -> frozenset[str]:
+        """The manifests that an attempt has set aside."""
+        return frozenset(e.name.partition(".aside-")[0] for e in self.entries if ".aside-" in e.name)
+
+
+class JobHeld(msgspec.Struct, frozen=True):
+    """One job's folder. ``strange``: names in it (or below) that no runner writes."""
+
+    job: str
+    owner: str
+    tasks: tuple[TaskHeld, ...] = ()
+    strange: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """What its files take, without replication."""
+        return sum(task.bytes for task in self.tasks)
+
+    @property
+    def files(self) -> int:
+        """How many files lie below it."""
+        return sum(len(task.entries) for task in self.tasks)
+
+
+def application_of(job: str) -> str:
+    """Return the application that ran a job."""
+    return "application_" + job.removeprefix("job_")
+
+
+def job_of(name: str) -> tuple[str, str]:
+    """Take a job's, a task's or an application's id; return job and task ("": all of them)."""
+    spelled = "job_" + name.removeprefix("application_") if name.startswith("application_") else name
+    if JOB.fullmatch(spelled):
+        return spelled, ""
+    if match := TASK.fullmatch(name):
+        return f"job_{match[1]}", name
+    raise BadInput(
+        f"id {name[:60]!r}", "is no job and no reduce task", "use job_…, application_… or task_…_r_…"
+    )
+
+
+class Layout(NamedTuple):
+    """What a runner's folders look like: a job's folders, and whether a file in them is ours."""
+
+    folder: re.Pattern[str]
+    is_ours: Callable[[str], bool]
+
+
+def _is_runners(name: str) -> bool:
+    return bool(GENERATION_NAME.match(name)) or name.lstrip(".").startswith("answer-")
+
+
+CHECKPOINTS = Layout(TASK, _is_runners)
+"""``<job>/<task>/gen-…`` and answers."""
+REQUESTS = Layout(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
+"""``<job>/<attempt>/<order>.request.json`` and withdrawals."""
+
+
+def held_jobs(store: Store, jobs: Sequence[str] = (), layout: Layout = CHECKPOINTS) -> tuple[JobHeld, ...]:
+    """Return what lies below the root, or of ``jobs`` only, ordered by id; raises StoreError for the root."""
+    found = {entry.name: entry for entry in store.list("") if entry.is_folder and JOB.fullmatch(entry.name)}
+    return tuple(_job(store, found[job], layout) for job in sorted(found) if not jobs or job in jobs)
+
+
+def _job(store: Store, folder: Entry, layout: Layout) -> JobHeld:
+    try:
+        entries = store.list(folder.name)
+    except (StoreError, Unusable) as error:
+        return JobHeld(folder.name, folder.owner, problem=str(error)[:300])
+    number = folder.name.removeprefix("job_")
+    matched = [(entry, layout.folder.fullmatch(entry.name)) for entry in entries if entry.is_folder]
+    ours = [entry for entry, match in matched if match and match[1] == number]
+    tasks = tuple(_task(store, folder.name, entry) for entry in sorted(ours))
+    strange = [entry.name for entry in entries if entry not in ours]
+    for task in tasks:
+        strange += [
+            f"{task.task}/{e.name}" for e in task.entries if e.is_folder or not layout.is_ours(e.name)
+        ]
+    return JobHeld(folder.name, folder.owner, tasks, tuple(sorted(strange)))
+
+
+def _task(store: Store, job: str, folder: Entry) -> TaskHeld:
+    told = TaskHeld(job, folder.name, folder.owner, folder.mode)
+    try:
+        return msgspec.structs.replace(told, entries=tuple(sorted(store.list(f"{job}/{folder.name}"))))
+    except (StoreError, Unusable) as error:
+        return msgspec.structs.replace(told, problem=str(error)[:300])
+
+
+def newest(store: Store, held: TaskHeld) -> tuple[Manifest | None, str]:
+    """Return the readable manifest of the highest generation that is not set aside, and what is wrong."""
+    problem = held.problem
+    names = [name for name in held.manifests if name not in held.aside]
+    for name in sorted(names, key=_rank, reverse=True):
+        try:
+            return read_manifest(store, TaskId(held.job, held.task, ""), name), problem
+        except (Unusable, StoreError) as error:
+            problem = problem or f"{name}: {error}"[:300]
+    return None, problem
+
+
+def _rank(name: str) -> tuple[int, str]:
+    match = MANIFEST_NAME.fullmatch(name)
+    return (int(match[1]) if match else 0, name)

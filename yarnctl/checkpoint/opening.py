@@ -1,0 +1,202 @@
+"""Opening: the store as the commands see it, with the cluster's word on each application beside it.
+
+Law: one question, one answer; ``delete`` alone changes anything, and only folders named by an id directly
+below one of the two roots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from yarnctl.checkpoint.collecting import Kept, decide
+from yarnctl.checkpoint.endings import Ending, Endings
+from yarnctl.checkpoint.holding import (
+    JOB,
+    REQUESTS,
+    JobHeld,
+    TaskHeld,
+    application_of,
+    held_jobs,
+    job_of,
+    newest,
+)
+from yarnctl.checkpoint.verifying import Verdict, verify_task
+from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.task_runner.yarnctl_task import (
+    Manifest,
+    StoreError,
+    TaskId,
+    Unusable,
+    read_manifest,
+)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One task in ``list``; None: there is no readable manifest."""
+
+    job: str
+    task: str
+    owner: str
+    generation: int | None
+    groups_done: int | None
+    output_bytes: int | None
+    created_at_ms: int | None
+    age_ms: int | None
+    bytes: int
+    manifests: int
+    application: str
+    application_state: str
+    problem: str
+
+
+class Opening:
+    """The store and the requests of one cluster. Both roots are SeenStores on ``hdfs``."""
+
+    def __init__(
+        self, hdfs: WebHdfs, manager: Transport, history: Transport | None, checkpoints: Any, requests: Any
+    ) -> None:
+        self._hdfs = hdfs
+        self.endings = Endings(manager, history)
+        self.checkpoints = checkpoints
+        self.requests = requests
+
+    def jobs(self, jobs: Sequence[str] = ()) -> tuple[JobHeld, ...]:
+        """Return what lies in the store; raises Unreachable, Rejected where it cannot be listed."""
+        self._reach(self.checkpoints.root)
+        return held_jobs(self.checkpoints, jobs)
+
+    def rows(self, now_ms: int) -> tuple[Row, ...]:
+        """Return ``list``'s rows, ordered by job and task."""
+        return tuple(row for job in self.jobs() for row in self._rows_of(job, now_ms))
+
+    def _rows_of(self, job: JobHeld, now_ms: int) -> list[Row]:
+        application = application_of(job.job)
+        state = self.endings.of(application).state
+        if job.problem:
+            blank = TaskHeld(job.job, "", job.owner, 0, problem=job.problem)
+            return [_row(blank, None, job.problem, application, state, now_ms)]
+        told = [(task, *newest(self.checkpoints, task)) for task in job.tasks]
+        return [_row(task, found, why, application, state, now_ms) for task, found, why in told]
+
+    def manifests(self, name: str) -> list[tuple[str, str, Manifest | str]]:
+        """Return folder, file and manifest (or why it cannot be read) of all manifests of a job or task."""
+        job, task = job_of(name)
+        held = [one for each in self.jobs([job]) for one in each.tasks if task in ("", one.task)]
+        return [
+            (f"{one.job}/{one.task}", file, self._manifest(one, file))
+            for one in held
+            for file in one.manifests
+        ]
+
+    def _manifest(self, held: TaskHeld, file: str) -> Manifest | str:
+        try:
+            return read_manifest(self.checkpoints, TaskId(held.job, held.task, ""), file)
+        except (Unusable, StoreError) as error:
+            return str(error)[:300]
+
+    def verdicts(self, names: Sequence[str], quick: bool) -> list[Verdict]:
+        """Verify all, or the named jobs and tasks; what is named and not there is bad."""
+        wanted = [job_of(name) for name in names]
+        jobs = self.jobs(sorted({job for job, _ in wanted}))
+        rows: list[Verdict] = []
+        for job in jobs:
+            if job.problem:
+                rows.append(Verdict(job.job, "", "", 0, 0, "bad", (job.problem,)))
+            for task in job.tasks:
+                if not wanted or (job.job, "") in wanted or (job.job, task.task) in wanted:
+                    rows += verify_task(self.checkpoints, task, None if quick else self._opened)
+        there = {(job.job, "") for job in jobs} | {
+            (task.job, task.task) for job in jobs for task in job.tasks
+        }
+        missing = sorted(set(wanted) - there)
+        return rows + [
+            Verdict(job, task, "", 0, 0, "bad", ("it is not in the store",)) for job, task in missing
+        ]
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[Iterator[bytes]]:
+        try:
+            with self._hdfs.open(f"{self.checkpoints.root}/{path}") as pieces:
+                yield pieces
+        except YarnctlError as error:
+            raise StoreError(str(error)) from error
+
+    # --- collecting ---------------------------------------------------------------------------
+
+    def judged(self, now_ms: int, older_than_ms: int) -> tuple[Kept, ...]:
+        """Return what ``gc`` would do with each folder, asking for each application's end once."""
+        checkpoints, requests = self.jobs(), held_jobs(self.requests, layout=REQUESTS)
+        names = sorted({application_of(job.job) for job in (*checkpoints, *requests)})
+        endings: dict[str, Ending] = {name: self.endings.of(name) for name in names}
+        return decide(checkpoints, requests, endings, now_ms, older_than_ms)
+
+    def delete(self, rows: Sequence[Kept]) -> dict[tuple[str, str], str]:
+        """Delete the folders that may go; return (what, job) -> why one could not be."""
+        failed: dict[tuple[str, str], str] = {}
+        for row in rows:
+            if not row.delete or not JOB.fullmatch(row.job):
+                continue
+            root = self.checkpoints.root if row.what == "checkpoints" else self.requests.root
+            try:
+                self._hdfs.delete(f"{root}/{row.job}", recursive=True)
+            except YarnctlError as error:
+                failed[(row.what, row.job)] = str(error)
+        return failed
+
+    def _reach(self, root: str) -> None:
+        """Let what is wrong with the store itself be an error of its own kind; a missing root is empty."""
+        try:
+            self._hdfs.listing(root)
+        except Missing:
+            return
+
+
+def checked_root(option: str, path: str) -> str:
+    """Return a root without a slash at its end; raises BadInput for one that cannot be a store's."""
+    clean = path.rstrip("/")
+    parts = clean.split("/")[1:]
+    if not path.startswith("/") or not parts or any(part in ("", ".", "..") for part in parts):
+        raise BadInput(option, f"{path[:80]!r} is no folder of its own", "name one like /yarnctl/checkpoints")
+    return clean
+
+
+def shown_manifest(folder: str, file: str, manifest: Manifest | str) -> dict[str, Any]:
+    """Return a manifest for showing: all its fields, and the last key as text that is safe to print."""
+    if isinstance(manifest, str):
+        return {"folder": folder, "file": file, "problem": manifest}
+    return {"folder": folder, "file": file, **manifest.raw, "last_key_text": safe_bytes(manifest.last_key)}
+
+
+def safe_bytes(data: bytes, most: int = 400) -> str:
+    """Return bytes as printable ASCII, the rest as hex escapes, at most ``most`` bytes of them."""
+    text = "".join(chr(b) if 32 <= b < 127 and b != 92 else f"\\x{b:02x}" for b in data[:most])
+    return text if len(data) <= most else f"{text}... ({len(data)} bytes)"
+
+
+def _row(
+    task: TaskHeld, found: Manifest | None, problem: str, application: str, state: str, now_ms: int
+) -> Row:
+    created = found.raw.get("created_at_ms") if found else None
+    created_at_ms = created if isinstance(created, int) and not isinstance(created, bool) else None
+    return Row(
+        job=task.job,
+        task=task.task,
+        owner=task.owner,
+        generation=found.generation if found else None,
+        groups_done=found.groups_done if found else None,
+        output_bytes=found.output_bytes if found else None,
+        created_at_ms=created_at_ms,
+        age_ms=None if created_at_ms is None else max(0, now_ms - created_at_ms),
+        bytes=task.bytes,
+        manifests=len(task.manifests),
+        application=application,
+        application_state=state,
+        problem=problem,
+    )

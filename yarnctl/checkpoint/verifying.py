@@ -1,0 +1,139 @@
+"""Verifying: is every checkpoint what its manifest says? Seal, ids, owner, fields, and every byte.
+
+Law: reading only; the runner's own readers judge what they can judge. A checkpoint that a runner has set
+aside is no error, and a file that no manifest names is only left over. Everything else that does not fit
+is a problem with its reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+
+import msgspec
+
+from yarnctl.checkpoint.holding import TaskHeld
+from yarnctl.task_runner.yarnctl_task import (
+    Manifest,
+    Part,
+    Store,
+    StoreError,
+    TaskId,
+    Unusable,
+    attempt_number,
+    check_files,
+    check_owner,
+    read_manifest,
+)
+
+Opened = Callable[[str], AbstractContextManager[Iterable[bytes]]]
+"""Opens a file below the store's root and gives its bytes; raises YarnctlError."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """One manifest (or a task without a readable one): what is wrong with it, () if nothing."""
+
+    job: str
+    task: str
+    manifest: str
+    generation: int
+    bytes: int
+    state: str
+    problems: tuple[str, ...] = ()
+
+
+def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[Verdict, ...]:
+    """Return a verdict for each manifest of a task. ``opened`` None: the bytes are not read."""
+    if held.problem:
+        return (Verdict(held.job, held.task, "", 0, 0, "bad", (held.problem,)),)
+    folder = []
+    if held.mode & 0o022:
+        folder.append(f"the task's folder: others may write to it (mode {held.mode:o})")
+    rows, manifests = [], []
+    for name in held.manifests:
+        row, manifest = _verify(store, held, name, opened)
+        rows.append(row)
+        if manifest is not None and name not in held.aside:
+            manifests.append(manifest)
+    folder += _order(manifests)
+    if folder:
+        rows.append(Verdict(held.job, held.task, "", 0, 0, "bad", tuple(folder)))
+    return tuple(rows)
+
+
+def _verify(
+    store: Store, held: TaskHeld, name: str, opened: Opened | None
+) -> tuple[Verdict, Manifest | None]:
+    problems: list[str] = []
+    manifest: Manifest | None = None
+    entries = {entry.name: entry for entry in held.entries}
+    try:
+        check_owner(entries[name], (held.owner,), name)
+        manifest = read_manifest(store, TaskId(held.job, held.task, ""), name)
+        problems += _fields(manifest, held.owner)
+        check_files(manifest, entries, (held.owner,))
+        if opened is not None:
+            problems += [why for part in _files(manifest) if (why := _content(held, part, opened))]
+    except (Unusable, StoreError) as error:
+        problems.append(str(error)[:300])
+    generation, size = (manifest.generation, manifest.output_bytes) if manifest else (0, 0)
+    state = "aside" if name in held.aside else "bad" if problems else "good"
+    return Verdict(held.job, held.task, name, generation, size, state, tuple(problems)), manifest
+
+
+def _files(manifest: Manifest) -> tuple[Part, ...]:
+    return manifest.parts + (() if manifest.state is None else (manifest.state,))
+
+
+def _fields(manifest: Manifest, owner: str) -> list[str]:
+    """Judge the fields that a resume would believe."""
+    raw, wrong = manifest.raw, []
+    if not _SHA256.fullmatch(manifest.keys_digest):
+        wrong.append("keys_digest is no sha256")
+    rule = raw.get("key_rule")
+    fields = rule.get("fields") if isinstance(rule, dict) else None
+    if not isinstance(fields, int) or isinstance(fields, bool) or fields < 1:
+        wrong.append("key_rule says no number of fields")
+    if not isinstance(raw.get("reducer"), list) or not raw["reducer"]:
+        wrong.append("reducer is no command")
+    if raw.get("user") != owner:
+        wrong.append(f"written by {str(raw.get('user'))[:60]!r}, but {owner} owns the folder")
+    wrong += [
+        f"{part.name}: its sha256 is none" for part in _files(manifest) if not _SHA256.fullmatch(part.sha256)
+    ]
+    return wrong
+
+
+def _content(held: TaskHeld, part: Part, opened: Opened) -> str:
+    """Read a file and say what does not fit, "" if all does."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        with opened(f"{held.job}/{held.task}/{part.name}") as pieces:
+            for piece in pieces:
+                digest.update(piece)
+                size += len(piece)
+                if size > part.bytes:
+                    return f"{part.name}: more than {part.bytes} bytes"
+    except (StoreError, Unusable) as error:
+        return f"{part.name}: {error}"[:300]
+    if size != part.bytes:
+        return f"{part.name}: {size} bytes, not {part.bytes}"
+    return "" if digest.hexdigest() == part.sha256 else f"{part.name}: its sha256 is another one"
+
+
+def _order(manifests: list[Manifest]) -> list[str]:
+    """Say where a later attempt has a lower generation, or two manifests have the same number."""
+    wrong = []
+    ranked = sorted(manifests, key=lambda one: (attempt_number(one.attempt), one.generation))
+    for before, after in itertools.pairwise(ranked):
+        if after.generation <= before.generation:
+            wrong.append(
+                f"generation out of order: {after.generation} of {after.attempt}"
+                f" comes after {before.generation} of {before.attempt}"
+            )
+    return wrong

@@ -1,0 +1,88 @@
+"""``yarnctl apps``: the unfinished applications as a running daemon saw them last.
+
+Law: what is shown is what ``GET /v1/applications`` answers.
+"""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from yarnctl.cli.asking import ask_all, limit_option, plain, showing_options, shown
+from yarnctl.command_line import print_json, print_table
+
+COLUMNS = (
+    "application",
+    "class",
+    "queue",
+    "user",
+    "containers",
+    "MiB",
+    "vcores",
+    "waits for",
+    "on their way",
+    "giving",
+    "runner",
+)
+
+
+class Size(msgspec.Struct):
+    """A vector of memory and virtual cores."""
+
+    memory_mib: int
+    vcores: int
+
+
+class Application(msgspec.Struct, rename={"kind": "class"}):
+    """One application, as far as it is shown."""
+
+    application: str
+    kind: str
+    queue: str
+    user: str
+    containers: int
+    used: Size
+    pending: int
+    on_their_way: int
+    giving: int
+    runner: bool
+
+
+class Page(msgspec.Struct):
+    """All applications."""
+
+    total: int
+    items: list[Application]
+
+
+@click.command()
+@click.option("--queue", help="Only in this queue.")
+@click.option("--user", help="Only of this user.")
+@click.option("--waiting", is_flag=True, help="Only those that wait for containers.")
+@limit_option
+@showing_options
+def command(queue: str | None, user: str | None, waiting: bool, limit: int, url: str, output: str) -> None:
+    """Show the applications: what they hold, wait for, and are being asked to give."""
+    filters = {"queue": queue, "user": user, "waiting": True if waiting else None}
+    answer = ask_all(url, "v1/applications", filters, limit)
+    if output == "json":
+        print_json(answer)
+        return
+    page = shown(Page, answer, url)
+    rows = [
+        (
+            plain(each.application),
+            each.kind,
+            plain(each.queue),
+            plain(each.user),
+            each.containers,
+            each.used.memory_mib,
+            each.used.vcores,
+            each.pending,
+            each.on_their_way,
+            each.giving,
+            "yes" if each.runner else "no",
+        )
+        for each in page.items
+    ]
+    print_table(COLUMNS, rows, f"{page.total} applications")

@@ -1,0 +1,215 @@
+"""Asking a running daemon: what the commands that show it have in common.
+
+Law: they read the daemon's API and nothing else, change nothing, and end in one line if nobody answers.
+What comes from a cluster is printed without its control characters.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+import click
+import msgspec
+
+from yarnctl.command_line import output_option
+from yarnctl.errors import BadInput, Different, Unreachable
+
+DEFAULT_URL = "http://127.0.0.1:8188"
+CONNECT_S = 3.0
+ANSWER_S = 10.0
+ANSWER_MAX_BYTES = 64 * 2**20
+PAGE = 500
+SHOWN_MAX = 200
+
+Function = Callable[..., Any]
+Answer = dict[str, Any]
+Show = TypeVar("Show")
+
+
+class Text(msgspec.Struct):
+    """An explanation in words."""
+
+    text: list[str]
+
+
+def url_option(function: Function) -> Function:
+    """Give a command ``--url URL`` (``YARNCTL_URL``)."""
+    add_url = click.option(
+        "--url",
+        envvar="YARNCTL_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        help="Where the daemon listens (yarnctl run --listen). [env: YARNCTL_URL]",
+    )
+    return add_url(function)
+
+
+def showing_options(function: Function) -> Function:
+    """Give a command ``--url``, ``-o`` and ``--watch``; with the last it is run again every so often."""
+
+    @functools.wraps(function)
+    def watched(*args: Any, watch_s: float | None, **kwargs: Any) -> None:
+        function(*args, **kwargs)
+        never = threading.Event()
+        while watch_s is not None:
+            never.wait(watch_s)
+            if sys.stdout.isatty():
+                click.clear()
+            function(*args, **kwargs)
+
+    add_watch = click.option(
+        "--watch",
+        "watch_s",
+        type=click.FloatRange(min=0.1, max=3600),
+        metavar="SECONDS",
+        help="Show it again every so many seconds, until interrupted.",
+    )
+    return url_option(output_option(add_watch(watched)))
+
+
+def limit_option(function: Function) -> Function:
+    """Give a command ``--limit N``."""
+    kind = click.IntRange(min=1, max=1_000_000)
+    about = "How many to show at most."
+    add_limit = click.option("--limit", type=kind, default=100, show_default=True, help=about)
+    return add_limit(function)
+
+
+# --- asking -------------------------------------------------------------------------------------------
+
+
+def ask(url: str, path: str, parameters: Mapping[str, object] | None = None) -> Answer:
+    """Return the daemon's answer to one GET.
+
+    Raises BadInput for an address or a filter that cannot be, Different (exit status 1) for a thing that
+    is not known, Unreachable if nobody (or somebody else) answers.
+    """
+    import requests
+
+    address = f"{_checked(url)}/{path}"
+    known = {name: value for name, value in (parameters or {}).items() if value is not None}
+    wanted = {
+        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in known.items()
+    }
+    try:
+        with requests.Session() as session:
+            session.trust_env = False  # a daemon is asked directly
+            answer = session.get(
+                address, params=wanted, timeout=(CONNECT_S, ANSWER_S), stream=True, allow_redirects=False
+            )
+            content = _bounded(answer.iter_content(65_536), address)
+    except requests.RequestException as error:
+        remedy = "is 'yarnctl run' running, with --listen? else give --url"
+        raise Unreachable(f"{address}: no answer ({_reason(error)}); {remedy}") from None
+    return _read(address, answer.status_code, content)
+
+
+def ask_all(url: str, path: str, parameters: Mapping[str, object], limit: int) -> Answer:
+    """Return one answer with all pages of a list together, up to ``limit`` items."""
+    page = ask(url, path, {**parameters, "limit": min(PAGE, limit)})
+    items = _items(page, url)
+    while page.get("next") is not None and len(items) < limit:
+        more = {**parameters, "limit": min(PAGE, limit - len(items)), "cursor": page["next"]}
+        page = ask(url, path, more)
+        fresh = _items(page, url)
+        if not fresh:
+            break
+        items += fresh
+    return {**page, "items": items}
+
+
+def part(name: str) -> str:
+    """Return an id as one part of a path."""
+    if not name.strip() or name in (".", "..") or len(name) > SHOWN_MAX:
+        raise BadInput("ID", "is no id", "see yarnctl reclaims, decisions and apps")
+    return quote(name, safe="")
+
+
+def shown(kind: type[Show], answer: object, url: str) -> Show:
+    """Return the fields of an answer that a table needs; Unreachable if they are not there."""
+    try:
+        return msgspec.convert(answer, kind, strict=False)
+    except msgspec.ValidationError as error:
+        told = f"{url}: answers, but not as this yarnctl's daemon does ({error})"
+        raise Unreachable(f"{told}; use one version on both sides") from None
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable or any(each.isspace() for each in url) or parts.query or parts.fragment:
+        raise BadInput("--url", f"{url!r} is no address", f"use for instance {DEFAULT_URL}")
+    return url.rstrip("/")
+
+
+def _bounded(pieces: Any, address: str) -> bytes:
+    content = bytearray()
+    for piece in pieces:
+        content += piece
+        if len(content) > ANSWER_MAX_BYTES:
+            raise Unreachable(f"{address}: answers more than {ANSWER_MAX_BYTES} bytes; this is no yarnctl")
+    return bytes(content)
+
+
+def _reason(error: Exception) -> str:
+    """Return the last cause in a chain of errors, in a few words."""
+    said = str(error).rpartition(": ")[2].rstrip(")'\"")
+    return said.rpartition("] ")[2][:SHOWN_MAX] or type(error).__name__
+
+
+def _read(address: str, status: int, content: bytes) -> Answer:
+    try:
+        answer = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise Unreachable(f"{address}: answers {status} without JSON; is this a yarnctl? see --url")
+    if status == 200:
+        return answer
+    error = answer.get("error")
+    if not isinstance(error, dict):
+        raise Unreachable(f"{address}: answers {status}; is this a yarnctl? see --url")
+    message, remedy = (str(error.get(name, ""))[: 2 * SHOWN_MAX] for name in ("message", "next"))
+    if status == 404:
+        raise Different(f"{address}: {message}; {remedy}")
+    if status < 500:
+        raise BadInput(address, message, remedy)
+    raise Unreachable(f"{address}: {message}; {remedy}")
+
+
+def _items(page: Answer, url: str) -> list[Any]:
+    items = page.get("items")
+    if not isinstance(items, list):
+        raise Unreachable(f"{url}: answers without items; is this a yarnctl? see --url")
+    return list(items)
+
+
+# --- words --------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """Return a text without what a terminal would obey."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def ago(then_ms: int | None, now_ms: int) -> str:
+    """Say how long ago an instant was."""
+    return "-" if then_ms is None else f"{max(0, now_ms - then_ms) / 1000:.1f} s"
+
+
+def span(span_ms: int | None) -> str:
+    """Say a span; -1 or None: unknown."""
+    return "-" if span_ms is None or span_ms < 0 else f"{span_ms / 1000:.1f} s"
+
+
+def counted(states: Mapping[str, int]) -> str:
+    """Say how many there are of each."""
+    return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in sorted(states.items())) or "-"

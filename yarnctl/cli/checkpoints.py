@@ -1,0 +1,240 @@
+"""``yarnctl checkpoints``: what lies in the checkpoint store; list, show, verify, and collect what is over.
+
+Law: all of it reads, but ``gc --yes``, which deletes whole folders of jobs that ended long enough ago
+(``yarnctl.checkpoint.collecting`` decides) and nothing else. What comes from the store is printed safely.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yarnctl.cli.asking import plain
+from yarnctl.command_line import output_option, print_json, print_table
+from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarnctl.checkpoint.collecting import Kept
+    from yarnctl.checkpoint.opening import Opening
+
+DEFAULT_STORE = "/yarnctl/checkpoints"
+DEFAULT_REQUESTS = "/yarnctl/requests"
+_SPAN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h|d)")
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@click.group(no_args_is_help=True)
+def command() -> None:
+    """List, show, verify and collect the checkpoints that lie in HDFS."""
+
+
+def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say where the store is, and open it as ``opening``."""
+
+    @functools.wraps(function)
+    def with_store(
+        *,
+        managers: tuple[str, ...],
+        name_nodes: tuple[str, ...],
+        config: Path | None,
+        user: str | None,
+        history: str | None,
+        store: str,
+        requests: str,
+        **more: Any,
+    ) -> Any:
+        from yarnctl.checkpoint.opening import Opening, checked_root
+        from yarnctl.config import load_cluster
+
+        options = {"resource_managers": managers, "name_nodes": name_nodes, "user": user}
+        environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
+        cluster = load_cluster(config, environment, options)
+        roots = checked_root("--store", store), checked_root("--requests", requests)
+        if not cluster.name_nodes:
+            import msgspec
+
+            from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
+
+            manager = cluster.transport()
+            from yarnctl.hadoop.resource_manager import ResourceManager
+
+            found = discover_name_nodes(ResourceManager(manager), manager.pinned)
+            cluster = msgspec.structs.replace(cluster, name_nodes=require_name_nodes(found))
+        from yarnctl.attach.store import SeenStore
+        from yarnctl.hadoop.transport import Transport
+
+        server = None
+        if history:
+            server = Transport((history,), cluster.identity, cluster.limits, daemon="history server")
+        hdfs = cluster.store()
+        opening = Opening(
+            hdfs, cluster.transport(), server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1])
+        )
+        return function(opening=opening, **more)
+
+    for option in reversed(_OPTIONS):
+        with_store = option(with_store)
+    return output_option(with_store)
+
+
+_OPTIONS = (
+    click.option("--rm", "managers", multiple=True, metavar="URL", help="A ResourceManager; more for HA."),
+    click.option("--name-node", "name_nodes", multiple=True, metavar="URL", help="WebHDFS; more for HA."),
+    click.option("--history", metavar="URL", help="The MapReduce history server (port 19888)."),
+    click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML with [cluster]."),
+    click.option("--user", help="Who we are to the cluster.  [default: yarnctl]"),
+    click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="PATH", help="Folder in HDFS."),
+    click.option(
+        "--requests", default=DEFAULT_REQUESTS, show_default=True, metavar="PATH", help="Requests' folder."
+    ),
+)
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+@command.command("list")
+@_cluster_options
+def list_command(opening: Opening, output: str) -> None:
+    """Show each task's newest generation, what it takes, and whether its application still runs."""
+    rows = opening.rows(now_ms())
+    _warn(opening)
+    if output == "json":
+        print_json({"store": opening.checkpoints.root, "checkpoints": rows})
+        return
+    columns = ("task", "owner", "generation", "groups", "bytes", "age", "application", "problem")
+    table = [
+        (
+            plain(row.task),
+            plain(row.owner),
+            row.generation,
+            row.groups_done,
+            row.bytes,
+            None if row.age_ms is None else f"{row.age_ms / 1000:.0f} s",
+            plain(row.application_state or "unknown"),
+            plain(row.problem) or None,
+        )
+        for row in rows
+    ]
+    print_table(columns, table, f"{opening.checkpoints.root}: {len(table)} tasks")
+
+
+@command.command("show")
+@click.argument("name", metavar="JOB|TASK")
+@_cluster_options
+def show_command(opening: Opening, name: str, output: str) -> int:
+    """Show the manifests of a job or a task in full."""
+    from yarnctl.checkpoint.opening import shown_manifest
+
+    found = opening.manifests(name)
+    if output == "json":
+        print_json({"manifests": [shown_manifest(*one) for one in found]})
+    for task, file, manifest in found if output != "json" else ():
+        fields = shown_manifest(task, file, manifest)
+        told = [(key, _cell(value)) for key, value in fields.items() if key not in ("folder", "file")]
+        print_table(("field", "value"), told, plain(f"{task}/{file}"))
+    if not found:
+        click.echo(
+            f"error: {opening.checkpoints.root}: no manifest of {name}; see checkpoints list", err=True
+        )
+    return 0 if found and not any(isinstance(one[2], str) for one in found) else 1
+
+
+@command.command("verify")
+@click.argument("names", nargs=-1, metavar="[JOB|TASK]...")
+@click.option("--quick", is_flag=True, help="Compare sizes only; do not read the bytes.")
+@_cluster_options
+def verify_command(opening: Opening, names: tuple[str, ...], quick: bool, output: str) -> int:
+    """Check seal, ids, owner, fields and every byte; exit status 1 if something is wrong."""
+    verdicts = opening.verdicts(names, quick)
+    bad = [one for one in verdicts if one.state == "bad"]
+    if output == "json":
+        print_json({"store": opening.checkpoints.root, "bad": len(bad), "manifests": verdicts})
+        return 1 if bad else 0
+    rows = [
+        (
+            plain(v.task),
+            plain(v.manifest) or None,
+            v.generation,
+            v.bytes,
+            v.state,
+            plain("; ".join(v.problems)),
+        )
+        for v in verdicts
+    ]
+    title = f"{opening.checkpoints.root}: {len(verdicts)} looked at, {len(bad)} bad"
+    print_table(("task", "manifest", "generation", "bytes", "state", "problems"), rows, title)
+    return 1 if bad else 0
+
+
+# --- collecting -------------------------------------------------------------------------------
+
+
+@command.command("gc")
+@click.option("--yes", is_flag=True, help="Delete. Without it only what would be deleted is printed.")
+@click.option("--older-than", default="24h", show_default=True, metavar="SPAN", help="Since the job's end.")
+@_cluster_options
+def gc_command(opening: Opening, yes: bool, older_than: str, output: str) -> int:
+    """Delete checkpoints and requests of jobs that ended long enough ago; says what, unless --yes."""
+    older_than_ms = span_ms(older_than)
+    rows = opening.judged(now_ms(), older_than_ms)
+    _warn(opening)
+    failed = opening.delete(rows) if yes else {}
+    gone = [row for row in rows if row.delete and (row.what, row.job) not in failed]
+    summary = {
+        "deleted": yes,
+        "jobs": len({row.job for row in gone}),
+        "files": sum(row.files for row in gone),
+        "bytes": sum(row.bytes for row in gone),
+    }
+    if output == "json":
+        problems = [{"what": what, "job": job, "problem": why} for (what, job), why in failed.items()]
+        print_json({"store": opening.checkpoints.root, **summary, "failed": problems, "folders": rows})
+    else:
+        _print_gc(rows, failed, summary)
+    return 1 if failed else 0
+
+
+def _print_gc(rows: tuple[Kept, ...], failed: dict[tuple[str, str], str], summary: dict[str, Any]) -> None:
+    done = "deleted" if summary["deleted"] else "would delete"
+    table = []
+    for row in rows:
+        problem = failed.get((row.what, row.job))
+        word = f"failed: {problem}" if problem else row.why
+        table.append(
+            (row.job, row.what, done if row.delete and not problem else "keep", row.bytes, plain(word))
+        )
+    title = f"{done} {summary['files']} files of {summary['jobs']} jobs, {summary['bytes']} bytes"
+    hint = "" if summary["deleted"] or not summary["jobs"] else "; give --yes to do it"
+    print_table(("job", "what", "decision", "bytes", "why"), table, title + hint)
+
+
+def span_ms(text: str) -> int:
+    """Return a span like 90s, 30m, 24h or 2d in milliseconds; raises BadInput."""
+    match = _SPAN.fullmatch(text.strip())
+    if match is None:
+        raise BadInput("--older-than", f"{text[:40]!r} is no span", "write it like 30m, 24h or 2d")
+    return int(float(match[1]) * _UNITS_MS[match[2]])
+
+
+def now_ms() -> int:
+    """Return the present, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _warn(opening: Opening) -> None:
+    for problem in opening.endings.unreachable:
+        click.echo(f"warning: {plain(problem)}; states are unknown", err=True)
+
+
+def _cell(value: object) -> str:
+    import json
+
+    return plain(value if isinstance(value, str) else json.dumps(value))

@@ -1,0 +1,103 @@
+"""``yarnctl decisions``: the newest decisions of a running daemon, and why each was taken.
+
+Law: what is shown is what ``GET /v1/decisions`` answers.
+"""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from yarnctl.cli.asking import (
+    Text,
+    ago,
+    ask,
+    ask_all,
+    counted,
+    limit_option,
+    plain,
+    showing_options,
+    shown,
+)
+from yarnctl.command_line import print_json, print_table
+
+COLUMNS = ("id", "ago", "for", "queue", "needed", "chosen", "unmet", "from", "became", "why")
+
+
+class Decision(msgspec.Struct):
+    """One decision, as far as it is shown."""
+
+    id: int
+    at_ms: int
+    application: str
+    queue: str
+    why: str
+    need: int
+    chosen: int
+    unmet: int
+    victims: list[str]
+    states: dict[str, int]
+
+
+class Page(msgspec.Struct):
+    """The newest decisions."""
+
+    now_ms: int
+    total: int
+    items: list[Decision]
+
+
+class Detail(msgspec.Struct):
+    """One decision's explanation."""
+
+    explanation: Text
+
+
+@click.command()
+@click.argument("number", metavar="[ID]", required=False, type=click.IntRange(min=1, max=2**53 - 1))
+@click.option("--application", help="Only on behalf of this application.")
+@click.option("--queue", help="Only on behalf of this queue.")
+@click.option("--victim", help="Only those that chose from this application.")
+@click.option("--state", help="Only those with an order in this state.")
+@limit_option
+@showing_options
+def command(
+    number: int | None,
+    application: str | None,
+    queue: str | None,
+    victim: str | None,
+    state: str | None,
+    limit: int,
+    url: str,
+    output: str,
+) -> None:
+    """Show the newest decisions, or say why decision ID was taken and what came of it."""
+    if number is not None:
+        answer = ask(url, f"v1/decisions/{number}")
+        if output == "json":
+            print_json(answer)
+        else:
+            click.echo("\n".join(map(plain, shown(Detail, answer, url).explanation.text)))
+        return
+    filters = {"application": application, "queue": queue, "victim": victim, "state": state}
+    answer = ask_all(url, "v1/decisions", filters, limit)
+    if output == "json":
+        print_json(answer)
+        return
+    page = shown(Page, answer, url)
+    print_table(COLUMNS, [_row(each, page.now_ms) for each in page.items], f"{page.total} decisions")
+
+
+def _row(each: Decision, now_ms: int) -> tuple[object, ...]:
+    return (
+        each.id,
+        ago(each.at_ms, now_ms),
+        plain(each.application),
+        plain(each.queue),
+        each.need,
+        each.chosen,
+        each.unmet,
+        plain(", ".join(each.victims)) or None,
+        counted(each.states),
+        plain(each.why),
+    )

@@ -1,0 +1,125 @@
+"""``yarnctl reclaims``: the reclaim lists of a running daemon.
+
+Law: what is shown is what ``GET /v1/reclaims`` answers.
+"""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from yarnctl.cli.asking import (
+    Answer,
+    ago,
+    ask,
+    ask_all,
+    counted,
+    limit_option,
+    part,
+    plain,
+    showing_options,
+    shown,
+    span,
+)
+from yarnctl.command_line import print_json, print_table
+
+COLUMNS = ("order", "victim", "attempt", "node", "state", "asked", "kept keys", "left to do", "room to")
+
+
+class Entry(msgspec.Struct):
+    """One order of a list, as far as it is shown."""
+
+    order: str
+    victim: str
+    attempt: str
+    node: str
+    state: str
+    asked_at_ms: int
+    keys_done: int | None
+    remaining_ms: int | None
+    room_to_application: str
+
+
+class ReclaimList(msgspec.Struct):
+    """One application's list, as far as it is shown."""
+
+    application: str
+    queue: str | None
+    pending: int | None
+    on_their_way: int
+    states: dict[str, int]
+    entries: list[Entry]
+
+
+class Page(msgspec.Struct):
+    """All lists."""
+
+    now_ms: int
+    total: int
+    items: list[ReclaimList]
+
+
+@click.command()
+@click.argument("wanted", metavar="[ID]", required=False)
+@click.option("--queue", help="Only of applications in this queue.")
+@click.option("--victim", help="Only orders against this application.")
+@click.option("--state", help="Only orders in this state.")
+@click.option("--retired", is_flag=True, help="Also orders that have left their lists.")
+@limit_option
+@showing_options
+def command(
+    wanted: str | None,
+    queue: str | None,
+    victim: str | None,
+    state: str | None,
+    retired: bool,
+    limit: int,
+    url: str,
+    output: str,
+) -> None:
+    """Show the containers that are being taken back for each hurried application, or for ID."""
+    filters = {"victim": victim, "state": state, "retired": retired}
+    if wanted is None:
+        answer = ask_all(url, "v1/reclaims", {**filters, "queue": queue}, limit)
+    else:
+        answer = ask(url, f"v1/reclaims/{part(wanted)}", {**filters, "retired": True})
+    if output == "json":
+        print_json(answer)
+    elif wanted is None:
+        _print_lists(shown(Page, answer, url))
+    else:
+        _print_list(shown(ReclaimList, answer, url), _now_ms(url))
+
+
+def _now_ms(url: str) -> int:
+    answer: Answer = ask(url, "v1/snapshot")
+    return int(answer.get("now_ms", 0))
+
+
+def _print_lists(page: Page) -> None:
+    if not page.items:
+        click.echo("no reclaim lists: nobody hurried waits, and nothing is being taken back")
+    for each in page.items:
+        _print_list(each, page.now_ms)
+    if page.total > len(page.items):
+        click.echo(f"{page.total - len(page.items)} more: --limit {page.total}", err=True)
+
+
+def _print_list(each: ReclaimList, now_ms: int) -> None:
+    waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
+    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.on_their_way} on their way;"
+    rows = [
+        (
+            entry.order,
+            plain(entry.victim),
+            plain(entry.attempt),
+            plain(entry.node),
+            entry.state.replace("_", " "),
+            ago(entry.asked_at_ms, now_ms),
+            entry.keys_done,
+            span(entry.remaining_ms),
+            plain(entry.room_to_application) or None,
+        )
+        for entry in each.entries
+    ]
+    print_table(COLUMNS, rows, plain(f"{title} {counted(each.states)}"))

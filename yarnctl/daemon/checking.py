@@ -1,0 +1,103 @@
+"""Gathering what ``yarnctl check`` judges: each question on its own, a failed one noted with its reason.
+
+Law: reading only. The ResourceManager's ``/info`` must answer (else Unreachable); everything else may
+fail and is then "unknown".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from yarnctl.attach.discover import name_nodes_in
+from yarnctl.attach.fitness import Facts
+from yarnctl.config import Cluster
+from yarnctl.errors import YarnctlError
+from yarnctl.hadoop.auth import session_auth
+from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.resource_manager import ROOT, ResourceManager
+from yarnctl.hadoop.session import open_session
+from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.views import leaves
+from yarnctl.hadoop.webhdfs import WebHdfs
+
+T = TypeVar("T")
+
+
+def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
+    """Return ``begin`` with all that the cluster shows; raises Unreachable if no active RM answers."""
+    to = cluster.transport()
+    manager, why = ResourceManager(to), dict[str, str]()
+    seen: dict[str, Any] = {"info": manager.identify(), "us": cluster.user, "managers": len(to.addresses)}
+    seen["caller"] = _try(why, "caller", manager.whoami)
+    seen["configuration"] = _try(why, "configuration", manager.configuration)
+    seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
+    seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
+    seen["clock_ahead_ms"] = _try(why, "clock_ahead_ms", lambda: _ahead_ms(cluster, to.pinned, clock_ms))
+    if seen["clock_ahead_ms"] is None:
+        why.setdefault("clock_ahead_ms", "the ResourceManager's answers carry no Date")
+    configuration = seen["configuration"] or {}
+    nodes = cluster.name_nodes or _try(why, "webhdfs", lambda: name_nodes_in(configuration, to.pinned)) or ()
+    if nodes:
+        seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), begin, why)
+    else:
+        reason = why.setdefault("webhdfs", "no NameNode is named, and /conf names none")
+        why |= {"requests": reason, "store": reason, "name_node": reason}
+    return msgspec.structs.replace(begin, **seen, why=why)
+
+
+def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]:
+    hdfs = cluster.store()
+    absent: list[str] = []
+    root = _try(why, "webhdfs", lambda: hdfs.status("/"))
+    seen: dict[str, Any] = {"webhdfs": root is not None}
+    if root is None:
+        why |= dict.fromkeys(("requests", "store", "name_node"), why["webhdfs"])
+        return seen
+    for name, path in (("requests", begin.requests_root), ("store", begin.store_root)):
+        seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
+    node = Transport(
+        cluster.name_nodes, cluster.identity, cluster.limits, daemon="NameNode", ca_file=cluster.ca_file
+    )
+    seen["name_node"] = _try(why, "name_node", ResourceManager(node).configuration)
+    return seen | {"absent": tuple(absent)}
+
+
+def _status(hdfs: WebHdfs, path: str, absent: list[str]) -> Any:
+    try:
+        return hdfs.status(path)
+    except Missing:
+        absent.append(path)
+        return None
+
+
+def _try(why: dict[str, str], name: str, ask: Callable[[], T]) -> T | None:
+    try:
+        return ask()
+    except YarnctlError as error:
+        why[name] = str(error)[:300]
+        return None
+
+
+def _ahead_ms(cluster: Cluster, address: str, clock_ms: Callable[[], int]) -> int | None:
+    """Return the answer's Date minus our time in the middle of the call; None if there is no Date.
+
+    Not better than a second: that is the header's grain.
+    """
+    import requests
+
+    limits = cluster.limits
+    try:
+        with open_session(limits, session_auth(cluster.identity), cluster.ca_file) as session:
+            before = clock_ms()
+            answer = session.get(f"{address}{ROOT}/info", timeout=limits.pair(), stream=True)
+            after = clock_ms()
+            date = answer.headers.get("Date", "")
+            answer.close()
+        return int(parsedate_to_datetime(date).timestamp() * 1000) - (before + after) // 2 if date else None
+    except (requests.RequestException, OSError, ValueError, TypeError):
+        return None

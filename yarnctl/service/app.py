@@ -1,0 +1,75 @@
+"""The API: what can be asked of the daemon, and the two things that can be done to it.
+
+Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
+to whoever reaches the address; the loop can be paused only with the token. An unknown query parameter
+is refused, never ignored: who mistypes a filter must not take all for some.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fastapi import FastAPI
+
+import yarnctl.service.problems as problems
+from yarnctl.daemon.view import Control, View
+from yarnctl.service.guards import LOOPBACK_NAMES, Guards
+from yarnctl.service.reading import reading_routes
+from yarnctl.service.state import state_routes
+from yarnctl.service.static import page_routes
+from yarnctl.service.writing import writing_routes
+
+STUCK_MS = 60_000
+"""A loop that has published nothing for so long is stuck."""
+
+ABOUT = """\
+What yarnctl sees, decides and does, read from the view that its loop publishes after each tick.
+
+* Instants (`..._at_ms`) and spans (`..._ms`) are integer milliseconds of the loop's clock.
+* Lists come in pages: `limit`, and `cursor` set to the `next` of the page before.
+* A query parameter that is not known is refused with 422 (`unknown-parameter`).
+* Every error has the body `{"error": {"code", "message", "next"}}`; `next` says what to do.
+* The loop can be paused and continued with `Authorization: Bearer TOKEN`, and only if the daemon was
+  given a token.
+"""
+
+
+def now_ms() -> int:
+    """Return the wall clock, in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def make_app(
+    source: Callable[[], View],
+    *,
+    token: str | None = None,
+    control: Control | None = None,
+    journal: Path | None = None,
+    names: frozenset[str] | None = LOOPBACK_NAMES,
+    clock: Callable[[], int] = now_ms,
+    stuck_ms: int = STUCK_MS,
+) -> FastAPI:
+    """Make the app.
+
+    ``source`` returns the newest view. Without ``token`` (or ``control``) writes are always refused.
+    ``journal`` is only named, to who asks for what has been forgotten. ``names`` are the host names
+    that are answered (None: all; for addresses beyond loopback). ``clock`` is the clock of
+    :attr:`View.now_ms`, in ms.
+    """
+    app = FastAPI(
+        title="yarnctl",
+        version="1",
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
+    )
+    problems.install(app)
+    app.include_router(state_routes(source, clock, stuck_ms))
+    app.include_router(reading_routes(source, journal))
+    app.include_router(writing_routes(source, token, control))
+    app.include_router(page_routes())
+    app.add_middleware(Guards, names=names)
+    return app

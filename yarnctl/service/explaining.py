@@ -1,0 +1,181 @@
+"""Decisions and explanations as they are shown.
+
+Law: an explanation is read off the records, by the same code that reads it off a journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import merge
+
+import msgspec
+
+from yarnctl.daemon.remembered import Decided, Logged
+from yarnctl.daemon.view import View
+from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.lifecycle import State
+from yarnctl.deciding.model import SetPriority
+from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.journal.explain import Explanation, explain, in_words
+from yarnctl.journal.telling import REASONS
+from yarnctl.service import decision_models
+from yarnctl.service.showing import counted, size
+
+
+def summary(decided: Decided) -> decision_models.DecisionSummary:
+    """Show a decision in a line."""
+    record = decided.record
+    return decision_models.DecisionSummary(
+        id=record.number,
+        at_ms=record.at_ms,
+        application=record.trigger.application,
+        queue=record.trigger.queue,
+        why=record.trigger.why,
+        need=record.trigger.need,
+        chosen=len(record.picks),
+        unmet=record.unmet,
+        victims=list(dict.fromkeys(pick.application for pick in record.picks)),
+        states=counted(decided.states),
+    )
+
+
+def detail(decided: Decided) -> decision_models.DecisionDetail:
+    """Show a decision with all that was written about it."""
+    record = decided.record
+    settings = DEFAULT if decided.header is None else decided.header.settings
+    records = [logged.record for logged in decided.log]
+    rows = zip(record.picks, record.orders, decided.states, strict=True)
+    return decision_models.DecisionDetail(
+        id=record.number,
+        at_ms=record.at_ms,
+        trigger=trigger(record.trigger),
+        job_policy=settings.job_policy,
+        task_policy=settings.task_policy,
+        chosen=[_pick(pick, order, state) for pick, order, state in rows],
+        handed_back=[_pick(pick, None, None) for pick in record.handed_back],
+        unmet=record.unmet,
+        refused_jobs=[_refused(each) for each in record.refused_jobs],
+        refused_tasks=[_refused(each) for each in record.refused_tasks],
+        transitions=[_transition(each) for each in records if isinstance(each, Transition)],
+        transfers=[_transfer(each) for each in records if isinstance(each, Transfer)],
+        actions=[_performed(each) for each in records if isinstance(each, Performed)],
+        explanation=explained(explain(_with_header(decided), record.trigger.application)),
+    )
+
+
+def refusal(record: Refusal) -> decision_models.RefusalOut:
+    """Show a trigger that led to nothing."""
+    return decision_models.RefusalOut(
+        at_ms=record.at_ms,
+        why=record.why,
+        trigger=trigger(record.trigger),
+        refused_jobs=[_refused(each) for each in record.refused_jobs],
+        refused_tasks=[_refused(each) for each in record.refused_tasks],
+    )
+
+
+def trigger(seen: Trigger) -> decision_models.TriggerOut:
+    """Show what called for a decision."""
+    return decision_models.TriggerOut(
+        application=seen.application,
+        queue=seen.queue,
+        asks=[
+            decision_models.AskOut(priority=ask.priority, size=size(ask.size), count=ask.count)
+            for ask in seen.asks
+        ],
+        pending=seen.pending,
+        placed=seen.placed,
+        promised=seen.promised,
+        need=seen.need,
+        why=seen.why,
+        as_of_ms=seen.as_of_ms,
+    )
+
+
+def _pick(pick: Pick, order: str | None, state: State | None) -> decision_models.PickOut:
+    return decision_models.PickOut(
+        order=order,
+        victim=pick.application,
+        attempt=pick.task.attempt,
+        container=pick.task.container,
+        node=pick.task.node,
+        size=size(pick.task.size),
+        job_key=list(pick.job_key),
+        task_key=list(pick.task_key),
+        remaining_ms=pick.task.remaining_ms,
+        serves=pick.serves,
+        state=state,
+    )
+
+
+def _refused(each: RefusedJob | RefusedTask) -> decision_models.RefusedOut:
+    return decision_models.RefusedOut(
+        application=each.application,
+        attempt=each.attempt if isinstance(each, RefusedTask) else None,
+        key=list(each.key),
+        why=each.why,
+        meaning=REASONS.get(each.why, ""),
+    )
+
+
+def _transition(record: Transition) -> decision_models.TransitionOut:
+    return decision_models.TransitionOut(
+        order=record.order,
+        source=record.source,
+        event=record.event,
+        target=record.target,
+        at_ms=record.at_ms,
+        why=record.why,
+        application=record.application,
+        container=record.container,
+        keys_done=record.keys_done if record.keys_done >= 0 else None,
+    )
+
+
+def _transfer(record: Transfer) -> str:
+    return f"at {record.at_ms} ms {record.order} from {record.source} to {record.target}: {record.why}"
+
+
+def _performed(record: Performed) -> decision_models.PerformedOut:
+    action, outcome = record.action, record.outcome
+    return decision_models.PerformedOut.model_validate(
+        {
+            "order": None if isinstance(action, SetPriority) else action.order,
+            "action": action.__struct_config__.tag,
+            "outcome": outcome.__struct_config__.tag,
+            "why": getattr(outcome, "why", ""),
+            "at_ms": record.at_ms,
+        }
+    )
+
+
+# --- explanations -------------------------------------------------------------------------------------
+
+
+def explained(found: Explanation) -> decision_models.Explained:
+    """Show an explanation in words and as data."""
+    return decision_models.Explained.model_validate({**msgspec.to_builtins(found), "text": in_words(found)})
+
+
+def _with_header(decided: Decided) -> Iterator[Record]:
+    if decided.header is not None:
+        yield decided.header
+    for logged in decided.log:
+        yield logged.record
+
+
+def remembered(view: View) -> Iterator[Record]:
+    """Yield all records that the view holds, in the order of the journal."""
+    logs: list[Iterable[Logged]] = [decided.log for decided in view.decisions]
+    logs += [reversed(view.refusals), reversed(view.rankings)]
+    header = next((decided.header for decided in view.decisions), None)
+    if header is not None:
+        yield header
+    for logged in merge(*logs, key=lambda logged: logged.place):
+        yield logged.record
+
+
+def everything_about(view: View, wanted: str) -> Explanation:
+    """Return all that the remembered records say of an application, container, attempt or order id."""
+    return explain(remembered(view), wanted)

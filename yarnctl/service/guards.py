@@ -1,0 +1,109 @@
+"""Guards before every request: who may speak to us, how much, and with which headers we answer.
+
+Law: on loopback only names of loopback are answered (a page on a foreign name that is pointed at
+127.0.0.1 reads nothing); bodies are bounded; no answer may be kept, framed, or guessed at. There is no
+CORS: other origins see nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from yarnctl.service.problems import body
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+BODY_MAX_BYTES = 16_384
+
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
+        b" base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+)
+
+
+def name_of(host: str) -> str:
+    """Return the name in a Host header, without port, in small letters."""
+    host = host.strip().lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+class Guards:
+    """ASGI middleware. ``names`` are the host names that are answered (None: all)."""
+
+    def __init__(self, app: App, names: frozenset[str] | None) -> None:
+        self.app = app
+        self.names = names
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Check, bound, pass on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if self.names is not None and (
+            len(hosts) != 1 or name_of(hosts[0].decode("latin-1")) not in self.names
+        ):
+            told = "the Host header names none of this machine's loopback names"
+            await _refuse(dressed, 421, "bad-host", told, "use http://127.0.0.1 or http://localhost")
+            return
+        whole = await _whole_body(receive)
+        if whole is None:
+            told = f"the body is larger than {BODY_MAX_BYTES} bytes"
+            await _refuse(dressed, 413, "body-too-large", told, "send less; see /docs")
+            return
+        await self.app(scope, _replay(whole, receive), dressed)
+
+
+async def _whole_body(receive: Receive) -> list[Message] | None:
+    """Read the body's messages; None if it is too large."""
+    messages: list[Message] = []
+    size = 0
+    while True:
+        message = await receive()
+        messages.append(message)
+        size += len(message.get("body", b""))
+        if size > BODY_MAX_BYTES:
+            return None
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return messages
+
+
+def _replay(messages: list[Message], receive: Receive) -> Receive:
+    """Hand out messages that were read already, then what comes."""
+    waiting = iter(messages)
+
+    async def again() -> Message:
+        for message in waiting:
+            return message
+        return await receive()
+
+    return again
+
+
+async def _refuse(send: Send, status: int, code: str, told: str, remedy: str) -> None:
+    content = json.dumps(body(code, told, remedy)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,129 @@
+"""The view as Prometheus metrics.
+
+Law: everything is read from one view, with a registry of its own; no label holds an application's or a
+user's name, so the number of series stays bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import get_args
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from yarnctl.daemon.counted import BOUNDS_MS, Histogram
+from yarnctl.daemon.view import State, View
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.service.showing import counted, snapshot
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+
+def text(view: View) -> bytes:
+    """Return the metrics of a view in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_OfView(view))
+    return generate_latest(registry)
+
+
+class _OfView(Collector):
+    """Makes the metrics of one view."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+
+    def describe(self) -> list[Metric]:
+        """Say nothing beforehand."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics."""
+        for part in PARTS:
+            yield from part(self.view)
+
+
+def _loop(view: View) -> Iterator[Metric]:
+    status = view.loop
+    state = GaugeMetricFamily("yarnctl_loop_state", "1 for the state the loop is in.", labels=["state"])
+    for name in get_args(State):
+        state.add_metric([name], float(name == status.state))
+    yield state
+    enforcing = float(status.mode == "enforce")
+    yield GaugeMetricFamily("yarnctl_enforcing", "1 if the loop acts, 0 if it only observes.", enforcing)
+    yield GaugeMetricFamily(
+        "yarnctl_cluster_reachable", "1 if the ResourceManager answered last.", float(status.reachable)
+    )
+    yield GaugeMetricFamily(
+        "yarnctl_view_timestamp_seconds", "Instant of the view, on the loop's clock.", view.now_ms / 1000
+    )
+    yield CounterMetricFamily("yarnctl_ticks", "Ticks of the loop.", status.ticks)
+    yield CounterMetricFamily("yarnctl_tick_errors", "Ticks that failed.", status.tick_errors)
+    if status.tick_ms is not None:
+        yield GaugeMetricFamily(
+            "yarnctl_last_tick_seconds", "How long the last tick took.", status.tick_ms / 1000
+        )
+
+
+def _cluster(view: View) -> Iterator[Metric]:
+    shown = snapshot(view)
+    if shown.cluster is not None:
+        yield GaugeMetricFamily("yarnctl_cluster_nodes", "Nodes of the cluster.", shown.cluster.node_count)
+    if shown.snapshot_at_ms is None or shown.total is None:
+        return
+    yield GaugeMetricFamily(
+        "yarnctl_snapshot_timestamp_seconds", "Instant of the last look.", shown.snapshot_at_ms / 1000
+    )
+    yield GaugeMetricFamily(
+        "yarnctl_cluster_memory_bytes", "Memory of the cluster.", shown.total.memory_mib * 2**20
+    )
+    yield GaugeMetricFamily("yarnctl_cluster_vcores", "Virtual cores of the cluster.", shown.total.vcores)
+    gauges = (
+        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory held, by class.", labels=["class"]),
+        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores held, by class.", labels=["class"]),
+        GaugeMetricFamily("yarnctl_containers", "Containers held, by class.", labels=["class"]),
+        GaugeMetricFamily("yarnctl_pending_containers", "Containers waited for, by class.", labels=["class"]),
+    )
+    for name, held in (("hurried", shown.hurried), ("victim", shown.victim), ("other", shown.other)):
+        row = (held.used.memory_mib * 2**20, held.used.vcores, held.containers, held.pending)
+        for gauge, value in zip(gauges, row, strict=True):
+            gauge.add_metric([name], value)
+    yield from gauges
+
+
+def _orders(view: View) -> Iterator[Metric]:
+    counts = view.counts
+    yield CounterMetricFamily("yarnctl_decisions", "Decisions taken.", counts.decisions)
+    yield CounterMetricFamily("yarnctl_refusals", "Triggers that led to nothing.", counts.refusals)
+    yield CounterMetricFamily("yarnctl_epochs", "Changes of the ResourceManager.", counts.epochs)
+    yield CounterMetricFamily("yarnctl_keys_saved", "Key groups kept by checkpoints.", counts.keys_saved)
+    opened = GaugeMetricFamily("yarnctl_open_orders", "Orders that still count, by state.", labels=["state"])
+    states = counted(entry.order.state for entry in view.entries)
+    for state in OPEN:
+        opened.add_metric([state], states.get(state, 0))
+    yield opened
+    ended = CounterMetricFamily("yarnctl_orders_ended", "Orders by what became of them.", labels=["state"])
+    for name, count in sorted(counts.ended.items()):
+        ended.add_metric([name], count)
+    yield ended
+    actions = CounterMetricFamily(
+        "yarnctl_actions", "Requests to the cluster, by outcome.", labels=["action", "outcome"]
+    )
+    for key, count in sorted(counts.actions.items()):
+        actions.add_metric(list(key), count)
+    yield actions
+    yield _histogram("yarnctl_checkpoint_seconds", "From the order to its checkpoint.", counts.saved)
+    yield _histogram("yarnctl_release_seconds", "From the order to the freed container.", counts.freed)
+
+
+def _histogram(name: str, about: str, seen: Histogram) -> Metric:
+    sums = list(accumulate(seen.counts))
+    bounds = [*(str(bound_ms / 1000) for bound_ms in BOUNDS_MS), "+Inf"]
+    family = HistogramMetricFamily(name, about)
+    family.add_metric([], list(zip(bounds, map(float, sums), strict=True)), seen.sum_ms / 1000)
+    return family
+
+
+PARTS: tuple[Callable[[View], Iterator[Metric]], ...] = (_loop, _cluster, _orders)

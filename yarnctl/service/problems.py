@@ -1,0 +1,79 @@
+"""Errors of the API: one body for all of them, with what to do next.
+
+Law: whatever a caller does wrong is answered in ``{"error": {"code", "message", "next"}}``; the codes are
+promises, the sentences are not. No answer repeats a token or a header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from yarnctl.service.models import ErrorBody
+
+SHOWN_MAX = 200
+
+CODES = {
+    400: ("bad-request", "see /docs for what this address takes"),
+    404: ("not-found", "see /docs for the addresses there are"),
+    405: ("method-not-allowed", "see the Allow header, and /docs"),
+}
+
+
+class ApiProblem(HTTPException):
+    """An answer of 4xx or 5xx with its code and what to do next."""
+
+    def __init__(
+        self, status: int, code: str, message: str, remedy: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, message, dict(headers) if headers else None)
+        self.code = code
+        self.remedy = remedy
+
+
+def body(code: str, message: str, remedy: str) -> dict[str, Any]:
+    """Return the body of an error."""
+    return {"error": {"code": code, "message": message, "next": remedy}}
+
+
+def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI entries of these errors (422 always: parameters are checked)."""
+    return {status: {"model": ErrorBody} for status in (*statuses, 422)}
+
+
+def install(app: FastAPI) -> None:
+    """Let every error of the app be answered in our body."""
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _http(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if isinstance(error, ApiProblem):
+        content = body(error.code, error.detail, error.remedy)
+    else:
+        code, remedy = CODES.get(error.status_code, ("http-error", "see /docs"))
+        content = body(code, str(error.detail), remedy)
+    return JSONResponse(content, error.status_code, headers=error.headers)
+
+
+async def _invalid(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = " ".join(str(part) for part in first["loc"])[:SHOWN_MAX]
+    if first["type"] == "extra_forbidden":
+        content = body("unknown-parameter", f"{where}: is not known here", "leave it out; see /docs")
+    else:
+        content = body("invalid-parameter", f"{where}: {first['msg']}"[: 2 * SHOWN_MAX], "see /docs")
+    return JSONResponse(content, 422)
+
+
+async def _unexpected(_: Request, error: Exception) -> JSONResponse:
+    message = f"our own fault: {type(error).__name__}"
+    return JSONResponse(body("internal", message, "please report it with the daemon's log"), 500)

@@ -1,0 +1,252 @@
+"""What can be read: reclaim lists, decisions, checkpoints, the cluster, each as lists and one by one.
+
+Law: one request reads one view, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
+
+from yarnctl.daemon.occupancy import class_of
+from yarnctl.daemon.reclaiming import Entry
+from yarnctl.daemon.remembered import Decided
+from yarnctl.daemon.view import View
+from yarnctl.deciding.ledger import order_number
+from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.records import Refusal
+from yarnctl.service import decision_models, explaining, models, showing
+from yarnctl.service.paging import (
+    ApplicationsQuery,
+    CheckpointsQuery,
+    DecisionsQuery,
+    EntriesQuery,
+    NoParameters,
+    OccupancyQuery,
+    ReclaimsQuery,
+    RefusalsQuery,
+    by_name,
+    by_number,
+    within,
+)
+from yarnctl.service.problems import ApiProblem, responses
+
+Source = Callable[[], View]
+Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
+Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
+
+
+def reading_routes(source: Source, journal: Path | None) -> APIRouter:
+    """Make the routes of everything that is only read."""
+    router = APIRouter(prefix="/v1", tags=["reading"], responses=responses(421))
+    _add_reclaims(router, source)
+    _add_decisions(router, source, journal)
+    _add_cluster(router, source)
+    return router
+
+
+def forgotten(what: str, journal: Path | None) -> ApiProblem:
+    """Return the answer for something that is not (or no longer) known."""
+    place = "PATH" if journal is None else str(journal)
+    remedy = f"only the newest are kept here; older ones: yarnctl explain --journal {place} ID"
+    return ApiProblem(404, "not-found", f"{what} is not known", remedy)
+
+
+# --- reclaim lists ------------------------------------------------------------------------------------
+
+
+def _wanted(entries: Iterable[Entry], asked: ReclaimsQuery | EntriesQuery) -> list[Entry]:
+    return [
+        entry
+        for entry in entries
+        if (asked.victim is None or entry.order.victim == asked.victim)
+        and (asked.state is None or entry.order.state == asked.state)
+        and within(entry.order.asked_at_ms, asked.since_ms, asked.until_ms)
+    ]
+
+
+def _all_entries(view: View, retired: bool) -> list[Entry]:
+    """Return the entries, oldest first."""
+    if not retired:
+        return list(view.entries)
+    return sorted((*view.entries, *view.ended), key=lambda entry: order_number(entry.order.order))
+
+
+def _seen(view: View) -> dict[str, ApplicationView]:
+    return {} if view.snapshot is None else {each.application: each for each in view.snapshot.applications}
+
+
+def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
+    """Return (application, as it was seen, its entries), by application."""
+    seen = _seen(view)
+    by_asker: dict[str, list[Entry]] = {}
+    for entry in _wanted(_all_entries(view, asked.retired), asked):
+        by_asker.setdefault(entry.order.asker, []).append(entry)
+    filtered = (asked.victim, asked.state, asked.since_ms, asked.until_ms) != (None,) * 4
+    if not filtered:  # also those that wait and have been promised nothing
+        for name, each in seen.items():
+            if each.asks and class_of(each, view.settings) == "hurried":
+                by_asker.setdefault(name, [])
+    rows = [(name, seen.get(name), entries) for name, entries in sorted(by_asker.items())]
+    if asked.queue is None:
+        return rows
+    return [row for row in rows if row[1] is not None and row[1].queue == asked.queue]
+
+
+def _add_reclaims(router: APIRouter, source: Source) -> None:
+    @router.get("/reclaims")
+    def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> models.ReclaimPage:
+        """The reclaim list of each hurried application that waits or has one."""
+        view = source()
+        rows = _lists(view, asked)
+        shown, following = by_name(rows, lambda row: row[0], asked)
+        return models.ReclaimPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(rows),
+            next=following,
+            items=[showing.reclaim_list(*row, view) for row in shown],
+        )
+
+    @router.get("/reclaims/{application_id}", responses=responses(404))
+    def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> models.ReclaimList:
+        """One application's reclaim list, with what has retired from it lately."""
+        view = source()
+        seen = _seen(view).get(application_id)
+        entries = [each for each in _all_entries(view, True) if each.order.asker == application_id]
+        if seen is None and not entries:
+            problem = f"application {application_id} is not known"
+            raise ApiProblem(404, "not-found", problem, "GET /v1/reclaims and /v1/applications list them")
+        entries = [each for each in entries if asked.retired or not each.retired]
+        return showing.reclaim_list(application_id, seen, _wanted(entries, asked), view)
+
+
+# --- decisions ----------------------------------------------------------------------------------------
+
+
+def _is_wanted(decided: Decided, asked: DecisionsQuery) -> bool:
+    trigger = decided.record.trigger
+    return (
+        (asked.application is None or trigger.application == asked.application)
+        and (asked.queue is None or trigger.queue == asked.queue)
+        and (asked.state is None or asked.state in decided.states)
+        and within(decided.record.at_ms, asked.since_ms, asked.until_ms)
+        and (asked.victim is None or any(pick.application == asked.victim for pick in decided.record.picks))
+    )
+
+
+def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> None:
+    @router.get("/decisions")
+    def decisions(asked: Annotated[DecisionsQuery, Query()]) -> decision_models.DecisionPage:
+        """The newest decisions, newest first."""
+        view = source()
+        found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
+        shown, following = by_number(found, lambda decided: decided.record.number, asked)
+        return decision_models.DecisionPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(found),
+            next=following,
+            items=[explaining.summary(decided) for decided in shown],
+        )
+
+    @router.get("/decisions/{decision_id}", responses=responses(404))
+    def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> decision_models.DecisionDetail:
+        """One decision: what called for it, who was chosen and why, who not, and what became of it."""
+        for decided in source().decisions:
+            if decided.record.number == decision_id:
+                return explaining.detail(decided)
+        raise forgotten(f"decision {decision_id}", journal)
+
+    @router.get("/refusals")
+    def refusals(asked: Annotated[RefusalsQuery, Query()]) -> decision_models.RefusalPage:
+        """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
+        view = source()
+        found = [
+            (logged.place, logged.record)
+            for logged in view.refusals
+            if isinstance(logged.record, Refusal)
+            and (asked.application is None or logged.record.trigger.application == asked.application)
+            and (asked.queue is None or logged.record.trigger.queue == asked.queue)
+            and within(logged.record.at_ms, asked.since_ms, asked.until_ms)
+        ]
+        shown, following = by_number(found, lambda row: row[0], asked)
+        return decision_models.RefusalPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(found),
+            next=following,
+            items=[explaining.refusal(record) for _, record in shown],
+        )
+
+    @router.get("/explanations/{any_id}", responses=responses(404))
+    def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> decision_models.Explained:
+        """All that is remembered of an application, a container, a task attempt or an order."""
+        found = explaining.everything_about(source(), any_id)
+        if not found.found:
+            raise forgotten(any_id, journal)
+        return explaining.explained(found)
+
+
+# --- the cluster --------------------------------------------------------------------------------------
+
+
+def _add_cluster(router: APIRouter, source: Source) -> None:
+    @router.get("/snapshot")
+    def snapshot(_: Annotated[NoParameters, Query()]) -> models.SnapshotOut:
+        """The loop, the cluster and its queues at a glance."""
+        return showing.snapshot(source())
+
+    @router.get("/applications")
+    def applications(asked: Annotated[ApplicationsQuery, Query()]) -> models.ApplicationPage:
+        """The unfinished applications of the newest snapshot."""
+        view = source()
+        found = [
+            each
+            for each in showing.applications(view)
+            if (asked.queue is None or each.queue == asked.queue)
+            and (asked.user is None or each.user == asked.user)
+            and (asked.waiting is None or asked.waiting == bool(each.pending))
+        ]
+        shown, following = by_name(found, lambda each: each.application, asked)
+        return models.ApplicationPage(
+            now_ms=view.now_ms, version=view.version, total=len(found), next=following, items=shown
+        )
+
+    @router.get("/checkpoints")
+    def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> models.CheckpointPage:
+        """The newest checkpoints that were seen in answer to orders, newest first."""
+        view = source()
+        found = [
+            each
+            for each in view.checkpoints
+            if (asked.application is None or each.order.victim == asked.application)
+            and (asked.attempt is None or each.order.attempt == asked.attempt)
+            and within(each.at_ms, asked.since_ms, asked.until_ms)
+        ]
+        shown, following = by_number(found, lambda each: each.place, asked)
+        return models.CheckpointPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(found),
+            next=following,
+            items=[showing.checkpoint(each) for each in shown],
+        )
+
+    @router.get("/occupancy")
+    def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> models.OccupancyPage:
+        """What each class held over time, oldest first; older samples stand further apart."""
+        view = source()
+        found = [each for each in view.occupancy if within(each.at_ms, asked.since_ms, asked.until_ms)]
+        shown, following = by_number(found, lambda each: each.at_ms, asked, rising=True)
+        return models.OccupancyPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(found),
+            next=following,
+            items=[showing.sample(each) for each in shown],
+        )

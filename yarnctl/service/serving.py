@@ -1,0 +1,135 @@
+"""Serving: the app on a uvicorn of its own, in a thread beside the loop.
+
+Law: it listens before ``serve_in_thread`` returns, or an error says why not; stopping waits for the
+thread. Beyond loopback it listens only with a token.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+
+import uvicorn
+from fastapi import FastAPI
+
+from yarnctl.errors import BadInput
+from yarnctl.service.guards import LOOPBACK_NAMES
+
+CONNECTIONS_MAX = 128
+STOP_S = 2
+"""How long requests that are being answered may still take when the service stops."""
+
+PORT_MAX = 65_535
+
+
+def parse_listen(text: str) -> tuple[str, int]:
+    """Read ``HOST:PORT``, ``[IPV6]:PORT`` or ``:PORT`` (loopback). Raises BadInput."""
+    host, separator, port = text.strip().rpartition(":")
+    if not separator or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
+        raise BadInput("--listen", f"{text!r} is no HOST:PORT", "use for instance 127.0.0.1:8188")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise BadInput("--listen", f"{text!r} is ambiguous", f"write an IPv6 address as [{host}]:{port}")
+    return host or "127.0.0.1", int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether an address or name can be reached from this machine only."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def names_for(host: str) -> frozenset[str] | None:
+    """Return the host names to answer when listening there (None: all)."""
+    if not is_loopback(host):
+        return None
+    own = f"[{host}]" if ":" in host else host.lower()
+    return LOOPBACK_NAMES | {own}
+
+
+def require_safe(host: str, token: str | None) -> None:
+    """Raise BadInput for an address beyond loopback without a token."""
+    if not is_loopback(host) and not token:
+        raise BadInput(
+            "--listen",
+            f"{host} can be reached from other machines, and there is no token",
+            "set a token, or listen on 127.0.0.1",
+        )
+
+
+class Handle:
+    """A running service: ``url`` is where, ``stop`` ends it."""
+
+    def __init__(self, server: uvicorn.Server, thread: threading.Thread, listener: socket.socket) -> None:
+        self._server = server
+        self._thread = thread
+        self._listener = listener
+        address = listener.getsockname()
+        self.host: str = address[0]
+        self.port: int = address[1]
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
+    def is_alive(self) -> bool:
+        """Say whether the thread still serves."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Answer what is being asked, close, and wait for the thread."""
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+
+
+def serve_in_thread(
+    app: FastAPI, host: str = "127.0.0.1", port: int = 0, *, token: str | None = None
+) -> Handle:
+    """Serve on an address (port 0: any that is free) and return when it listens.
+
+    ``token`` is the app's: beyond loopback there must be one. Raises BadInput if the address cannot be had.
+    """
+    require_safe(host, token)
+    listener = _listen(host, port)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=CONNECTIONS_MAX,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=STOP_S,
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(
+        target=server.run, kwargs={"sockets": [listener]}, name="yarnctl-service", daemon=True
+    )
+    thread.start()
+    return Handle(server, thread, listener)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens: whoever connects from now on waits for the thread, and is answered."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(CONNECTIONS_MAX)
+    except OSError as error:
+        listener.close()
+        told = f"cannot listen on {host}:{port}: {error.strerror or error}"
+        raise BadInput("--listen", told, "choose another address or port") from None
+    return listener

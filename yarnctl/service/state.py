@@ -1,0 +1,61 @@
+"""Is it alive, is it ready, how is it: for whatever watches the daemon.
+
+Law: ``/healthz`` is about the process and its loop, never about the cluster: restarting us does not mend a
+cluster. ``/readyz`` says whether what is shown is true now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import PlainTextResponse
+
+from yarnctl.daemon.view import View
+from yarnctl.service import metrics, models
+from yarnctl.service.paging import NoParameters
+from yarnctl.service.problems import ApiProblem, responses
+
+
+def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:
+    """Make the routes for watchers."""
+    router = APIRouter(tags=["state"], responses=responses(421))
+
+    @router.get("/healthz", responses=responses(503))
+    def healthz(_: Annotated[NoParameters, Query()]) -> models.Health:
+        """200 while the process lives and its loop publishes; 503 when the loop is stuck or has stopped."""
+        view = source()
+        age_ms = max(0, clock() - view.now_ms)
+        if view.loop.state == "stopped":
+            told = f"the loop has stopped: {view.loop.why or 'no reason given'}"
+            raise ApiProblem(503, "stopped", told, "start yarnctl again")
+        if age_ms > stuck_ms:
+            told = f"the loop has published nothing for {age_ms} ms"
+            raise ApiProblem(503, "stuck", told, "see the daemon's log, then restart it")
+        return models.Health(status="ok", state=view.loop.state, age_ms=age_ms)
+
+    @router.get("/readyz", responses=responses(503))
+    def readyz(_: Annotated[NoParameters, Query()]) -> models.Readiness:
+        """200 once the first tick is done, while the ResourceManager answers; 503 otherwise."""
+        status = source().loop
+        if not status.ticks:
+            told = f"no tick yet: {status.state}{': ' + status.why if status.why else ''}"
+            raise ApiProblem(503, "no-tick-yet", told, "wait, or see the daemon's log")
+        if not status.reachable:
+            told = (
+                f"the ResourceManager does not answer: {status.last_error or status.why or 'no reason given'}"
+            )
+            raise ApiProblem(503, "cluster-unreachable", told, "check the addresses given with --rm")
+        return models.Readiness(status="ready", state=status.state, ticks=status.ticks)
+
+    @router.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    )
+    def prometheus(_: Annotated[NoParameters, Query()]) -> PlainTextResponse:
+        """Metrics in Prometheus' text format."""
+        return PlainTextResponse(metrics.text(source()), media_type=metrics.CONTENT_TYPE)
+
+    return router
