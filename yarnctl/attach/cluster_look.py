@@ -95,8 +95,8 @@ class ClusterLook:
         """Ask for the unfinished applications anew; raises as the client does."""
         found = self._manager.applications()
         self.rows = {row.application: row for row in found}
-        for kept in (self._asks, self._views, self.sizes):
-            for gone in [name for name in kept if name not in self.rows]:
+        for kept in (self._asks, self.sizes):  # views are made anew from the rows
+            for gone in kept.keys() - self.rows.keys():
                 del kept[gone]
 
     def _applications(

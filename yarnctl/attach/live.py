@@ -105,10 +105,10 @@ class LiveContainers:
         kept = set(keep)
         self._known = {name: held for name, held in self._known.items() if name in kept}
 
-    def forget_attempts(self, keep: Iterable[str]) -> None:
+    def forget_attempts(self, applications: Iterable[str]) -> None:
         """Forget the attempts of applications that are no more."""
-        kept = set(keep)
-        self._attempts = {name: one for name, one in self._attempts.items() if name in kept}
+        for name in applications:
+            self._attempts.pop(name, None)
 
     @property
     def watched(self) -> frozenset[str]:

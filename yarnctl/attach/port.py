@@ -271,12 +271,12 @@ class AttachedPort:
     def _forget(self, before: frozenset[str]) -> None:
         """Let go of what belongs to applications that are no more."""
         under_order = {one.application for one in self._watch.orders.values()}
-        gone = before - frozenset(self._look.rows) - under_order
+        gone = before - self._look.rows.keys() - under_order
         self._prover.forget(gone)
         self._tasks.forget(gone)
-        self._live.forget_attempts([*self._look.rows, *under_order, *self._tracked])
-        for name in [name for name in self._masters if name in gone]:
-            del self._masters[name]
+        self._live.forget_attempts(gone.difference(self._tracked))
+        for name in gone:
+            self._masters.pop(name, None)
 
     # --- performing ---------------------------------------------------------------------------
 

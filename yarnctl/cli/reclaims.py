@@ -122,4 +122,8 @@ def _print_list(each: ReclaimList, now_ms: int) -> None:
         )
         for entry in each.entries
     ]
-    print_table(COLUMNS, rows, plain(f"{title} {counted(each.states)}"))
+    title = plain(f"{title} {counted(each.states) if rows else 'nothing asked for'}")
+    if rows:
+        print_table(COLUMNS, rows, title)
+    else:
+        click.echo(title)

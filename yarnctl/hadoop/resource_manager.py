@@ -89,11 +89,10 @@ class ResourceManager:
         """
         query = {"states": "ACCEPTED,RUNNING", "deSelects": ",".join(HEAVY)}
         rows = self._to.read(f"{ROOT}/apps", wire.APPLICATIONS, query)
-        return tuple(
-            row
-            for row in rows
-            if row.state in UNFINISHED and (not queues or any(same_queue(row.queue, one) for one in queues))
-        )
+        alive = [row for row in rows if row.state in UNFINISHED]
+        if queues:
+            alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
+        return tuple(alive)
 
     def application(self, application: str) -> wire.Application:
         """Return one application with its asks; Missing if it is not known (any more)."""
