@@ -57,7 +57,20 @@ SLOT_MIB = 1024
     metavar="FILE",
     help="Queues from a capacity-scheduler.xml instead.",
 )
-@click.option("--superuser", metavar="NAME", help="Who may do everything in WebHDFS.  [default: yarnctl]")
+@click.option(
+    "--superuser",
+    default="yarnctl",
+    show_default=True,
+    metavar="NAME",
+    help="Who may do everything in WebHDFS: yarnctl reads checkpoints of all owners.",
+)
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    metavar="QUEUE=SPEC",
+    help="Submit the jobs of a trace at their instants, modelled; repeatable.",
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws when each node beats.")
 @click.option("--faults", is_flag=True, help="Let tests break WebHDFS through /emulator/v1/faults.")
 @click.option("--json", "as_json", is_flag=True, help="Say the line as JSON.")
@@ -72,7 +85,8 @@ def command(
     work: Path,
     queues: str | None,
     scheduler_xml: Path | None,
-    superuser: str | None,
+    superuser: str,
+    workloads: tuple[str, ...],
     seed: int,
     faults: bool,
     as_json: bool,
@@ -92,9 +106,9 @@ def command(
         scheduler_xml=scheduler_xml,
         dialect="3.5" if dialect == "3.5" else "3.4",
         speed=speed,
-        superuser=superuser or "",
+        superuser=superuser,
         seed=seed,
         faults=faults,
     )
     plan = Plan(nodes=nodes, memory_mib=slots * SLOT_MIB, vcores=slots, processes=containers == "process")
-    run(options, plan, as_json, click.echo)
+    run(options, plan, workloads, as_json, click.echo, lambda text: click.echo(text, err=True))

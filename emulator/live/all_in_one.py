@@ -6,7 +6,9 @@ calls. What is slow or may break is outside: tasks are real processes (or modell
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import getpass
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +21,22 @@ from emulator.live.launching import ProcessLauncher, refuse
 from emulator.live.manager_program import Options, settings_of, site_of
 from emulator.live.master import LiveMaster
 from emulator.live.master_rest import master_web
-from emulator.live.messages import ContainerService, Doorbell, MasterLaunch, NodeRegistration, Signal
+from emulator.live.messages import (
+    ContainerService,
+    Doorbell,
+    MasterLaunch,
+    NodeRegistration,
+    Signal,
+    TaskLaunch,
+)
 from emulator.live.node import DirectWire, Gone, Held, LiveNode
 from emulator.live.opening import open_master
 from emulator.live.processes import Processes, open_processes
 from emulator.live.rest.site import Site
 from emulator.live.service import Settings
 from emulator.live.web import Web
-from yarnctl.errors import BadInput
+from emulator.workload.job import Job
+from yarnctl.errors import BadInput, YarnctlError
 
 NODE_PORT, NODE_HTTP_PORT = 8041, 8042
 
@@ -66,9 +76,9 @@ class LocalLauncher:
     node_at: Callable[[str], ContainerService]
     masters: dict[str, LiveMaster]
 
-    def launch_task(self, node: str, launch: object, gone: Gone) -> Held:
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
         """Start a task's process."""
-        return self.tasks.launch_task(node, launch, gone)  # type: ignore[arg-type]
+        return self.tasks.launch_task(node, launch, gone)
 
     def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
         """Start an AM on this event loop; the proxy calls its REST without a socket."""
@@ -143,9 +153,7 @@ class AllInOne:
         """Return the node at an address. A node of another process cannot be had from here: NoAnswer."""
         node = self.nodes.get(address)
         if node is None:
-            raise NoAnswer(
-                f"{address}: no node of this 'serve'; start 'rm', 'nm' and 'nm' for several processes"
-            )
+            raise NoAnswer(f"{address}: no node of this 'serve'; for several processes start 'rm' and 'nm'")
         return node
 
 
@@ -171,11 +179,47 @@ def build(options: Options, plan: Plan, url: str, settings: Settings | None = No
     return AllInOne(site, plan, options.work.absolute())
 
 
-def run(options: Options, plan: Plan, as_json: bool, say: Callable[[str], object]) -> None:
+def jobs_of(workloads: Sequence[str]) -> tuple[Job, ...]:
+    """Return the jobs of workloads, ``QUEUE=SPEC`` each, in the order of submission. Raises BadInput."""
+    from emulator.workload.spec import load
+
+    jobs: list[Job] = []
+    for text in workloads:
+        queue, given, spec = text.partition("=")
+        if not given or not queue:
+            raise BadInput(f"--workload {text[:60]}", "names no queue", "expected QUEUE=SPEC")
+        loaded = load(spec, "production" if queue == "production" else "research")
+        jobs += [msgspec.structs.replace(job, queue=queue) for job in loaded.jobs]
+    return tuple(sorted(jobs, key=lambda job: job.submitted_at_ms))
+
+
+def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[[str], object]) -> None:
+    """Submit jobs at their instants as any client would, from a thread that ends with the process."""
+    from emulator.live.replaying import play
+    from emulator.live.submitting import Client
+
+    def submit_all() -> None:
+        try:
+            play(Client(url, getpass.getuser()), jobs, speed, wait=False)
+        except YarnctlError as error:
+            warn(f"error: the workload ends here: {error}")
+
+    threading.Thread(target=submit_all, name="workload", daemon=True).start()
+
+
+def run(
+    options: Options,
+    plan: Plan,
+    workloads: Sequence[str],
+    as_json: bool,
+    say: Callable[[str], object],
+    warn: Callable[[str], object],
+) -> None:
     """Serve a whole cluster until told to end. Raises BadInput."""
     from emulator.live.serving import bind, serve, url_of
 
     settings = settings_of(options)
+    jobs = jobs_of(workloads)
     listener = bind(options.host, options.port)
     cluster = build(options, plan, url_of(listener), settings)
     url = cluster.site.url
@@ -187,5 +231,7 @@ def run(options: Options, plan: Plan, as_json: bool, say: Callable[[str], object
         else:
             size = f"{plan.nodes} x ({plan.memory_mib} MiB, {plan.vcores} vcores)"
             say(f"yarn-emulator serve: {url} answers, {size}; stop with Ctrl-C")
+        if jobs:
+            replay_beside(url, jobs, options.speed, warn)
 
     serve(cluster.web, listener, started)

@@ -264,6 +264,6 @@ class Loop:
             self._told = story
             _LOG.info("%s (%s)", story, status.mode)
         if self.port.seen is not None:
-            self.publisher.tick(self.controller, self.port.seen, status)
+            self.publisher.tick(self.controller, self.port.seen, status, now_ms=self._clock_ms())
         else:
             self.publisher.say(status, self._clock_ms())
