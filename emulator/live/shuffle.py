@@ -98,6 +98,7 @@ class MapOutput:
             self._held_bytes += size + RECORD_BYTES
             if self._held_bytes > self.limit_bytes:
                 self._spill()
+                held = self._held
 
     def _spill(self) -> None:
         held, self._held = self._held, [[] for _ in self._held]

@@ -16,13 +16,17 @@ from typing import Any
 import pytest
 import requests
 
-from emulator.live.all_in_one import AllInOne, Plan, build
+from emulator.live.all_in_one import AllInOne, Plan, build, jobs_of
 from emulator.live.jobs import ENTRY, StreamingJob, write_job
 from emulator.live.manager_program import Options
+from emulator.live.replaying import play
 from emulator.live.service import Settings
 from emulator.live.serving import Background
+from emulator.live.submitting import Client as Submitter
 from emulator.live.warden import children, stat_fields
 from emulator.timing import Timing
+from emulator.workload.job import Job
+from yarnctl.errors import BadInput
 
 PATIENCE_S = 120.0
 QUICK = Timing(nm_heartbeat_ms=100, am_heartbeat_ms=100, am_retry_ms=100)
@@ -65,6 +69,7 @@ class Client:
             reduces=2,
             user="alice",
             queue="research",
+            settings={"mapreduce.map.maxattempts": "2"},
         )
         application = self.post("apps/new-application").json()["application-id"]
         self.post(
@@ -112,11 +117,11 @@ def wait_until(condition: Callable[[], object], what: str = "") -> None:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, plan: Plan | None = None) -> Iterator[tuple[Client, AllInOne]]:
+def cluster(folder: Path, plan: Plan | None = None, speed: float = 1.0) -> Iterator[tuple[Client, AllInOne]]:
     made: list[AllInOne] = []
 
     def web(url: str) -> Any:
-        options = Options(work=folder / "work", superuser="root")
+        options = Options(work=folder / "work", speed=speed)
         made.append(build(options, plan or Plan(nodes=2), url, Settings(timing=QUICK, am_expiry_ms=2000)))
         return made[0].web
 
@@ -184,6 +189,37 @@ def test_a_cluster_of_modelled_containers_starts_no_process(tmp_path: Path) -> N
         assert not list((tmp_path / "work" / "nodes").glob("*/*/stdout"))
 
 
+def test_a_modelled_job_runs_by_its_timetable_without_any_process(tmp_path: Path) -> None:
+    job = Job(
+        name="modelled",
+        job_class="research",
+        submitted_at_ms=0,
+        map_ms=(2000, 3000),
+        reduce_ms=(4000,),
+        reduce_keys=(10,),
+        shuffle_ms=500,
+        user="alice",
+        queue="research",
+    )
+    with cluster(tmp_path, Plan(nodes=2, processes=False), speed=20.0) as (client, whole):
+        before_ms = whole.site.manager.pace.now_ms()
+        (row,) = play(Submitter(client.url, "alice"), (job,), speed=20.0)
+        assert row.final_status == "SUCCEEDED"
+        assert whole.site.manager.pace.now_ms() - before_ms > 3000 + 4000
+        assert not (tmp_path / "work" / "nodes").exists()
+
+
+def test_workloads_of_several_queues_are_one_sequence() -> None:
+    jobs = jobs_of(["production=packaged:fb2009@18-19", "other=packaged:fb2009@21-22"])
+    assert [job.submitted_at_ms for job in jobs] == sorted(job.submitted_at_ms for job in jobs)
+    assert {(job.queue, job.job_class) for job in jobs} == {
+        ("production", "production"),
+        ("other", "research"),
+    }
+    with pytest.raises(BadInput, match="names no queue"):
+        jobs_of(["packaged:fb2009"])
+
+
 # --- several processes --------------------------------------------------------------------------
 
 
@@ -212,6 +248,43 @@ def programs() -> Iterator[Programs]:
     started = Programs()
     yield started
     started.end()
+
+
+def test_serve_says_when_it_is_ready_and_ends_in_order(tmp_path: Path, programs: Programs) -> None:
+    serve, said = programs.start("serve", "--port", "0", "--work", str(tmp_path / "work"))
+    told = said()
+    assert told["nodes"] == 3
+    client = Client(told["url"], tmp_path)
+    application = client.submit("long", f"{sys.executable} -S -c 'import time; time.sleep(3600)'")
+    wait_until(lambda: len(client.containers(application)) == 3, "AM and two reduces")
+    wait_until(lambda: len(descendants(serve.pid)) >= 5, "the warden, two reduces and their reducers")
+    pids = descendants(serve.pid)
+    assert programs.end() == [0]
+    assert all(map(gone, pids))
+    assert serve.stdout is not None
+    assert serve.stdout.read() == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nm", "--rm", "https://x"), "plain http"),
+        (("nm", "--rm", "http://x", "--slots", "1", "--memory-mib", "1"), "--slots"),
+        (("nm", "--rm", "http://x", "--vcores", "1"), "one is missing"),
+        (("serve", "--port", "0", "--queues", "a=1000"), "a"),
+        (("serve", "--workload", "x"), "names no queue"),
+        (("serve", "--nodes", "0"), "--nodes"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    work = ("--work", str(tmp_path / "work"))
+    command = [sys.executable, "-c", "from emulator.cli import main; main()", *arguments, *work]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert said in done.stderr
 
 
 def test_separate_processes(tmp_path: Path, programs: Programs) -> None:
