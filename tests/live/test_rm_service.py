@@ -7,7 +7,7 @@ import pytest
 from emulator.live.messages import EXIT_ABORTED, EXIT_LOST, Allocate, Doorbell, NodeReport
 from emulator.live.records import AppRecord, Submission
 from emulator.live.service import Refused, Settings
-from tests.unit.live.rm_playing import EPOCH, Played
+from tests.live.rm_playing import EPOCH, Played
 from yarnctl.units import Resources
 
 

@@ -12,7 +12,7 @@ import pytest
 from emulator.live.attempts import Attempt
 from emulator.live.jobs import StreamingJob
 from emulator.live.master import LiveMaster
-from tests.unit.live.master_rig import Rig
+from tests.live.master_rig import Rig
 
 MAP = "import sys\nfor line in sys.stdin:\n    for word in line.split():\n        print(word + '\\t1')\n"
 SUM = """

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from emulator.live.rest.site import Site
 from emulator.live.service import Settings
 from emulator.live.web import Reply, Request, Web
-from tests.unit.live.rm_playing import EPOCH, Played
+from tests.live.rm_playing import EPOCH, Played
 
 URL = "http://127.0.0.1:8088"
 ROOT = "/ws/v1/cluster"

@@ -19,7 +19,7 @@ from emulator.live.service import LiveResourceManager, Settings
 from emulator.live.serving import Background, bind
 from emulator.live.web import Reply, Web
 from emulator.timing import HADOOP3
-from tests.unit.live.rm_playing import EPOCH, Played
+from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
 from yarnctl.hadoop import views
 from yarnctl.hadoop.problems import Altered, BadAnswer, Missing

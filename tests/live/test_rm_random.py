@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from emulator.live.rest.moving import move
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration
 from emulator.live.service import Settings
-from tests.unit.live.rm_playing import Played
+from tests.live.rm_playing import Played
 
 NODES = ("n1:1", "n2:1", "n3:1")
 KINDS = ["node", "beat", "beat", "beat", "again", "end", "submit", "up", "up", "call", "call", "release"]
