@@ -11,8 +11,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
 ACTORS := $(shell cat tests/architecture/actors.txt)
 WORKERS ?= 2
+SEED ?= 1
+HADOOP ?= 3.4.2
 
-.PHONY: help setup demo test lint format bench acceptance clean
+.PHONY: help setup demo test test-docker soak hadoop-up hadoop-down lint format bench acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +26,19 @@ demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded wo
 
 test: $(VENV)/.dev ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-docker: $(VENV)/.dev ## build and run the emulated cluster in containers (needs root or a Docker engine)
+	$(BIN)/python -m pytest tests/docker $(PYTEST_ARGS)
+
+soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns; SEED=N
+	$(BIN)/python -m tests.soak equal --runs 200 --seed $(SEED)
+	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
+
+hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
+	@$(BIN)/python -m tests.cluster up --hadoop $(HADOOP)
+
+hadoop-down: $(VENV)/.dev ## stop it, and wait until it has stopped
+	@$(BIN)/python -m tests.cluster down
 
 lint: $(VENV)/.dev ## ruff, mypy, import contracts, and the ban on clocks and chance
 	$(BIN)/ruff check .
