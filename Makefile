@@ -33,6 +33,7 @@ test-docker: $(VENV)/.dev ## build and run the emulated cluster in containers (n
 soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns; SEED=N
 	$(BIN)/python -m tests.soak equal --runs 200 --seed $(SEED)
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
+	$(BIN)/python -m tests.soak.virtual_live
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
 	@$(BIN)/python -m tests.cluster up --hadoop $(HADOOP)
@@ -59,7 +60,8 @@ acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and 
 
 clean: ## remove .venv, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
-	rm -f acceptance.json bench-results.json
+	rm -rf docker/emulator/context
+	rm -f acceptance.json bench-results.json soak-*.json
 
 # The demo needs no development tools: two stamps, the second implies the first.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python

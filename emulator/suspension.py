@@ -7,9 +7,12 @@ withdrawn, or never followed by a release, leaves the attempt working.
 ::
 
     asked ── next report / heartbeat ──► draining ── key ends, upload ──► holding ──► released
-      └── withdrawn: goes on              └── withdrawn: goes on            ├── withdrawn, or hold over:
-                                                                            │   restarted in place
+      └── withdrawn: goes on              └── withdrawn: saves,             ├── withdrawn, or hold over:
+                                              then goes on                  │   restarted in place
                                                                             └── (releases itself: Natjam)
+
+A task runner hears of a withdrawal as it hears of the request: when the doorbell is rung, at its node's next
+heartbeat. It does not break off what it is saving: its child has ended by then, and must be restarted anyway.
 """
 
 from __future__ import annotations
@@ -54,6 +57,8 @@ class Suspension:
         self.kernel = cluster.kernel
         self.timing = cluster.timing
         self.checkpoints = 0
+        self._withdrawn: set[str] = set()
+        self._recalled: set[str] = set()
 
     def request(self, container: Container, order: str) -> Outcome:
         """Ask an attempt to save and stop."""
@@ -112,6 +117,9 @@ class Suspension:
             return
         now_ms = self.kernel.now_ms
         if self.cluster.store_down(now_ms):
+            if container.order in self._recalled:
+                self._go_on(container)
+                return
             self.kernel.at(now_ms + STORE_RETRY_MS, self._save, request)
             return
         master: AppMaster = container.app.master
@@ -127,6 +135,8 @@ class Suspension:
         )
         if self.timing.releases_itself:
             master.suspended(container, now_ms + self.timing.exit_ms)
+        elif container.order in self._recalled:
+            self._go_on(container)
         else:
             self.kernel.at(now_ms + self.timing.hold_ms, self._hold_over, request)
 
@@ -145,8 +155,25 @@ class Suspension:
         """Take a request back; the attempt goes on."""
         if container.order != order or container.state != RUNNING:
             return Refused("the attempt has ended, or the order is not its own")
-        self._go_on(container)
+        if container.stage == ASKED or self.timing.trigger == "umbilical":
+            self._go_on(container)
+        elif order not in self._withdrawn and not container.node.dead:
+            self._withdrawn.add(order)
+            at_ms = container.node.next_beat_ms(self.kernel.now_ms + 1, self.timing.nm_heartbeat_ms)
+            self.kernel.at(at_ms, self._recall, Request(container, container.hold_token))
         return Accepted()
+
+    def _recall(self, request: Request) -> None:
+        """The runner hears that its order is withdrawn."""
+        container = request.container
+        if container.node.dead:
+            return
+        if container.hold_token != request.token or container.state != RUNNING:
+            return
+        if container.stage == HOLDING:
+            self._go_on(container)
+        else:
+            self._recalled.add(container.order)
 
     def _hold_over(self, request: Request) -> None:
         container = request.container

@@ -26,6 +26,7 @@ from yarnctl.deciding.model import (
     Release,
     Scope,
     SetPriority,
+    SetQueueMaximum,
     Snapshot,
     Suspend,
     TaskView,
@@ -218,7 +219,7 @@ class VirtualPort:
             min(container.work_at_ms, now_ms),
             manifest.generation if manifest else 0,
             master.checkpointable(container, now_ms),
-            container.resumed,
+            manifest is not None,  # it came back: in a new container, or in place after a hold
         )
 
     def _find(self, action: Suspend | Withdraw | Release | Kill) -> Container | None:
@@ -237,6 +238,8 @@ class VirtualPort:
         """Hand an action to the actors."""
         if isinstance(action, SetPriority):
             return self._set_priority(action)
+        if isinstance(action, SetQueueMaximum):
+            return Refused("in virtual time no queue's configuration is changed")
         container = self._find(action)
         if container is None:
             return Refused("no such container runs")

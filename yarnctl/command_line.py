@@ -386,12 +386,16 @@ class Progress:
         self._bar.update(self._task, refresh=True, **told)
 
 
-def lines_in(path: Path) -> int | None:
-    """Return how many lines a file holds; None if it is no plain file or cannot be read."""
-    if not path.is_file():
+def lines_in(*paths: Path) -> int | None:
+    """Return how many lines files hold together; None if one is no plain file, packed, or cannot be read."""
+    if not all(path.is_file() and path.suffix != ".gz" for path in paths):
         return None  # what is read from a pipe is gone
     try:
-        with path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+        return sum(map(_lines_in, paths))
     except OSError:
         return None
+
+
+def _lines_in(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))

@@ -194,13 +194,18 @@ def jobs_of(workloads: Sequence[str]) -> tuple[Job, ...]:
 
 
 def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[[str], object]) -> None:
-    """Submit jobs at their instants as any client would, from a thread that ends with the process."""
+    """Submit jobs at their instants as any client would, from a thread that ends with the process.
+
+    ``warn`` hears of progress.
+    """
     from emulator.live.replaying import play
     from emulator.live.submitting import Client
 
     def submit_all() -> None:
         try:
-            play(Client(url, getpass.getuser()), jobs, speed, wait=False)
+            rows = play(Client(url, getpass.getuser()), jobs, speed, tell=warn)
+            failed = sum(row.final_status != "SUCCEEDED" for row in rows)
+            warn(f"the workload is over: {len(rows) - failed} jobs succeeded, {failed} did not")
         except YarnctlError as error:
             warn(f"error: the workload ends here: {error}")
 

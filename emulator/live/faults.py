@@ -60,12 +60,20 @@ def cut(receive: Receive) -> bool:
     return True
 
 
+async def gone(receive: Receive) -> None:
+    """Wait until a connection that was cut is seen to be gone (the server would complain of no answer)."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def break_answer(fault: Fault, receive: Receive, send: Send) -> bool:
     """Answer wrongly; False if the fault leaves the answer itself alone."""
     if fault.delay_ms:
         await asyncio.sleep(fault.delay_ms / 1000)
     if fault.down:
-        if not cut(receive):
+        if cut(receive):
+            await gone(receive)
+        else:
             await send_reply(send, Reply(503))
     elif fault.status:
         await send_reply(send, Reply(fault.status, b"<html>broken on purpose</html>", "text/html"))

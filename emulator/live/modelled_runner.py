@@ -199,6 +199,8 @@ class ModelledRunners:
             self._answer(
                 attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
             )
+            kept.order, kept.hold_ms = request.order, request.hold_ms
+            self._hold(attempt, container)  # a late order has a hold of its own, and the status names it
             return
         if container.stage != NOT_ASKED or container.work_at_ms == NEVER:
             return  # asked already; or its reducer does not run yet
@@ -360,4 +362,5 @@ def status_of(container: Container, actor: LiveActor, kept: Kept, now_ms: int) -
         groups, phase = min(keys, keys_done(container, now_ms, keys) + 1), "run"
         begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
         done = min(length_ms, now_ms - begun_ms)
-    return f"yarnctl phase={phase} groups={groups} done={done} known={length_ms} all=1 gen={generation} can=1"
+    line = f"yarnctl phase={phase} groups={groups} done={done} known={length_ms} all=1 gen={generation} can=1"
+    return line + (f" order={container.order}" if phase == "hold" and container.order else "")

@@ -20,6 +20,8 @@ from emulator.live.pace import Pace
 from emulator.live.process_tasks import PROCESS_TIMING, ProcessTasks
 from emulator.timing import HADOOP3, Timing
 
+HEARTBEAT = "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms"
+
 
 def open_master(
     launch: MasterLaunch,
@@ -45,12 +47,18 @@ def open_master(
     job = read_job(launch.job)
     tasks: Tasks
     if isinstance(job, StreamingJob):
-        tasks, spans = ProcessTasks(launch, job, work, host, bind), PROCESS_TIMING
+        tasks, spans = ProcessTasks(launch, job, work, host, bind), own_beat(PROCESS_TIMING, job)
     else:
         tasks, spans = ModelledTasks(launch, job, work, poll_ms), own_spans(timing, job)
     return LiveMaster(
         launch, job, tasks, rm=rm, nodes=nodes, carrier=carrier, pace=pace, timing=spans, gone=gone
     )
+
+
+def own_beat(timing: Timing, job: StreamingJob) -> Timing:
+    """Return the spans with the master's own heartbeat, as Hadoop's setting names it."""
+    interval_ms = int(number_setting(job.settings, HEARTBEAT, timing.am_heartbeat_ms))
+    return msgspec.structs.replace(timing, am_heartbeat_ms=max(1, interval_ms))
 
 
 def own_spans(timing: Timing, job: ModelledJob) -> Timing:

@@ -12,8 +12,10 @@ import inspect
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
+from email.utils import formatdate
 from types import TracebackType
 from typing import TypeVar
 
@@ -29,6 +31,8 @@ LOOPBACK = "127.0.0.1"
 BACKLOG = 4096
 KEEP_ALIVE_S = 75
 LAST_ANSWERS_S = 2.0
+DATE_EVERY_S = 0.5
+"""Hadoop's answers carry a Date, to the second; so do ours."""
 PATIENCE_S = 60.0
 """How long starting and ending may take before it counts as failed."""
 
@@ -110,8 +114,12 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(one)
 
     async def main_loop(self) -> None:
-        """Wait for the end; uvicorn would look ten times a second."""
-        await self._asked_to_end.wait()
+        """Wait for the end, keeping the answers' Date; uvicorn would look ten times a second."""
+        while not self._asked_to_end.is_set():
+            now = formatdate(time.time(), usegmt=True).encode()
+            self.server_state.default_headers = [(b"date", now), *self.config.encoded_headers]
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._asked_to_end.wait(), DATE_EVERY_S)
 
     def end(self) -> None:
         """Ask for the end; asked again, do not wait for connections."""

@@ -117,6 +117,11 @@ class Client:
         row = found.get("app", found)
         return row if isinstance(row, dict) else {}
 
+    def applications(self) -> list[dict[str, Any]]:
+        """Return the rows of all applications that the ResourceManager still knows."""
+        rows = (self._json("/ws/v1/cluster/apps").get("apps") or {}).get("app") or []
+        return [row for row in rows if isinstance(row, dict)]
+
     def wait(self, name: str, every_s: float, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         """Look every so often until the application is over; return its last row.
 

@@ -152,11 +152,18 @@ class Web:
         path: str = scope["path"]
         call = self._calls.get(path)
         if call is not None and scope["method"] == "POST":
-            reply = await self._called(call, await read_body(receive, self.limit_bytes))
-            if reply.status == 200:  # the hot way: thousands a second, and every header costs
-                headers = [(b"content-length", b"%d" % len(reply.body))]
+            message = await receive()
+            body: bytes | None = message.get("body", b"")
+            if message.get("more_body") or len(body or b"") > self.limit_bytes:
+                body = await read_on(message, receive, self.limit_bytes)
+            if body is None:
+                reply: bytes | Reply = self.no(too_large(self.limit_bytes))
+            else:
+                reply = await self._waited(call, body) if call[2] else self._called(call, body)
+            if isinstance(reply, bytes):  # the hot way: thousands a second, and every header costs
+                headers = [(b"content-length", b"%d" % len(reply))]
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
-                await send({"type": "http.response.body", "body": reply.body})
+                await send({"type": "http.response.body", "body": reply})
                 return
         else:
             mount = self._mounts.get(path.split("/", 2)[1] if path.startswith("/") else "")
@@ -201,22 +208,28 @@ class Web:
             )
         )
 
-    async def _called(self, call: _Call, body: bytes | None) -> Reply:
-        decoder, function, waits = call
-        if body is None:
-            return self.no(too_large(self.limit_bytes))
+    def _called(self, call: _Call, body: bytes) -> bytes | Reply:
+        """Return a function's answer as JSON, or a no."""
         try:
-            answer = function(decoder.decode(body))
-            if waits:
-                answer = await answer
-        except Problem as problem:
-            return self.no(problem)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            return self._encode(call[1](call[0].decode(body)))
+        except Exception as error:
+            return self._failed(call, error)
+
+    async def _waited(self, call: _Call, body: bytes) -> bytes | Reply:
+        """Return a coroutine's answer as JSON, or a no."""
+        try:
+            return self._encode(await call[1](call[0].decode(body)))
+        except Exception as error:
+            return self._failed(call, error)
+
+    def _failed(self, call: _Call, error: Exception) -> Reply:
+        """Tell what went wrong in a call: the caller gets one line, and the others go on."""
+        if isinstance(error, Problem):
+            return self.no(error)
+        if isinstance(error, (msgspec.MsgspecError, UnicodeError, RecursionError)):
             return self.no(Problem(400, "BadRequestException", f"the body cannot be read: {error}"))
-        except Exception as error:  # as above
-            _log.exception("%s", function)
-            return self.no(Problem(500, type(error).__name__, "the emulator failed at this request"))
-        return Reply(200, self._encode(answer))
+        _log.error("%s", call[1], exc_info=error)
+        return self.no(Problem(500, type(error).__name__, "the emulator failed at this request"))
 
     def _find(self, request: Request) -> Handler:
         """Return who answers, and put the varying parts of the path into the request."""
@@ -268,7 +281,11 @@ def read_query(raw: bytes) -> dict[str, str]:
 
 async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:
     """Return a request's body; None if it is longer than the limit (the rest is not read)."""
-    message = await receive()
+    return await read_on(await receive(), receive, limit_bytes)
+
+
+async def read_on(message: MutableMapping[str, Any], receive: Receive, limit_bytes: int) -> bytes | None:
+    """Return a body whose first part is here already."""
     if not message.get("more_body"):
         body: bytes = message.get("body", b"")
         return body if len(body) <= limit_bytes else None

@@ -21,7 +21,7 @@ import msgspec
 from tests.acceptance.figures import NotFound, holds, text_of, value_of
 from tests.acceptance.rows import ROOT, Figure, Row
 
-LIMIT_S = 3600
+LIMIT_S = 5400.0
 """After this long a command counts as one that does not run."""
 
 CLOSING_LINE = re.compile(r"=+ (?P<counts>.*\d+ (?:passed|failed|error).*?) in [\d.:smh() ]+=+")

@@ -14,7 +14,11 @@ from pathlib import Path
 import msgspec
 
 from tests.bench.emulator import emulator_250, emulator_5000, emulator_simpy
+from tests.bench.heartbeats import heartbeats_row
+from tests.bench.http_tick import http_tick_row
+from tests.bench.live_size import live_size
 from tests.bench.row import Row
+from tests.bench.runner_overhead import runner_overhead
 from tests.bench.start import help_row
 from tests.bench.tick import tick_row
 
@@ -23,6 +27,10 @@ BENCHES: dict[str, Callable[[], Row]] = {
     "emulator-simpy": emulator_simpy,
     "emulator-5000": emulator_5000,
     "tick": tick_row,
+    "http-tick": http_tick_row,
+    "heartbeats": heartbeats_row,
+    "live-size": live_size,
+    "runner-overhead": runner_overhead,
     "help": help_row,
 }
 RESULTS = Path("bench-results.json")

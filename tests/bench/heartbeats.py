@@ -3,7 +3,7 @@
 Both sides are servers in a process of their own on the same uvicorn (uvloop, httptools, the same settings,
 the same core), do the same bookkeeping for the same nodes and are asked by the same client, turn and turn
 about. The client is a process on another core that keeps its connections and speaks raw HTTP with httptools;
-it checks every answer's status and number.
+it checks every answer's status and number. Before that both sides must answer some odd reports alike.
 
 The baseline is what FastAPI's tutorial teaches: a pydantic model in, a pydantic model out, ``async def``.
 A rate is answers per second of the *server's* processor time, so that what else runs here does not count; the
@@ -13,6 +13,7 @@ rate by the wall clock stands beside it.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import subprocess
 import sys
@@ -268,12 +269,37 @@ class Process:
         self._process.wait()
 
 
+REPORTS: tuple[dict[str, Any], ...] = (
+    {"node": "n0:1", "number": 0, "ended": [], "running": []},
+    {"node": "n0:1", "number": 0, "ended": [], "running": []},
+    {"node": "n0:1", "number": 7, "ended": [], "running": []},
+    {"node": "stranger:1", "number": 1},
+    {"node": "n1:1", "number": 0, "ended": [{"container": "x", "exit_status": 0, "at_ms": 1}]},
+)  # fmt: skip
+"""A heartbeat, the same again, one out of turn, a node that nobody knows, and an end that nobody awaits."""
+
+
+def answers(port: int) -> list[tuple[int, Any]]:
+    """Return status and decoded answer of each report."""
+    found = []
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    for report in REPORTS:
+        body = msgspec.json.encode(report)
+        connection.request("POST", PATH, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        found.append((response.status, msgspec.json.decode(response.read())))
+    connection.close()
+    return found
+
+
 @contextmanager
-def pair(which: str) -> Iterator[tuple[Process, Process]]:
-    """Yield a server on the first core and its client on the second, warmed up."""
+def pair(which: str, told: list[list[tuple[int, Any]]]) -> Iterator[tuple[Process, Process]]:
+    """Yield a server on the first core and its client on the second, warmed up; note its answers."""
     server = Process("serve", which)
     try:
-        client = Process("client", int(server.ask()))
+        port = int(server.ask())
+        told.append(answers(port))
+        client = Process("client", port)
         try:
             client.ask(WARM_UP)
             yield server, client
@@ -294,7 +320,9 @@ def heartbeats_row() -> Row:
     """Measure both sides in turn."""
     ours: list[tuple[float, float]] = []
     theirs: list[tuple[float, float]] = []
-    with pair("ours") as (server, client), pair("fastapi") as (their_server, their_client):
+    told: list[list[tuple[int, Any]]] = []
+    with pair("ours", told) as (server, client), pair("fastapi", told) as (their_server, their_client):
+        assert told[0] == told[1], f"the two sides do not answer alike: {told}"
         for _ in range(ROUNDS):
             ours.append(measure(server, client))
             theirs.append(measure(their_server, their_client))

@@ -1,9 +1,13 @@
 """From a 10 MB answer to /apps to victims: the attached port and one step, beside json and dataclasses.
 
 A process of its own serves the same bytes to both from loopback, with every job's progress moving from look
-to look. The naive side decodes everything, rebuilds it, and sorts all jobs again for each victim (the
-paper's rule word for word, as in ``tests.bench.tick``). Both must name the same attempts, and both know
+to look. The naive side does the same work in the plain way: it decodes what it needs with json, makes
+dataclasses, plays the scheduler over what all queues wait for to see whether the room would go to the asker,
+and sorts all victim jobs again for each victim (the paper's rule word for word, as in ``tests.bench.tick``).
+It keeps nothing from look to look and gives no reasons. Both must name the same attempts, and both know
 already which jobs carry the runner and what the others wait for.
+
+The row is wall time; the details have each side's processor time too (the server has a process of its own).
 """
 
 from __future__ import annotations
@@ -228,7 +232,25 @@ class Plain:
         apps = read_plainly(self.get(f"{ROOT}/apps").content)
         hurried = [app for app in apps if app.queue == "production" and app.uses[0].pending_memory]
         wanted = sum(self.asked(app.application) for app in hurried)
-        return self.pick([app for app in apps if app.queue == "research"], total, wanted)
+        victims = [app for app in apps if app.queue == "research"]
+        return self.pick(victims, total, self.admitted(apps, queues, wanted))
+
+    def admitted(self, apps: list[PlainApplication], queues: list[dict], wanted: int) -> int:
+        """Play on: how many containers would the asker be given, were room taken from research?"""
+        waiting: dict[str, list[PlainApplication]] = {}
+        for app in sorted(apps, key=lambda app: (-app.priority, app.submitted, app.application)):
+            if any(use.pending_memory for use in app.uses):
+                waiting.setdefault(app.queue, []).append(app)
+        used = {queue["queueName"]: queue["resourcesUsed"]["memory"] for queue in queues}
+        share = {queue["queueName"]: queue["minEffectiveCapacity"]["memory"] for queue in queues}
+        largest = max(app.memory // app.containers for app in apps if app.queue == "research")
+        for count in range(wanted):
+            first = min(waiting, key=lambda name: (used[name] / share[name], -share[name], name))
+            if first != "production" or (used["research"] - largest) < share["research"]:
+                return count
+            used[first] += 1024
+            used["research"] -= largest
+        return wanted
 
     def asked(self, name: str) -> int:
         rows = self.get(f"{ROOT}/apps/{name}").json()["app"]["resourceRequests"]
@@ -270,11 +292,12 @@ class Plain:
 # --- the row ------------------------------------------------------------------------------------
 
 
-def timed(work: Any) -> tuple[float, list[str]]:
+def timed(work: Any) -> tuple[float, float, list[str]]:
+    """Return wall time and processor time in ms, and what was picked."""
     with without_gc():
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         picked = work()
-        return (time.perf_counter() - began) * 1000, picked
+        return (time.perf_counter() - began) * 1000, (time.process_time() - began_cpu) * 1000, picked
 
 
 def measure(repeats: int = 9) -> dict[str, Any]:
@@ -287,15 +310,18 @@ def measure(repeats: int = 9) -> dict[str, Any]:
         cluster = Cluster(resource_managers=(url,), user="yarnctl")
         told = Attachment(name_nodes=("nn:9870",), proofs_max=20_000, others_max=20_000)
         port = attach(cluster, told, lambda: time.time_ns() // 1_000_000)
-        expected, plain = ours(port), Plain(url)
+        for _ in range(told.stable_looks):
+            expected = ours(port)  # a cluster that is new to us is looked at, not decided on
+        plain = Plain(url)
         plain.victims()
         assert len(expected) == WANTED, (expected, port.last_problem, list(port.why_not.items())[:3])
-        found: dict[str, list[float]] = {"ours": [], "naive": []}
+        found: dict[str, list[float]] = {"ours": [], "naive": [], "ours_cpu": [], "naive_cpu": []}
         for _ in range(repeats):
             for side, work in (("ours", lambda: ours(port)), ("naive", plain.victims)):
-                took_ms, picked = timed(work)
+                took_ms, cpu_ms, picked = timed(work)
                 assert picked == expected
                 found[side].append(took_ms)
+                found[f"{side}_cpu"].append(cpu_ms)
         port.close()
         return {side: spread(times) for side, times in found.items()}
     finally:
@@ -304,8 +330,9 @@ def measure(repeats: int = 9) -> dict[str, Any]:
 
 
 def http_tick_row() -> Row:
-    """The median of nine looks each, wall clock, over loopback."""
+    """The median of nine looks each, wall clock, over loopback, turn and turn about."""
     found = measure()
+    cpu_ratio = found["naive_cpu"]["median"] / found["ours_cpu"]["median"]
     mine, naive = found["ours"]["median"], found["naive"]["median"]
     return Row(
         name="http-tick",
@@ -316,7 +343,7 @@ def http_tick_row() -> Row:
         target="<= 40 ms, >= 5",
         holds=mine <= 40 and naive / mine >= 5,
         unit="ms",
-        details=found,
+        details={**found, "cpu_ratio": cpu_ratio, "victims": WANTED},
     )
 
 

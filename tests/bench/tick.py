@@ -15,7 +15,7 @@ from yarnctl.deciding.controller import Controller, Step
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Observation, QueueView, Snapshot, TaskView
-from yarnctl.deciding.preemptor import Look, candidates
+from yarnctl.deciding.preemptor import Look, candidates, givers
 from yarnctl.deciding.records import encode
 from yarnctl.deciding.selector import Selection
 from yarnctl.deciding.settings import DEFAULT, Settings
@@ -150,7 +150,8 @@ def measure(tail: float, wanted: int = 1_000) -> dict[str, dict[str, float]]:
     10,000 nodes, 5,000 applications, 100,000 containers. All three must name the same victims.
     """
     snapshot, tasks = make_case(10_000, 5_000, 100_000, wanted, tail)
-    jobs = candidates(Look(snapshot, NOW_MS, NOW_MS), Ledger(), RULES, ("research",))
+    look = Look(snapshot, NOW_MS, NOW_MS)
+    jobs = candidates(look, Ledger(), RULES, givers(look, RULES, ("research",)))
     needs = (Need(SLOT, wanted),)
     case = Case(
         number=1, now_ms=NOW_MS, total=snapshot.total, needs=needs, room={}, jobs=tuple(jobs), tasks=tasks

@@ -1,21 +1,28 @@
 """A Docker engine for the tests: the one that runs, or one that the tests start and stop themselves.
 
-Law: nothing outside a folder of the test's own is changed, and what was started is stopped. Where no
-image can be pulled, the base image is made from Debian's packages (``debootstrap``) under the name that
-the Dockerfiles use, so that these stay what a user would write.
+Law: what was started is stopped, also when the tests are killed with -9, and what it changed outside its
+folder is put back (that not, after a -9). One engine at a time: who comes second waits. Where no image can
+be pulled, the base image is made from Debian's packages (``debootstrap``) under the name that the
+Dockerfiles use, so that these stay what a user would write.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
+from tests.docker.network_state import NetworkState
+
 BASE = "debian:bookworm-slim"
 ENGINE_STARTS_S = 60
+ENGINE_ENDS_S = 60
 
 
 class NoEngine(Exception):
@@ -23,35 +30,57 @@ class NoEngine(Exception):
 
 
 class Engine:
-    """A running engine; ``environment`` is what clients need to reach it."""
+    """A running engine; ``environment`` is what clients need to reach it, ``is_own`` that we started it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self.environment = dict(os.environ)
-        self._daemon: subprocess.Popen[bytes] | None = None
+        self.is_own = False
+        self._stack = ExitStack()
 
     def __enter__(self) -> Engine:
         if not self._answers():
-            self._start()
+            try:
+                self._start()
+            except BaseException:
+                self._stack.close()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._daemon is not None:
-            self._daemon.terminate()
-            self._daemon.wait()
+        self._stack.close()
 
     def run(
-        self, *words: str, timeout_s: float = 600, stdin: IO[bytes] | None = None
+        self,
+        *words: str,
+        timeout_s: float = 600,
+        stdin: IO[bytes] | None = None,
+        environment: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a client command; raises CalledProcessError with its output in the message."""
+        """Run a client command; raises AssertionError with its output if it fails."""
         done = subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, timeout=timeout_s, stdin=stdin
+            words,
+            env=environment or self.environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            stdin=stdin,
         )
         if done.returncode:
             raise AssertionError(
                 f"{' '.join(words)} left with {done.returncode}:\n{done.stdout}\n{done.stderr}"
             )
         return done
+
+    def compose_program(self) -> tuple[str, ...]:
+        """Return the words of the compose command that is installed; raises NoEngine."""
+        for words in (("docker", "compose"), ("docker-compose",)):
+            if shutil.which(words[0]) is None:
+                continue
+            if subprocess.run([*words, "version"], env=self.environment, capture_output=True).returncode == 0:
+                return words
+        raise NoEngine(
+            "neither docker compose nor docker-compose is there (Debian: apt install docker-compose)"
+        )
 
     def _answers(self) -> bool:
         client = shutil.which("docker")
@@ -61,24 +90,47 @@ class Engine:
         return asked.returncode == 0
 
     def _start(self) -> None:
-        missing = [one for one in ("docker", "dockerd") if shutil.which(one) is None]
+        missing = [one for one in ("docker", "dockerd", "setpriv") if shutil.which(one) is None]
         if missing or os.geteuid() != 0:
             reason = f"{' and '.join(missing)} not installed" if missing else "only root can start one"
             raise NoEngine(f"no Docker engine answers, and {reason} (Debian: apt install docker.io)")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        socket = self.folder / "docker.sock"
-        self.environment["DOCKER_HOST"] = f"unix://{socket}"
-        log = (self.folder / "dockerd.log").open("wb")
-        options = {"data-root": "data", "exec-root": "exec", "pidfile": "pid"}
-        words = [f"--{name}={self.folder / place}" for name, place in options.items()]
-        self._daemon = subprocess.Popen(
-            ["dockerd", f"--host=unix://{socket}", *words], stdout=log, stderr=log
-        )
-        deadline = time.monotonic() + ENGINE_STARTS_S
+        lock = Path(tempfile.gettempdir(), "yarnctl-engine.lock").open("w")  # noqa: SIM115 - the stack closes it
+        self._stack.callback(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = Path(tempfile.mkdtemp(prefix="engine-"))  # short: a socket's path has 107 bytes
+        self._stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        self._stack.callback(_unmount_below, folder)
+        self._stack.callback(NetworkState.now().put_back)
+        self.is_own = True
+        self.environment["DOCKER_HOST"] = f"unix://{folder / 'docker.sock'}"
+        self._wait_for(self._daemon(folder), folder / "dockerd.log")
+
+    def _daemon(self, folder: Path) -> subprocess.Popen[bytes]:
+        places = {"data-root": "data", "exec-root": "exec", "pidfile": "pid"}
+        words = [f"--{name}={folder / place}" for name, place in places.items()]
+        with (folder / "dockerd.log").open("wb") as log:
+            daemon = subprocess.Popen(
+                # it is told to end if these tests are killed
+                [
+                    "setpriv",
+                    "--pdeathsig",
+                    "TERM",
+                    "dockerd",
+                    f"--host=unix://{folder / 'docker.sock'}",
+                    *words,
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        self._stack.callback(daemon.wait, ENGINE_ENDS_S)
+        self._stack.callback(daemon.terminate)
+        return daemon
+
+    def _wait_for(self, daemon: subprocess.Popen[bytes], log: Path) -> None:
+        deadline_s = time.monotonic() + ENGINE_STARTS_S
         while not self._answers():
-            if self._daemon.poll() is not None or time.monotonic() > deadline:
-                story = (self.folder / "dockerd.log").read_text(errors="replace")[-2000:]
-                raise NoEngine(f"dockerd does not start: {story}")
+            if daemon.poll() is not None or time.monotonic() > deadline_s:
+                raise NoEngine(f"dockerd does not start: {log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.2)  # the engine says by answering that it is up; there is nothing to wait on
 
     def require_base(self) -> None:
@@ -95,13 +147,12 @@ class Engine:
             return
         if shutil.which("debootstrap") is None:
             raise NoEngine(f"{BASE} cannot be pulled, and debootstrap is not installed")
-        root = self.folder / "base"
-        self.run("debootstrap", "--variant=minbase", "bookworm", str(root), *_mirror())
-        self._adopt_sources(root)
-        tar = subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE)
-        self.run("docker", "import", "-", BASE, stdin=tar.stdout)
-        tar.wait()
-        shutil.rmtree(root)
+        with tempfile.TemporaryDirectory(prefix="base-") as folder:
+            root = Path(folder, "root")
+            self.run("debootstrap", "--variant=minbase", "bookworm", str(root), *_mirror())
+            self._adopt_sources(root)
+            with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as tar:
+                self.run("docker", "import", "-", BASE, stdin=tar.stdout)
 
     @staticmethod
     def _adopt_sources(root: Path) -> None:
@@ -126,3 +177,11 @@ def _mirror() -> tuple[str, ...]:
                 if uris and "security" not in uris[0]:
                     return (uris[0],)
     return ()
+
+
+def _unmount_below(folder: Path) -> None:
+    """Unmount what an engine left mounted in its folder, the innermost first."""
+    lines = Path("/proc/mounts").read_text().splitlines()
+    mounted = [line.split()[1] for line in lines]
+    for place in sorted((one for one in mounted if one.startswith(f"{folder}/")), key=len, reverse=True):
+        subprocess.run(["umount", place], check=False)

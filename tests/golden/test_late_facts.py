@@ -20,6 +20,7 @@ from yarnctl.deciding.model import (
     Suspend,
     Unknown,
     Withdraw,
+    Withheld,
 )
 from yarnctl.deciding.records import Decision, Ranking, Refusal, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings, validate
@@ -309,6 +310,23 @@ def test_an_attempt_that_does_not_stop_rests_ever_longer_and_at_last_for_good():
     """Asked, given up after 12 s; a pause of 12 s, then of 24 s; after the third time never again."""
     assert tries(GUARD_FREE, 300_000) == [0, 24_000, 60_000]
     assert len(tries(with_(GUARD_FREE, task_tries_max=1_000_000), 300_000)) == 5
+
+
+def test_a_request_that_was_not_sent_is_no_failed_try():
+    """The lock ran out in the middle of a tick: that says nothing of the attempt."""
+    steps = Controller(with_(GUARD_FREE, task_tries_max=1), validate=True)
+    step = steps.step(seen(full(1), TASKS))
+    records = steps.settle(step.actions[0], Withheld("the lock has run out"))
+    assert [record.target for record in records if isinstance(record, Transition)] == ["withdrawn"]
+    assert set(steps.ledger.barred.values()) == {"just-tried"}
+    assert not steps.ledger.tries
+
+
+def test_a_request_withheld_because_we_only_observe_stays_open():
+    steps = Controller(with_(GUARD_FREE, observe_only=True), validate=True)
+    step = steps.step(seen(full(1), TASKS))
+    steps.settle(step.actions[0], Withheld("observing"))
+    assert steps.ledger.open["o-000001"].state == "asked"
 
 
 def test_a_recall_is_no_failed_try():

@@ -35,6 +35,7 @@ from yarnctl.deciding.model import (
     Suspend,
     Unknown,
     Withdraw,
+    Withheld,
 )
 from yarnctl.deciding.preemptor import Look, demand
 from yarnctl.deciding.records import Decision, Refusal, Transition
@@ -510,7 +511,12 @@ def test_refusals_are_written_when_their_reason_changes():
 
 @pytest.mark.parametrize(
     ("outcome", "state"),
-    [(Accepted(), "suspending"), (Refused("too late"), "withdrawn"), (Unknown(), "asked")],
+    [
+        (Accepted(), "suspending"),
+        (Refused("too late"), "withdrawn"),
+        (Unknown(), "asked"),
+        (Withheld("no lock"), "withdrawn"),
+    ],
 )
 def test_outcomes(outcome, state):
     steps, step, _ = first_decision(cluster(research(9), app("p1", "production", 1, 1)), {"r1": row("r1", 8)})

@@ -146,7 +146,7 @@ def test_nobody_dies(tmp_path: Path) -> None:
     assert run.fuse.points > 60, "there must be points to die at"
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 150), min_size=1, max_size=5))
 def test_dying_at_any_point_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, deaths: list[int]

@@ -47,11 +47,19 @@ GOOD = Facts(
     name_node=CONF,
     requests=FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
     store=FileStatus("DIRECTORY", owner="hdfs", permission="1777"),
+    above={
+        "/": FileStatus("DIRECTORY", owner="hdfs", permission="755"),
+        "/yarnctl": FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
+    },
 )
 
 
 def but(**more) -> Facts:
     return msgspec.structs.replace(GOOD, **more)
+
+
+def above(path: str, owner: str, permission: str) -> Facts:
+    return but(above={**GOOD.above, path: FileStatus("DIRECTORY", owner=owner, permission=permission)})
 
 
 def conf(key: str, value: str) -> Facts:
@@ -101,6 +109,13 @@ TABLE = [
     ("requests-root", "fail", but(requests=FileStatus("DIRECTORY", owner="bob", permission="755"))),
     ("requests-root", "warn", but(requests=None, absent=("/yarnctl/requests",))),
     ("store-root", "fail", but(store=FileStatus("DIRECTORY", owner="hdfs", permission="777"))),
+    ("store-root", "fail", but(store=FileStatus("DIRECTORY", owner="yarnctl", permission="755"))),
+    ("store-root", "warn", but(store=FileStatus("DIRECTORY", owner="hdfs", permission="1775"))),
+    ("store-root", "warn", but(store=FileStatus("DIRECTORY", owner="ann", permission="1777"))),
+    ("store-root", "warn", but(store=None, absent=("/yarnctl/checkpoints",))),
+    ("folders-above", "fail", above("/yarnctl", "yarnctl", "777")),
+    ("folders-above", "fail", above("/", "hdfs", "777")),
+    ("folders-above", "warn", above("/yarnctl", "ann", "755")),
 ]  # fmt: skip
 
 

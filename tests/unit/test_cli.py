@@ -6,9 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import click
+import msgspec
 import pytest
 
 from emulator.cli import PROGRAM
+from emulator.demo import live_act
+from emulator.demo.live_act import LiveOutcome
+from emulator.experiments import runs, showing
 from emulator.schemes import SCHEMES
 from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
@@ -259,9 +264,26 @@ def test_run_refuses_a_missing_scenario(capfd: pytest.CaptureFixture[str], tmp_p
 # --- demo, convert, workload -----------------------------------------------------------------
 
 
-def test_demo_shows_it_all(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+ACTED = LiveOutcome(
+    identical=True,
+    suspensions=4,
+    resumed=3,
+    request_to_manifest_s=0.62,
+    production_s=11.9,
+    research_s=25.9,
+    bytes_compared=6500,
+)
+
+
+def test_demo_shows_it_all(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The live act itself is played in tests/live; here what is said of it."""
+    monkeypatch.setattr(live_act, "play", lambda plan, tell: ACTED)
     out = tmp_path / "demo-out"
     text = said(capfd, "demo", "--out", str(out))
+    assert text.splitlines()[-1] == "output identical"
+    assert "4 reduces of research were suspended (median 0.6 s from request to manifest), 3 seen" in text
     assert all(name in text for name in SCHEMES)
     assert "In short: natjam: production" in text
     assert "research loses nothing" in text
@@ -272,6 +294,31 @@ def test_demo_shows_it_all(capfd: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert results["kill"]["lost_work_s"] > 0
     assert (out / "report.html").read_text().count("<svg") == 3
     assert (out / "demo.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "last"),
+    [
+        ((), 1, "OUTPUT DIFFERS"),
+        (("--no-live",), 0, "read"),
+        (("--json",), 1, {"schemes": {}, "live": msgspec.structs.asdict(ACTED) | {"identical": False}}),
+        (("--no-live", "--json"), 0, {"schemes": {}}),
+    ],
+)
+def test_demo_ends_with_the_verdict_on_the_bytes(
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    status: int,
+    last: object,
+) -> None:
+    different = msgspec.structs.replace(ACTED, identical=False)
+    monkeypatch.setattr(live_act, "play", lambda plan, tell: different)
+    monkeypatch.setattr(showing, "run_shown", lambda *given, **named: None)
+    monkeypatch.setattr(showing, "print_reading", lambda *given: click.echo("read"))
+    monkeypatch.setattr(runs, "compare_json", lambda outcome: {"schemes": {}})
+    text = said(capfd, "demo", *words, status=status)
+    assert (json.loads(text) if "--json" in words else text.splitlines()[-1]) == last
 
 
 def test_convert_and_read_back(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

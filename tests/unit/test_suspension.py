@@ -17,6 +17,7 @@ from emulator.faults import Fault, MasterDead, NodeLost, StoreDown
 from emulator.invariants import Watch
 from emulator.task import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, Container, key_end_ms, keys_done
 from emulator.timing import HADOOP3, PAPER, Timing
+from emulator.virtual_port import VirtualPort
 from tests.property.playing import Meddled
 from tests.property.stories import bare, job, tell
 from yarnctl.deciding.model import Accepted, ManifestSeen, Refused, UploadProgressed
@@ -42,6 +43,7 @@ class Played:
         self.reduces: list[Container] = []
         self.facts: list[Any] = []
         self.done = 0
+        self.began_ms = NEVER
         self.deeds = deeds
         self.stage = bare(ONE, timing=timing, nodes=3, faults=faults)
         if any(deed.what == "kill" for deed in deeds):
@@ -61,6 +63,7 @@ class Played:
         """Put in the deeds once the first reduce knows when it begins."""
         if len(self.reduces) > 1:
             return
+        self.began_ms = self.reduces[0].work_at_ms
         for deed in self.deeds:
             self.stage.cluster.kernel.at(self.reduces[0].work_at_ms + deed.after_ms, self.act, deed)
 
@@ -81,6 +84,9 @@ DEEDS: dict[str, Callable[[Meddled, Container, str], Any]] = {
     "suspend": lambda stage, reduce, order: stage.cluster.suspension.request(reduce, order),
     "withdraw": lambda stage, reduce, order: stage.cluster.suspension.withdraw(reduce, order),
     "release": lambda stage, reduce, order: stage.cluster.suspension.release(reduce, order),
+    "look": lambda stage, reduce, order: VirtualPort(stage.cluster)._tasks(
+        reduce.app, stage.cluster.kernel.now_ms
+    ),
     "kill": lambda stage, reduce, order: reduce.app.master.kill(
         reduce, "killed", stage.cluster.kernel.now_ms
     ),
@@ -154,7 +160,7 @@ def test_under_natjam_the_task_asks_by_itself_and_releases_itself():
 
 def test_a_second_checkpoint_is_a_second_generation():
     played = Played(
-        SUSPEND, Told(7500, "withdraw"), Told(8600, "suspend", "o-2"), Told(12_500, "release", "o-2")
+        SUSPEND, Told(7000, "withdraw"), Told(9000, "suspend", "o-2"), Told(12_500, "release", "o-2")
     )
     manifests = [fact for fact in played.facts if isinstance(fact, ManifestSeen)]
     assert [fact.generation for fact in manifests] == [1, 2]
@@ -174,14 +180,25 @@ def test_withdrawn_before_it_is_heard_it_has_cost_nothing(alone):
     assert played.pieces() == [(0, 0, 24)]
 
 
-def test_withdrawn_while_it_drains_it_goes_on_behind_the_key_it_stopped_at(alone):
-    played = Played(SUSPEND, Told(4100, "withdraw"))
+def test_withdrawn_while_it_drains_it_saves_and_goes_on_at_once(alone):
+    """As the task runner does: its child has ended by then, what it has done may as well be kept."""
+    played = Played(SUSPEND, Told(4100, "withdraw"), Told(4200, "withdraw"))
     assert played.stages[1] == DRAINING
-    assert len(played.reduces) == 1
-    assert played.pieces() == [(0, 0, 24)]  # nothing was saved, nothing is lost
-    late_ms = played.finished_ms - alone.finished_ms
-    assert late_ms == played.master.overhead_ms
-    assert HADOOP3.restart_ms <= late_ms <= HADOOP3.restart_ms + HADOOP3.upload_ms
+    (reduce,) = played.reduces
+    (seen,) = [fact for fact in played.facts if isinstance(fact, ManifestSeen)]
+    assert played.pieces() == [(0, 0, seen.keys_done), (0, seen.keys_done, 24)]
+    heard_ms = reduce.node.next_beat_ms(played.began_ms + 4101, HADOOP3.nm_heartbeat_ms)
+    assert reduce.work_at_ms == max(heard_ms, seen.at_ms) + HADOOP3.restart_ms
+    assert played.finished_ms - alone.finished_ms == played.master.overhead_ms
+    assert isinstance(played.answers[2], Accepted)
+
+
+def test_withdrawn_while_the_store_is_down_it_goes_on_unsaved(alone):
+    down = StoreDown(0, 600_000)
+    played = Played(SUSPEND, Told(7000, "withdraw"), faults=(down,))
+    assert played.pieces() == [(0, 0, 24)]
+    assert played.master.store == {}
+    assert HADOOP3.restart_ms < played.finished_ms - alone.finished_ms == played.master.overhead_ms
 
 
 def test_withdrawn_while_it_holds_it_goes_on_and_what_it_saved_stays_saved(alone):
@@ -191,6 +208,15 @@ def test_withdrawn_while_it_holds_it_goes_on_and_what_it_saved_stays_saved(alone
     cut = played.master.store[0].keys_done
     assert played.pieces() == [(0, 0, cut), (0, cut, 24)]
     assert played.finished_ms - alone.finished_ms == played.master.overhead_ms > HADOOP3.restart_ms
+
+
+def test_gone_on_in_place_it_is_shown_as_one_that_came_back():
+    """As its runner shows it: work on new keys began anew, behind a checkpoint."""
+    played = Played(Told(2000, "look"), SUSPEND, Told(3000 + SAVED_MS, "withdraw"), Told(9500, "look"))
+    (before,), (after,) = played.answers[0], played.answers[3]
+    assert (before.resumed, before.generation, before.since_ms) == (False, 0, played.began_ms)
+    assert (after.resumed, after.generation) == (True, 1)
+    assert after.since_ms == played.reduces[0].work_at_ms > played.began_ms
 
 
 def test_a_hold_that_nobody_ends_ends_by_itself():
@@ -262,8 +288,10 @@ def test_killed_after_it_went_on_it_loses_what_it_had_not_saved():
     played = Played(SUSPEND, Told(3000 + SAVED_MS, "withdraw"), Told(10_000, "kill"))
     first, second = played.reduces
     assert second.from_key == played.master.store[0].keys_done
-    went_on_ms = 3000 + SAVED_MS + HADOOP3.restart_ms
-    assert (first.ending, played.master.lost_ms) == ("killed", 10_000 - went_on_ms)
+    began_ms = played.began_ms
+    heard_ms = first.node.next_beat_ms(began_ms + 3000 + SAVED_MS + 1, HADOOP3.nm_heartbeat_ms)
+    worked_ms = began_ms + 10_000 - heard_ms - HADOOP3.restart_ms
+    assert (first.ending, played.master.lost_ms) == ("killed", worked_ms)
 
 
 @pytest.mark.parametrize("timing", [HADOOP3, PAPER])

@@ -10,8 +10,11 @@ what happened                           outcome
 ======================================  ==========================
 it was done, or had been done before    Accepted
 not told to enforce                     Withheld
-a guard, a clear no, surely not sent    Refused, with the reason
+a guard on the job or the attempt       Refused, with the reason
+Suspend surely not sent, for other      Withheld: nothing is said of the
+reasons (we stand aside, no HDFS)       attempt
 sent, and nobody answered               Unknown; only a fact tells
+Release or Withdraw not possible now    Unknown, so that it is sent again
 ======================================  ==========================
 """
 
@@ -19,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from yarnctl.attach.checkpoints import is_ordered, safe_manifest
+from yarnctl.attach.checkpoints import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.proof import Proof
 from yarnctl.attach.settings import Attachment
-from yarnctl.attach.status import WORKING, parse
+from yarnctl.attach.status import WORKING, Status, parse
 from yarnctl.attach.store import SeenStore
 from yarnctl.attach.watch import Watch, Watched
 from yarnctl.deciding.model import (
@@ -33,6 +36,7 @@ from yarnctl.deciding.model import (
     Refused,
     Release,
     SetPriority,
+    SetQueueMaximum,
     Suspend,
     Unknown,
     Withdraw,
@@ -40,14 +44,23 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent, AppMaster
-from yarnctl.hadoop.problems import Exists, Uncertain
-from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.problems import Altered, Exists, Missing, Uncertain
+from yarnctl.hadoop.resource_manager import ENDED, ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
-from yarnctl.task_runner.yarnctl_task import SCHEMA, StoreError, Unusable, canonical, request_name
+from yarnctl.task_runner.yarnctl_task import (
+    SCHEMA,
+    Manifest,
+    StoreError,
+    Unusable,
+    canonical,
+    request_name,
+)
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""
+
+OVER = "its hold is over or nearly so (or clocks differ): it has gone on, or will"
 
 
 class Acting:
@@ -62,6 +75,8 @@ class Acting:
         attachment: Attachment,
         clock: Callable[[], int],
         forbids: Callable[[str], str],
+        aside: Callable[[], str],
+        still: Callable[[], str],
         queue_of: Callable[[str], str],
         store_of: Callable[[str], tuple[SeenStore, Proof] | None],
     ) -> None:
@@ -72,6 +87,8 @@ class Acting:
         self._settings = attachment
         self._clock = clock
         self._forbids = forbids
+        self._aside = aside
+        self._still = still
         self._queue_of = queue_of
         self._store_of = store_of
 
@@ -91,21 +108,42 @@ class Acting:
                     return self._kill(action)
                 case SetPriority():
                     return self._set_priority(action)
+                case SetQueueMaximum():
+                    return self._set_maximum(action)
         except Uncertain as problem:
             return Unknown(str(problem))
-        except (YarnctlError, StoreError, Unusable) as problem:
+        except Unusable as problem:
             return Refused(str(problem))
+        except (YarnctlError, StoreError) as problem:
+            return self._later(action, str(problem))
+
+    @staticmethod
+    def _later(action: Action, why: str) -> Outcome:
+        """Answer for what could not be sent now: what ends a suspension is to be sent again, not dropped.
+
+        A Refused there would leave an attempt waiting, or about to stop, that nobody asks for any more. That
+        a Suspend was not sent is no failure of its attempt.
+        """
+        if isinstance(action, Release | Withdraw):
+            return Unknown(why)
+        return Withheld(why) if isinstance(action, Suspend) else Refused(why)
+
+    def _no(self, action: Suspend | Release | Kill) -> Outcome | None:
+        """Say no to what may not be done now, or not to this application; None: it may."""
+        aside = self._aside()
+        if aside:
+            return self._later(action, aside)
+        why = self._forbids(action.application)
+        return Refused(why) if why else None
 
     # --- asking -------------------------------------------------------------------------------
 
     def _suspend(self, action: Suspend) -> Outcome:
-        why = self._forbids(action.application)
-        if why:
-            return Refused(why)
+        no = self._no(action)
+        if no is not None:
+            return no
         if self._hdfs is None:
-            return Refused("no HDFS: nowhere to write the request, give --name-node")
-        if action.order not in self._watch.orders and self._is_full():
-            return Refused(f"{self._settings.in_flight_max} attempts are under order already")
+            return Withheld("no HDFS: nowhere to write the request, give --name-node")
         one = self._watch.begin(
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
@@ -118,10 +156,6 @@ class Acting:
         self._ring(one)
         return Accepted()
 
-    def _is_full(self) -> bool:
-        most = self._settings.in_flight_max
-        return most is not None and sum(not one.ended for one in self._watch.orders.values()) >= most
-
     def _write_request(self, hdfs: WebHdfs, one: Watched) -> None:
         """Write beside and rename, so that nobody reads half a request; fine if it is there already."""
         data = canonical(
@@ -132,9 +166,12 @@ class Acting:
         beside = f"{folder}/.{one.order}.tmp"
         hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         try:
-            hdfs.rename(beside, f"{self._root}/{request_name(one.task, one.order)}")
+            hdfs.rename(beside, self._request(one))
         except Exists:
             hdfs.delete(beside)
+
+    def _request(self, one: Watched) -> str:
+        return f"{self._root}/{request_name(one.task, one.order)}"
 
     @property
     def _root(self) -> str:
@@ -158,6 +195,8 @@ class Acting:
             return Refused("no such order was ever sent from here")
         if one.released_at_ms:
             return Refused("the attempt has been released already")
+        if not (one.requested or self._hdfs.find(self._request(one))):
+            return Refused("no request of ours lies there: nobody was asked")
         self._hdfs.make_directories(self._folder(one), FOLDER_MODE)
         try:
             self._hdfs.create(f"{self._folder(one)}/{one.order}.withdrawn", b"", mode=FILE_MODE)
@@ -169,73 +208,73 @@ class Acting:
     # --- stopping -----------------------------------------------------------------------------
 
     def _release(self, action: Release) -> Outcome:
-        why = self._forbids(action.application)
-        if why:
-            return Refused(why)
+        no = self._no(action)
+        if no is not None:
+            return no
         one = self._watch.begin(
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
         if one is None or one.verb != "suspend":
             return Refused("no such order")
-        row = self._attempt(one)
-        if isinstance(row, Refused):
+        row = self._attempt(one, action)
+        if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
             ours = bool(one.released_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(f"the attempt is {row.state or 'gone'} already")
-        unsafe = self._unsafe(one, action, row)
-        if unsafe:
-            return Refused(unsafe)
-        return self._end(one, "released_at_ms")
-
-    def _unsafe(self, one: Watched, action: Release, row: TaskAttempt) -> str:
-        """Say why ending the attempt now would lose work; "": nothing would be lost."""
         place = self._store_of(one.application)
         if place is None:
-            return "its checkpoints cannot be seen"
-        store, proof = place
+            return self._later(action, "its checkpoints cannot be seen")
+        no = self._unsafe(one, action, row, *place)
+        return no or self._end(one, "released_at_ms", action, place[1])
+
+    def _unsafe(
+        self, one: Watched, action: Release, row: TaskAttempt, store: SeenStore, proof: Proof
+    ) -> Outcome | None:
+        """Say no if ending the attempt now would, or might, lose work; None: nothing would be lost."""
         manifest = safe_manifest(store, one.task, proof)
-        if not one.manifest_at_ms:  # first heard of after a restart: the answer may say "unchanged"
-            answered, _ = self._watch.look_into(one.order)
-            one.manifest_generation = answered.generation if answered is not None else 0
+        self._watch.find_manifest(one)  # after a restart nobody has looked yet
         is_known = one.manifest_generation == manifest.generation > 0
         if not (is_ordered(manifest, one.task, one.order) or is_known):
-            return f"the manifest of generation {manifest.generation} does not answer this order"
-        created_at_ms = manifest.raw.get("created_at_ms")
-        began_ms = one.manifest_at_ms
-        if not began_ms:
-            began_ms = created_at_ms if isinstance(created_at_ms, int) else 0
-        left_ms = began_ms + proof.hold_ms - self._clock()
-        if left_ms < min(self._settings.hold_margin_ms, proof.hold_ms // 2):
-            return "its hold is over or nearly so: it has gone on, or will"
+            return Refused(f"the manifest of generation {manifest.generation} does not answer this order")
         status = parse(row.status)
-        at_work = status is not None and status.phase in WORKING and status.gen >= manifest.generation
-        return "it has gone on behind its checkpoint" if at_work and one.answer != "unchanged" else ""
+        if status is not None and _has_gone_on(status, manifest, one):
+            return Refused("it has gone on behind its checkpoint")
+        if self._is_over(one, proof):
+            return Refused(OVER)
+        if one.answer == UNCHANGED and not _holds(status, one):
+            return self._later(action, "its status does not say yet that it holds for this order")
+        return None
+
+    def _is_over(self, one: Watched, proof: Proof) -> bool:
+        """Say whether its hold is over, or nearly so."""
+        left_ms = one.held_from_ms + proof.hold_ms - self._clock()
+        return left_ms < min(self._settings.hold_margin_ms, proof.hold_ms // 2)
 
     def _kill(self, action: Kill) -> Outcome:
         if not self._settings.allow_kill:
             return Refused("killing is not allowed here: work would be lost")
-        why = self._forbids(action.application)
-        if why:
-            return Refused(why)
+        no = self._no(action)
+        if no is not None:
+            return no
         known = self._watch.orders.get(action.order)
         verb = known.verb if known is not None else "kill"
         one = self._watch.begin(action.order, action.application, action.attempt, action.container, 0, verb)
         if one is None:
             return Refused(f"{action.attempt} is no reduce of {action.application}")
-        row = self._attempt(one)
-        if isinstance(row, Refused):
+        row = self._attempt(one, action)
+        if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
             ours = bool(one.killed_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(f"the attempt is {row.state or 'gone'} already")
-        return self._end(one, "killed_at_ms")
+        return self._end(one, "killed_at_ms", action, None)
 
-    def _attempt(self, one: Watched) -> TaskAttempt | Refused:
+    def _attempt(self, one: Watched, action: Action) -> TaskAttempt | Outcome:
         """Look at the attempt once more: it must be this one, in this container."""
         rows = self._master(one.application).attempts(one.task.task)
         if isinstance(rows, Absent):
-            return Refused(f"its master does not answer: {rows.why}")
+            return self._later(action, f"its master does not answer: {rows.why}")
         row = next((row for row in rows if row.attempt == one.attempt), None)
         if row is None:
             return Refused("its master does not know the attempt")
@@ -244,8 +283,16 @@ class Acting:
         one.row = row
         return row
 
-    def _end(self, one: Watched, instant: str) -> Outcome:
-        """Have the master end the attempt. An uncertain answer counts as perhaps done."""
+    def _end(self, one: Watched, instant: str, action: Action, proof: Proof | None) -> Outcome:
+        """Have the master end the attempt. An uncertain answer counts as perhaps done.
+
+        All looks before may have taken long: gate and hold (``proof``: of a Release) are asked once more.
+        """
+        aside = self._still()
+        if aside:
+            return self._later(action, aside)
+        if proof is not None and self._is_over(one, proof):
+            return Refused(OVER)
         before = getattr(one, instant)
         setattr(one, instant, before or self._clock())
         try:
@@ -257,21 +304,64 @@ class Acting:
             raise
         if isinstance(word, Absent):
             setattr(one, instant, before)
-            return Refused(f"its master was not reached: {word.why}")
+            return self._later(action, f"its master was not reached: {word.why}")
         return Accepted()
 
     # --- priorities ---------------------------------------------------------------------------
 
     def _set_priority(self, action: SetPriority) -> Outcome:
+        if action.back:
+            return self._restore_priority(action)
         if not self._settings.allow_priority:
             return Refused("changing priorities is not allowed here")
         why = self._foreign(action.application)
         if why:
             return Refused(why)
-        self._manager.set_priority(action.application, action.priority)
+        try:
+            self._manager.set_priority(action.application, action.priority)
+        except Altered as problem:
+            return Unknown(str(problem))  # it was changed, only otherwise: to be put back one day
+        return Accepted()
+
+    def _restore_priority(self, action: SetPriority) -> Outcome:
+        """Put back what was so before, whatever is allowed now; who has ended has nothing to be put back."""
+        try:
+            row = self._manager.application(action.application)
+        except Missing:
+            return Accepted()
+        if row.state not in ENDED and row.priority != action.priority:
+            self._manager.set_priority(action.application, action.priority)
+        return Accepted()
+
+    # --- queues -------------------------------------------------------------------------------
+
+    def _set_maximum(self, action: SetQueueMaximum) -> Outcome:
+        """Change a victim queue's maximum; what was so before may always be put back."""
+        if not (self._settings.allow_hold or action.back):
+            return Refused("holding queues is not allowed here")
+        if not (self._settings.is_victim(action.queue) or action.back):
+            return Refused(f"{action.queue} is no victim queue")
+        self._manager.set_queue_maximum(action.queue, action.ratio)
         return Accepted()
 
     def _foreign(self, application: str) -> str:
         queue, settings = self._queue_of(application), self._settings
         named = settings.is_victim(queue) or settings.is_hurried(queue)
         return "" if named else f"its queue {queue} is neither hurried nor victim"
+
+
+def _has_gone_on(status: Status, manifest: Manifest, one: Watched) -> bool:
+    """Say whether a status line shows work that is in no checkpoint.
+
+    The line may lag behind, but groups are never counted back. Right after "unchanged" a line of the work
+    before names the same generation.
+    """
+    if status.phase not in WORKING:
+        return False
+    newer = status.gen >= manifest.generation and one.answer != UNCHANGED
+    return newer or status.groups > manifest.groups_done
+
+
+def _holds(status: Status | None, one: Watched) -> bool:
+    """Say whether a status line says that the attempt holds for this order."""
+    return status is not None and (status.phase, status.order) == ("hold", one.order)

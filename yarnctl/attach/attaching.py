@@ -20,6 +20,8 @@ from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 MASTER_BYTES = 64 << 20
+HDFS_BYTES = 32 << 20
+"""Of a listing of a folder that belongs to a job's owner (some 100,000 files), and of one small file."""
 
 
 def loop_limits(limits: Limits) -> Limits:
@@ -31,6 +33,11 @@ def loop_limits(limits: Limits) -> Limits:
         answer_ms=min(limits.answer_ms, 5_000),
         retries=0,
     )
+
+
+def hdfs_limits(limits: Limits) -> Limits:
+    """Return bounds for the loop's calls to HDFS."""
+    return msgspec.structs.replace(loop_limits(limits), answer_bytes=HDFS_BYTES)
 
 
 def attach(cluster: Cluster, attachment: Attachment, clock: Callable[[], int]) -> AttachedPort:
@@ -45,8 +52,8 @@ def attach(cluster: Cluster, attachment: Attachment, clock: Callable[[], int]) -
     )
     hdfs = None
     if cluster.name_nodes:
-        bulk = msgspec.structs.replace(limits, answer_ms=20_000)
-        hdfs = WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk=bulk, ca_file=cluster.ca_file)
+        bounds = hdfs_limits(cluster.limits)
+        hdfs = WebHdfs(cluster.name_nodes, cluster.identity, bounds, bulk=bounds, ca_file=cluster.ca_file)
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
     told = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock)

@@ -6,12 +6,17 @@ own bounds, because every client's call is bounded.
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import TypeVar
 
 from yarnctl.errors import YarnctlError
 from yarnctl.task_runner.yarnctl_task import StoreError, Unusable
+
+_LOG = logging.getLogger("yarnctl.attach")
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -49,8 +54,25 @@ class Calls:
 
 
 def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
-    """Ask once; a fault becomes a Problem."""
+    """Ask once; a fault becomes a Problem.
+
+    So does an error that is none of the cluster's: what one job's owner wrote must not hide all others.
+    """
     try:
         return ask(key)
-    except FAULTS as fault:
-        return Problem(str(fault))
+    except Exception as fault:
+        return Problem(told(fault))
+
+
+def told(fault: Exception) -> str:
+    """Return what to say of a fault; one that nobody foresaw is logged with its place, once."""
+    if isinstance(fault, FAULTS):
+        return str(fault)
+    _log_once("".join(traceback.format_exception(fault)[-6:])[-2000:])
+    return f"it cannot be understood ({type(fault).__name__})"
+
+
+@lru_cache(maxsize=64)
+def _log_once(story: str) -> None:
+    """Log what comes again with every look but once, while few others come between."""
+    _LOG.error("an answer could not be understood: %s", story)

@@ -16,8 +16,10 @@ from yarnctl.attach.proof import Proof
 from yarnctl.attach.store import SeenStore
 from yarnctl.task_runner.yarnctl_task import (
     MANIFEST_NAME,
+    NO_SENSE,
     Entry,
     Manifest,
+    Store,
     TaskId,
     Unusable,
     check_owner,
@@ -27,6 +29,9 @@ from yarnctl.task_runner.yarnctl_task import (
 _ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_r_([0-9]+)_[0-9]+")
 LATER = 999_999_999
 """The number of an attempt that comes after all others."""
+ANSWER_BYTES_MAX = 1 << 16
+UNCHANGED = "unchanged"
+"""The runner's word for: nothing was done since the generation that is valid."""
 
 
 class Answer(NamedTuple):
@@ -71,17 +76,25 @@ def manifests_of(entries: Sequence[Entry], attempt: str) -> frozenset[str]:
     return frozenset(name for name, match in matches if match and match[2] == attempt)
 
 
-def read_answer(store: SeenStore, task: TaskId, order: str, entries: Sequence[Entry], proof: Proof) -> Answer:
+def read_answer(store: Store, task: TaskId, order: str, entries: Sequence[Entry], proof: Proof) -> Answer:
     """Return the answer to an order that is in the listing; raise Unusable if it is not to be believed."""
     name = answer_name(order, task.attempt)
-    check_owner(next(entry for entry in entries if entry.name == name), proof.owners, name)
+    entry = next(entry for entry in entries if entry.name == name)
+    check_owner(entry, proof.owners, name)
+    if entry.bytes > ANSWER_BYTES_MAX:
+        raise Unusable(f"{name}: larger than {ANSWER_BYTES_MAX} bytes")
     try:
         raw = json.loads(store.read_small(f"{task.folder}/{name}"))
         if raw["order"] != order or raw["attempt"] != task.attempt:
             raise Unusable(f"{name}: of another order")
-        return Answer(str(raw["answer"]), int(raw["generation"]), str(raw["reason"])[:200])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return Answer(_text(raw["answer"]), int(raw["generation"]), _text(raw["reason"]))
+    except NO_SENSE as error:
         raise Unusable(f"{name}: no answer ({type(error).__name__})") from None
+
+
+def _text(told: object) -> str:
+    """Return what a job's owner wrote as text that can be shown and written anywhere."""
+    return str(told)[:200].encode("utf-8", "replace").decode()
 
 
 def answer_name(order: str, attempt: str) -> str:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from yarnctl.attach.application_rows import ApplicationRows, serving_order
 from yarnctl.attach.calls import Calls, Problem
 from yarnctl.attach.settings import Attachment
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
@@ -27,7 +28,6 @@ from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
 from yarnctl.hadoop.views import Leaf
 from yarnctl.units import NOTHING, Resources, fits
 
-_NOTHING = (0, 0)
 SMALLEST = Resources(1024, 1)
 """The size that stands for a container whose size nobody told (YARN's default minimum)."""
 
@@ -48,24 +48,28 @@ class Asks(NamedTuple):
 
 
 class ClusterLook:
-    """Makes snapshots. ``rows`` are the unfinished applications of the last one, by id."""
+    """Makes snapshots. ``applications`` are the unfinished ones of the last look."""
 
     def __init__(self, manager: ResourceManager, calls: Calls, attachment: Attachment) -> None:
         self._manager = manager
         self._calls = calls
         self._settings = attachment
-        self.rows: dict[str, wire.Application] = {}
+        self.applications = ApplicationRows()
         self.leaves: tuple[Leaf, ...] = ()
         self.sizes: dict[str, Sizes] = {}
         self._asks: dict[str, Asks] = {}
-        self._views: dict[str, tuple[tuple[Any, ...], ApplicationView]] = {}
+        self._names: dict[str, str] = {}
+
+    @property
+    def rows(self) -> dict[str, wire.Application]:
+        """The unfinished applications of the last look, by id."""
+        return self.applications.by_name
 
     # --- the gate -----------------------------------------------------------------------------
 
     def gate(self, queues: Sequence[str]) -> wire.Queue | None:
         """Return the tree of queues if one of ``queues`` (none named: any) waits for containers."""
-        root = self._manager.root_queue()
-        self.leaves = views.leaves(root)
+        root = self.tree()
         waits = any(
             _waits(leaf.queue)
             for leaf in self.leaves
@@ -73,86 +77,76 @@ class ClusterLook:
         )
         return root if waits else None
 
+    def tree(self) -> wire.Queue:
+        """Return the tree of queues; raises as the client does."""
+        root = self._manager.root_queue()
+        self.leaves = views.leaves(root)
+        return root
+
     # --- the snapshot -------------------------------------------------------------------------
 
     def snapshot(self, root: wire.Queue, nodes: Sequence[wire.Node], why_not: Mapping[str, str]) -> Snapshot:
         """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
         names = views.queue_names(self.leaves)
-        rows = self.rows
         asks = self._demand(names)
         reserved, sure = self._reserved(free, nodes, asks, names)
         return Snapshot(
             total=total,
             largest_node=largest,
             queues=views.queue_views(root, total),
-            applications=self._applications(rows, names, asks, why_not),
+            applications=self._applications(names, asks, why_not),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
         )
 
     def refresh(self) -> None:
         """Ask for the unfinished applications anew; raises as the client does."""
-        found = self._manager.applications()
-        self.rows = {row.application: row for row in found}
-        for kept in (self._asks, self.sizes):  # views are made anew from the rows
+        self.applications.take(self._manager.applications())
+        for kept in (self._asks, self.sizes):
             for gone in kept.keys() - self.rows.keys():
                 del kept[gone]
 
     def _applications(
         self,
-        rows: Mapping[str, wire.Application],
         names: Mapping[str, str],
         asks: Mapping[str, tuple[ContainerAsk, ...]],
         why_not: Mapping[str, str],
     ) -> tuple[ApplicationView, ...]:
-        """Make the views in serving order; one whose row has not changed keeps its record."""
-        shown: dict[str, tuple[tuple[Any, ...], ApplicationView]] = {}
-        known, sizes = self._views, self.sizes
-        for rank, row in enumerate(sorted(rows.values(), key=_serving_order)):
-            name = row.application
-            # All that a view is made of; progress to the percent, unless a deadline hangs on it.
-            stamp = (
-                rank, names.get(row.queue, row.queue), name not in why_not, asks.get(name, ()),
-                sizes.get(name), row.allocated_mib, row.allocated_vcores, row.containers, row.priority,
-                row.state,
-                row.diagnostics, row.tags,
-                row.progress_percent if row.tags else row.progress_percent // 1,
-            )  # fmt: skip
-            kept = known.get(name)
-            shown[name] = kept if kept is not None and kept[0] == stamp else (stamp, self._view(row, stamp))
-        self._views = shown
-        return tuple([view for _, view in shown.values()])
+        """Return the views in serving order; one that has not changed keeps its record."""
 
-    @staticmethod
-    def _view(row: wire.Application, stamp: tuple[Any, ...]) -> ApplicationView:
-        rank, queue, runner, asks, sizes = stamp[:5]
-        size = sizes or average(row)
-        return views.application_view(
-            row, queue=queue, rank=rank, am_size=size.am, task_size=size.task, demand=asks, runner=runner
-        )
+        def make(row: wire.Application, rank: int) -> ApplicationView:
+            name = row.application
+            size = self.sizes.get(name) or average(row)
+            return views.application_view(
+                row,
+                queue=names.get(row.queue, row.queue),
+                rank=rank,
+                am_size=size.am,
+                task_size=size.task,
+                demand=asks.get(name, ()),
+                runner=name not in why_not,
+            )
+
+        if self._names != names:
+            self._names = dict(names)
+            self.applications.make_all_anew()
+        return self.applications.views(make, asks, self.sizes, why_not)
 
     # --- demand -------------------------------------------------------------------------------
 
     def _demand(self, names: Mapping[str, str]) -> dict[str, tuple[ContainerAsk, ...]]:
         """Return the asks of every application that waits."""
-        hurried: list[wire.Application] = []
-        others: list[wire.Application] = []
-        found: dict[str, tuple[ContainerAsk, ...]] = {}
+        known, waiting, rows = self._asks, self.applications.waiting, self.rows
         queues = {row: self._settings.is_hurried(name) for row, name in names.items()}
-        for row in self.rows.values():
-            sum_ = _pending(row)
-            if sum_ == _NOTHING and row.uses is not None:
-                continue
-            name = row.application
-            kept = self._asks.get(name)
-            if kept is None or kept.pending != sum_:
-                kept = self._asks[name] = Asks(sum_, supposed(row, sum_, self.sizes.get(name)), told=False)
-            found[name] = kept.asks
-            if queues.get(row.queue, self._settings.mode == "deadlines"):
-                hurried.append(row)
-            elif not kept.told:
-                others.append(row)
+        other = self._settings.mode == "deadlines"  # what a queue that nobody told of counts as
+        for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
+            asks = supposed(rows[name], waiting[name], self.sizes.get(name))
+            known[name] = Asks(waiting[name], asks, told=False)
+        found = {name: known[name].asks for name in waiting}
+        hurried = [rows[name] for name in waiting if queues.get(rows[name].queue, other)]
+        unknown = [rows[name] for name in waiting if not known[name].told]
+        others = [row for row in unknown if not queues.get(row.queue, other)]
         found.update(self._ask(hurried, self._settings.asks_max))
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
@@ -160,7 +154,7 @@ class ClusterLook:
     def _ask(self, rows: list[wire.Application], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
         """Ask for the sizes, for the first in serving order; a refusal leaves what was supposed."""
         if len(rows) > most:
-            rows = nsmallest(most, rows, key=_serving_order)
+            rows = nsmallest(most, rows, key=serving_order)
         if not rows:
             return {}
         answers = self._calls.each(self._manager.application, (row.application for row in rows))
@@ -168,7 +162,7 @@ class ClusterLook:
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name] = views.asks(answer.requests)
-                self._asks[name] = Asks(_pending(self.rows[name]), found[name], told=True)
+                self._asks[name] = Asks(self.applications.waiting[name], found[name], told=True)
         return found
 
     # --- reservations -------------------------------------------------------------------------
@@ -184,8 +178,8 @@ class ClusterLook:
         named: dict[str, str] = {}
         sure: set[str] = set()
         holders = [row for row in self.rows.values() if row.reserved_mib > 0]
-        largest = {node.node: node.total for node in nodes}
-        for row in sorted(holders, key=_serving_order):
+        largest = {node.node: node.total for node in nodes} if holders else {}
+        for row in sorted(holders, key=serving_order):
             sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]
             size = max(sizes)
             candidates = [
@@ -204,19 +198,6 @@ class ClusterLook:
 
 def _waits(queue: wire.Queue) -> bool:
     return queue.pending_containers > 0 or queue.applications_pending > 0 or queue.pending() > NOTHING
-
-
-def _pending(row: wire.Application) -> tuple[int, int]:
-    """Return the pending sum (MiB, vcores); most applications have one partition."""
-    if row.uses is not None and len(row.uses.partitions) == 1:
-        vector = row.uses.partitions[0].pending
-        return vector.memory_mib, vector.vcores
-    return views.pending(row)
-
-
-def _serving_order(row: wire.Application) -> tuple[int, int, int, str]:
-    """FIFO order: priority, submission, id (``..._9999`` before ``..._10000``)."""
-    return (-row.priority, row.submitted_at_ms, len(row.application), row.application)
 
 
 def average(row: wire.Application) -> Sizes:

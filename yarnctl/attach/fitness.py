@@ -26,7 +26,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``:
-    what lies at the two roots; ``absent`` holds the roots at which there surely is nothing.
+    what lies at the two roots; ``absent`` holds the roots at which there surely is nothing; ``above``
+    the folders above them, by path.
     """
 
     us: str = ""
@@ -48,6 +49,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     requests: FileStatus | None = None
     store: FileStatus | None = None
     absent: tuple[str, ...] = ()
+    above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}
 
     def setting(self, key: str) -> str | None:
@@ -112,3 +114,24 @@ def fail(seen: str, fix: str) -> Word:
 def unknown(seen: str, fix: str = "") -> Word:
     """Say that it was not seen."""
     return Word("unknown", seen, fix)
+
+
+# --- reading settings -------------------------------------------------------------------------
+
+
+def is_true(text: str | None) -> bool:
+    """Read a setting of true or false; what is not told is false."""
+    return (text or "").strip().lower() == "true"
+
+
+def number_of(text: str | None) -> float | None:
+    """Read a setting that is a number; None if it is none."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def conf_reason(facts: Facts) -> str:
+    """Say why a key of the daemon's configuration is not known."""
+    return "/conf: " + facts.reason("configuration", "it does not say")

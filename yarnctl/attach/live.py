@@ -109,8 +109,3 @@ class LiveContainers:
         """Forget the attempts of applications that are no more."""
         for name in applications:
             self._attempts.pop(name, None)
-
-    @property
-    def watched(self) -> frozenset[str]:
-        """Return the applications that are watched."""
-        return frozenset(self._known)

@@ -1,8 +1,8 @@
 """The attached port: a real cluster (or the live emulator) behind the ClusterPort, over HTTP.
 
 Law: never raises for a fault of the cluster, and sends nothing in its constructor. Who cannot be seen is
-"unreachable"; then nothing may be changed. After another ResourceManager has taken over, nothing is shown
-until its number of nodes has stood still for some looks (facts, section 9).
+"unreachable"; then nothing may be changed. At the first contact, and after another ResourceManager has taken
+over, nothing is shown until the number of nodes has stood still for some looks (facts, section 9).
 
 ``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner said.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from yarnctl.attach.acting import Acting
-from yarnctl.attach.calls import Calls
+from yarnctl.attach.calls import Calls, told
 from yarnctl.attach.cluster_look import ClusterLook
 from yarnctl.attach.live import LiveContainers
 from yarnctl.attach.proof import Proof
@@ -24,14 +24,15 @@ from yarnctl.attach.task_look import TaskLook
 from yarnctl.attach.watch import Watch
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
-from yarnctl.errors import YarnctlError
+from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.port import ClusterIdentity
 
-SETTLING = "another ResourceManager answers, and its number of nodes has not stood still yet"
+SETTLING = "the ResourceManager is new to us, and its number of nodes has not stood still yet"
 
 
 class AttachedPort:
@@ -77,11 +78,14 @@ class AttachedPort:
             attachment,
             clock,
             self._forbids,
+            self.standing_aside,
+            lambda: self._still(),
             lambda name: self._row(name).queue,
             self._store_of,
         )
+        self._still: Callable[[], str] = str
         self._epoch = ""
-        self._stable: list[int] | None = None
+        self._stable: list[int] | None = []
         self._configuration: dict[str, str] | None = None
         self._configuration_at_ms = 0
         self._tracked: tuple[str, ...] = ()
@@ -115,6 +119,10 @@ class AttachedPort:
     def notes(self) -> dict[str, str]:
         """Return order -> the last thing that was said about it (an answer, a doorbell that failed)."""
         return self._watch.notes
+
+    def ask_again(self, still: Callable[[], str]) -> None:
+        """Have ``still`` asked right before an attempt is ended: why nothing may be done any more, or ""."""
+        self._still = still
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before this port began (a restart), with what they name.
@@ -151,8 +159,9 @@ class AttachedPort:
             try:
                 snapshot, cluster = self._cluster(scope, facts)
                 self.last_problem = "" if cluster != "unreachable" else self.last_problem
-            except YarnctlError as problem:
-                cluster, self.last_problem = "unreachable", str(problem)
+            except Exception as problem:
+                # Nothing that an owner wrote may hide the orders that are open.
+                cluster, self.last_problem = "unreachable", told(problem)
         tasks, unreachable = self._victims(scope.victims)
         facts += self._orders(scope.orders)
         now_ms = max(as_of_ms, self._clock())
@@ -179,11 +188,35 @@ class AttachedPort:
         root = self._look.gate(scope.gate_queues)
         if root is None:
             return None, "quiet"
-        before = frozenset(self._look.rows)
         nodes = self._both(nodes)
-        self._forget(before)
-        self._prover.look(self._look.rows.values(), self._is_victim)
+        self._forget(self._look.applications.ended())
+        self._prover.look(self._look.applications.unjudged(), self._is_victim)
         return self._look.snapshot(root, nodes, self._prover.why_not), "seen"
+
+    def look(self) -> Snapshot | None:
+        """Show the cluster for people's sake, though nobody hurried waits; None if it cannot be seen."""
+        if self._stable is not None:
+            self.last_problem = self.last_problem or SETTLING
+            return None
+        try:
+            root = self._look.tree()
+            nodes = self._both(None)
+            self._forget(self._look.applications.ended())
+            self._prover.look(self._look.applications.unjudged(), self._is_victim)
+            return self._look.snapshot(root, nodes, self._prover.why_not)
+        except Exception as problem:
+            self.last_problem = told(problem)
+            return None
+
+    def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        """Return a victim queue's path and configured limits, or why they cannot be known or changed."""
+        leaf = next((one for one in self._look.leaves if same_queue(one.path, queue)), None)
+        if leaf is None:
+            return f"there is no leaf queue {queue}"
+        try:
+            return leaf.path, QueueLimits(*self._manager.queue_share(leaf.path))
+        except YarnctlError as problem:
+            return str(problem)
 
     def _both(self, nodes: tuple[wire.Node, ...] | None) -> tuple[wire.Node, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
@@ -268,10 +301,9 @@ class AttachedPort:
             return ()
         return tuple(name for name in tracked if name not in born and name not in self._tracked)
 
-    def _forget(self, before: frozenset[str]) -> None:
+    def _forget(self, ended: set[str]) -> None:
         """Let go of what belongs to applications that are no more."""
-        under_order = {one.application for one in self._watch.orders.values()}
-        gone = before - self._look.rows.keys() - under_order
+        gone = ended - {one.application for one in self._watch.orders.values()}
         self._prover.forget(gone)
         self._tasks.forget(gone)
         self._live.forget_attempts(gone.difference(self._tracked))
@@ -285,18 +317,19 @@ class AttachedPort:
         return self._acting.perform(action)
 
     def _forbids(self, application: str) -> str:
-        """Say why an application may not be touched, whatever the caller believes; "": it may."""
-        aside = self.standing_aside()
-        if aside:
-            return aside
-        try:
-            row = self._row(application)
-        except YarnctlError as problem:
-            return str(problem)
+        """Say why an application may not be touched, whatever the caller believes; "": it may.
+
+        Raises Unreachable while nobody can tell.
+        """
+        row = self._row(application)
         if not self.attachment.is_victim(row.queue):
             return f"its queue {row.queue} is no victim queue"
         proof = self._prover.prove(application, row.user)
-        return "" if isinstance(proof, Proof) else proof
+        if isinstance(proof, Proof):
+            return ""
+        if not self._prover.is_settled(application):
+            raise Unreachable(proof)
+        return proof
 
     def _row(self, application: str) -> wire.Application:
         """Return an application as it was last seen; asks if it was not."""
@@ -318,7 +351,7 @@ class AttachedPort:
             if not isinstance(found, Proof):
                 return None
             proof = found
-        return SeenStore(self._hdfs, proof.store_path), proof
+        return SeenStore(self._hdfs, proof.store_path, self.attachment.look_bytes), proof
 
     def _node_names(self) -> frozenset[str]:
         return frozenset(node.node for node in self._manager.nodes())

@@ -15,7 +15,15 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
 from yarnctl.attach.settings import Attachment
-from yarnctl.task_runner.yarnctl_task import HOLD_MS, KeyRule, Settings, Unusable, printable, read_settings
+from yarnctl.task_runner.yarnctl_task import (
+    HOLD_MS,
+    NO_SENSE,
+    KeyRule,
+    Settings,
+    Unusable,
+    printable,
+    read_settings,
+)
 
 REDUCER = "stream.reduce.streamprocessor"
 ENVIRONMENT = "stream.addenvironment"
@@ -48,7 +56,7 @@ def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -
         return _prove(configuration, user, attachment)
     except Unusable as why:
         return str(why)[:300]
-    except (ValueError, UnicodeError) as error:
+    except NO_SENSE as error:
         return f"its configuration cannot be understood ({type(error).__name__})"
 
 

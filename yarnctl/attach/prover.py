@@ -7,6 +7,7 @@ absence, holds for the application's whole life; a master that did not answer is
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 
 from yarnctl.attach.calls import Calls, Problem
@@ -14,6 +15,8 @@ from yarnctl.attach.proof import Proof, prove
 from yarnctl.attach.settings import Attachment
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import Absent, AppMaster
+
+_LOG = logging.getLogger("yarnctl.attach")
 
 KINDS = ("MAPREDUCE", "")
 NOT_YET = "its configuration has not been read yet"
@@ -37,11 +40,13 @@ class Prover:
         self.why_not: dict[str, str] = {}
         self._again_at_ms: dict[str, int] = {}
         self._settled: set[str] = set()
+        self._unread: dict[str, wire.Application] = {}
 
     def look(self, rows: Iterable[wire.Application], is_victim: Callable[[str], bool]) -> None:
-        """Read the configurations of the largest jobs not read yet; ``is_victim`` judges a queue."""
-        now_ms = self._clock()
-        due: list[wire.Application] = []
+        """Read the configurations of the largest jobs not read yet; ``is_victim`` judges a queue.
+
+        ``rows`` are those that are new or have changed since the last look.
+        """
         judged: dict[str, bool] = {}
         for row in rows:
             name = row.application
@@ -49,14 +54,17 @@ class Prover:
                 continue
             if row.queue not in judged:
                 judged[row.queue] = is_victim(row.queue)
+            self._unread.pop(name, None)
             if not judged[row.queue]:
                 self.why_not[name] = "its queue is no victim queue"
             elif row.kind.upper() not in KINDS:
                 self.why_not[name] = f"it is no MapReduce job but {row.kind[:40]}"
             else:
                 self.why_not.setdefault(name, NOT_YET)
-                if row.containers > 1 and now_ms >= self._again_at_ms.get(name, 0):
-                    due.append(row)
+                self._unread[name] = row
+        now_ms, again = self._clock(), self._again_at_ms
+        unread = self._unread.values()
+        due = [row for row in unread if row.containers > 1 and now_ms >= again.get(row.application, 0)]
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
         self._read({row.application: row.user for row in due[: self._settings.proofs_max]})
 
@@ -65,6 +73,10 @@ class Prover:
         if application not in self.proofs and application not in self._settled:
             self._read({application: user})
         return self.proofs.get(application) or self.why_not.get(application, NOT_YET)
+
+    def is_settled(self, application: str) -> bool:
+        """Say whether a job's configuration has been read and judged."""
+        return application in self._settled
 
     def _read(self, users: dict[str, str]) -> None:
         answers = self._calls.each(lambda name: self._master(name).configuration(), users)
@@ -75,12 +87,14 @@ class Prover:
                 self._again_at_ms[name] = self._clock() + self._settings.proof_retry_ms
                 continue
             self._settled.add(name)
+            self._unread.pop(name, None)
             found = prove(answer, users[name], self._settings)
             if isinstance(found, Proof):
                 self.proofs[name] = found
                 self.why_not.pop(name, None)
             else:
                 self.why_not[name] = found
+                _LOG.info("%s is left alone: %s", name, found)
 
     def forget(self, applications: Iterable[str]) -> None:
         """Forget applications that are no more."""
@@ -89,3 +103,4 @@ class Prover:
             self.why_not.pop(name, None)
             self._again_at_ms.pop(name, None)
             self._settled.discard(name)
+            self._unread.pop(name, None)

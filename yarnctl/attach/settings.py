@@ -19,11 +19,12 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name_nodes``: every address (``host:port`` or URL) under which jobs may name the HDFS that the port
     writes to. ``store_root``: checkpoints must lie below it ("" anywhere in that HDFS). ``requests_owner``
-    is who we are to that HDFS. ``in_flight_max``: so many attempts may be asked at once (None: no limit).
+    is who we are to that HDFS.
 
     How much one look may cost: ``asks_max`` hurried and ``others_max`` other applications whose sizes are
     asked for, ``proofs_max`` jobs whose configuration is read, ``tasks_max`` attempts of one job,
-    ``tracked_max`` applications whose containers are watched while orders are open.
+    ``tracked_max`` applications whose containers are watched while orders are open, ``look_bytes`` of the
+    files that lie in one task's folder.
     """
 
     hurried_queues: tuple[str, ...] = ("production",)
@@ -38,7 +39,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     enforce: bool = False
     allow_kill: bool = False
     allow_priority: bool = False
-    in_flight_max: int | None = None
+    allow_hold: bool = False
 
     asks_max: int = 50
     others_max: int = 20
@@ -46,6 +47,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     tasks_max: int = 500
     tracked_max: int = 64
     calls_at_once: int = 8
+    look_bytes: int = 16 << 20
 
     leave_ms: int = 2_000
     launch_ms: int = 4_000

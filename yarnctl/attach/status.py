@@ -84,11 +84,14 @@ class Progress:
             self._move(status, row, now_ms)
 
     def _enter(self, phase: str, row: TaskAttempt, now_ms: int) -> None:
-        """Work on new keys begins with the reduce phase, or when the runner is seen at work again."""
+        """Work on new keys begins with the reduce phase, or when the runner is seen at work again.
+
+        Seen for the first time, a resumed attempt began there too, but for its skip.
+        """
         if phase in WORKING and self.phase not in WORKING:
-            fresh = self.generation == 0 and not self.phase
-            self.since_ms = row.merged_at_ms if fresh and row.merged_at_ms > 0 else now_ms
-            self._base = (0, self.since_ms) if fresh else None
+            first = not self.phase
+            self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
+            self._base = (0, self.since_ms) if first and self.generation == 0 else None
             self._last = None
         self.phase = phase
 

@@ -1,7 +1,8 @@
 """The checkpoint store as the runner's own code reads it, through our WebHDFS client.
 
 Law: reading only. The runner's functions (``find_checkpoint``, ``read_manifest``) work on its ``Store``; this
-one answers them from :class:`WebHdfs`, which knows standbys, Kerberos and bounds. Sizes are bounded.
+one answers them from :class:`WebHdfs`, which knows standbys, Kerberos and bounds. Sizes are bounded: of one
+file, of a listing (by the client), and of all that is read in one look.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Iterator
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.problems import Missing
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
-from yarnctl.task_runner.yarnctl_task import SMALL_FILE_BYTES, Entry, Store, StoreError
+from yarnctl.task_runner.yarnctl_task import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
 
 
 class SeenStore(Store):
-    """The folder ``root`` of an HDFS, for looking."""
+    """The folder ``root`` of an HDFS, for looking. ``look_bytes``: so much is read of it in all."""
 
-    def __init__(self, hdfs: WebHdfs, root: str) -> None:
+    def __init__(self, hdfs: WebHdfs, root: str, look_bytes: int | None = None) -> None:
         self.root = root.rstrip("/")
         self._hdfs = hdfs
+        self._left_bytes = look_bytes
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at ``path``, None if nothing."""
@@ -40,11 +42,25 @@ class SeenStore(Store):
             raise StoreError(str(error)) from error
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a small file's bytes."""
+        """Give a small file's bytes; Unusable if the look has read enough already."""
+        limit = SMALL_FILE_BYTES if self._left_bytes is None else min(SMALL_FILE_BYTES, self._left_bytes)
+        if limit <= 0:
+            raise Unusable(f"{path}: not read, there is too much to look at")
         try:
-            yield self._hdfs.read(self._at(path), SMALL_FILE_BYTES)
+            data = self._hdfs.read(self._at(path), limit)
         except YarnctlError as error:
             raise StoreError(str(error)) from error
+        if self._left_bytes is not None:
+            self._left_bytes -= len(data)
+        yield data
+
+    def written_at_ms(self, path: str) -> int:
+        """Return when a file was written, by the NameNode's clock; 0 if there is none or it does not say."""
+        try:
+            found = self._hdfs.find(self._at(path))
+        except YarnctlError as error:
+            raise StoreError(str(error)) from error
+        return 0 if found is None else found.modified_at_ms
 
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root or "/"

@@ -11,11 +11,13 @@ so the runner's own number can be higher. ``Watched.manifest_generation`` keeps 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 
 import msgspec
 
 from yarnctl.attach.calls import Calls, Problem
 from yarnctl.attach.checkpoints import (
+    UNCHANGED,
     answer_name,
     is_ordered,
     manifests_of,
@@ -47,7 +49,11 @@ LINGER_MS = 60_000
 
 
 class Watched(msgspec.Struct):
-    """One order and what has been told of it. Instants in ms of the port's clock, 0: not yet."""
+    """One order and what has been told of it. Instants in ms of the port's clock, 0: not yet.
+
+    ``absent_at_ms``: the last look that found nothing began then; ``held_from_ms``: the attempt may
+    have begun to hold then, at the earliest.
+    """
 
     order: str
     application: str
@@ -60,11 +66,14 @@ class Watched(msgspec.Struct):
     requested: bool = False
     manifest_at_ms: int = 0
     manifest_generation: int = 0
+    absent_at_ms: int = 0
+    held_from_ms: int = 0
     released_at_ms: int = 0
     killed_at_ms: int = 0
     gone_at_ms: int = 0
     ended: bool = False
     answer: str = ""
+    answered_at_ms: int = 0
     signature: tuple[object, ...] = ()
     looked_at_ms: int = 0
     row: TaskAttempt | None = None
@@ -157,10 +166,6 @@ class Watch:
                 facts.append(ApplicationEnded(name, now_ms))
         return facts
 
-    def tell_ended(self, application: str) -> list[Fact]:
-        """Tell the end of an application that was found out elsewhere, unless it was told."""
-        return self._ended({application: Held({}, ended=True)})
-
     # --- the master's view --------------------------------------------------------------------
 
     def _is_due(self, one: Watched, seen: Mapping[str, Held | Problem]) -> bool:
@@ -187,9 +192,10 @@ class Watch:
     def _store_facts(self, running: Sequence[Watched]) -> list[Fact]:
         """Look into the folders of those that were asked to save."""
         waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
-        found = self._calls.each(self.look_into, (one.order for one in waiting))
+        found = self._calls.each(self._look_into, (one.order for one in waiting))
         facts: list[Fact] = []
-        for one in waiting:
+        # Who saved first is released first, and resumes first; names decide only where nobody can tell.
+        for one in sorted(waiting, key=lambda one: _saved_at_ms(found[one.order])):
             answer = found[one.order]
             if isinstance(answer, Problem):
                 self.notes[one.order] = str(answer)
@@ -197,7 +203,7 @@ class Watch:
             manifest, signature = answer
             now_ms = self._clock()
             if manifest is not None:
-                one.manifest_at_ms, one.manifest_generation = now_ms, manifest.generation
+                self._note_manifest(one, manifest, now_ms)
                 told = min(manifest.generation, one.generation)
                 facts.append(ManifestSeen(one.order, one.attempt, told, manifest.groups_done, now_ms))
             elif signature != one.signature:
@@ -206,16 +212,36 @@ class Watch:
                     facts.append(UploadProgressed(one.order, now_ms))
         return facts
 
-    def look_into(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
+    def find_manifest(self, one: Watched) -> None:
+        """Look for the manifest that answers an order, if none has been seen; raises as the store does."""
+        manifest = None if one.manifest_at_ms else self._look_into(one.order)[0]
+        if manifest is not None:
+            self._note_manifest(one, manifest, self._clock())
+
+    @staticmethod
+    def _note_manifest(one: Watched, manifest: Manifest, now_ms: int) -> None:
+        """Remember a manifest, and since when its attempt may have been holding.
+
+        The last look without it says so by our own clock; after a restart or a long silence of the store
+        nothing but the clocks of others does. One that is behind then only makes us refuse.
+        """
+        one.manifest_at_ms, one.manifest_generation = now_ms, manifest.generation
+        told_ms = (
+            one.answered_at_ms if one.answer == UNCHANGED else _instant(manifest.raw.get("created_at_ms"))
+        )
+        one.held_from_ms = one.absent_at_ms or min(now_ms, told_ms)
+
+    def _look_into(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
         """Return the manifest that answers the order, and what shows progress while there is none."""
         one = self.orders[order]
+        began_ms = self._clock()
         phase = self._saving_phase(one)
         place = self._store_of(one.application)
         if place is None:
             return None, (phase, ())
         store, proof = place
         entries = store.list(one.task.folder)
-        manifest = self._manifest(one, store, proof, entries)
+        manifest = self._manifest(one, store, proof, entries, began_ms)
         mine = [entry for entry in entries if one.attempt in entry.name and "answer-" not in entry.name]
         new = [(entry.name, entry.bytes) for entry in mine if entry.name not in one.seen_names]
         if not one.signature:
@@ -229,18 +255,21 @@ class Watch:
         return status.phase if status is not None and status.phase in SAVING else ""
 
     def _manifest(
-        self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry]
+        self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry], began_ms: int
     ) -> Manifest | None:
+        manifest = None
         try:
             if answer_name(one.order, one.attempt) in {entry.name for entry in entries}:
                 return self._answered(one, store, proof, entries)
-            if not manifests_of(entries, one.attempt):
-                return None
-            manifest = safe_manifest(store, one.task, proof)
+            if manifests_of(entries, one.attempt):
+                manifest = safe_manifest(store, one.task, proof)
         except Unusable as why:
             self.notes[one.order] = str(why)
             return None
-        return manifest if is_ordered(manifest, one.task, one.order) else None
+        if manifest is not None and is_ordered(manifest, one.task, one.order):
+            return manifest
+        one.absent_at_ms = began_ms
+        return None
 
     def _answered(
         self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry]
@@ -249,8 +278,9 @@ class Watch:
         answer = read_answer(store, one.task, one.order, entries, proof)
         one.answer = answer.word
         self.notes[one.order] = f"{answer.word}: {answer.reason}"
-        if answer.word != "unchanged" or answer.generation < 1:
+        if answer.word != UNCHANGED or answer.generation < 1:
             return None
+        one.answered_at_ms = store.written_at_ms(f"{one.task.folder}/{answer_name(one.order, one.attempt)}")
         manifest = safe_manifest(store, one.task, proof)
         return manifest if manifest.generation == answer.generation else None
 
@@ -292,3 +322,14 @@ class Watch:
         if state == "KILLED":
             return "suspended" if one.released_at_ms else "killed"
         return "lost" if now_ms - one.gone_at_ms >= self._settings.ending_wait_ms else None
+
+
+def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
+    """Return when a look's manifest was made, by its runner's clock; infinity without one."""
+    manifest = None if isinstance(answer, Problem) else answer[0]
+    return (manifest and _instant(manifest.raw.get("created_at_ms"))) or inf
+
+
+def _instant(told: object) -> int:
+    """Return an instant that a job's owner wrote, in ms; 0 if it is none."""
+    return told if type(told) is int and told > 0 else 0

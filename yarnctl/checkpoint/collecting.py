@@ -13,10 +13,10 @@ import msgspec
 
 from yarnctl.checkpoint.endings import Ending
 from yarnctl.checkpoint.holding import JobHeld, application_of
+from yarnctl.hadoop.ends import TERMINAL
 
 DAY_MS = 24 * 3_600_000
-TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
-"""YARN's states of an application and the history server's of a job that nothing follows."""
+"""Nothing goes sooner after its job's end."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -30,8 +30,8 @@ class Kept(msgspec.Struct, frozen=True):
     files: int = 0
 
 
-def why_kept(ending: Ending | None, now_ms: int, older_than_ms: int) -> str:
-    """Return why a job's files must stay; "" if they may go."""
+def why_kept(ending: Ending | None, now_ms: int | None, older_than_ms: int) -> str:
+    """Return why a job's files must stay; "" if they may go. ``now_ms`` None: not known."""
     if ending is None or not ending.state:
         why = f" ({ending.why})" if ending is not None and ending.why else ""
         return f"its state is unknown{why}"
@@ -39,7 +39,9 @@ def why_kept(ending: Ending | None, now_ms: int, older_than_ms: int) -> str:
         return f"it is {ending.state}"
     if ending.ended_at_ms <= 0:
         return f"it is {ending.state}, but when it ended is not known"
-    age_ms = now_ms - ending.ended_at_ms
+    if now_ms is None:
+        return f"it is {ending.state}, but the cluster does not tell its time (no Date in its answers)"
+    age_ms, older_than_ms = now_ms - ending.ended_at_ms, max(older_than_ms, DAY_MS)
     if age_ms < 0:
         return "it ended in the future by our clock"
     if age_ms < older_than_ms:
@@ -51,7 +53,7 @@ def decide(
     checkpoints: Sequence[JobHeld],
     requests: Sequence[JobHeld],
     endings: Mapping[str, Ending],
-    now_ms: int,
+    now_ms: int | None,
     older_than_ms: int = DAY_MS,
 ) -> tuple[Kept, ...]:
     """Judge each job's folder of checkpoints and of requests, ordered by job; see the law above."""
@@ -64,7 +66,7 @@ def _judge(
     what: Literal["checkpoints", "requests"],
     job: JobHeld,
     endings: Mapping[str, Ending],
-    now_ms: int,
+    now_ms: int | None,
     older_than_ms: int,
 ) -> Kept:
     ending = endings.get(application_of(job.job))
@@ -74,8 +76,7 @@ def _judge(
         why = f"what is in it cannot be seen: {unseen}"
     if not why and job.strange:
         why = f"it holds what no runner writes: {', '.join(job.strange[:3])}"[:300]
-    if why:
+    if why or ending is None or now_ms is None:
         return Kept(what, job.job, False, why, job.bytes, job.files)
-    state = ending.state if ending is not None else ""
-    hours = (now_ms - ending.ended_at_ms) / 3_600_000 if ending is not None else 0.0
-    return Kept(what, job.job, True, f"{state} {hours:.1f} h ago", job.bytes, job.files)
+    hours = (now_ms - ending.ended_at_ms) / 3_600_000
+    return Kept(what, job.job, True, f"{ending.state} {hours:.1f} h ago", job.bytes, job.files)

@@ -1,23 +1,22 @@
 """Endings: what the ResourceManager, or else the history server, says of an application's end.
 
 Law: reading only; a source that does not answer, or does not know, gives an ending without a state: unknown
-is not finished. The fields are those of GET /ws/v1/cluster/apps/{id} and of the history server's
-/ws/v1/history/mapreduce/jobs/{id} (facts, section 1.2). ``finishedTime`` is 0 without the right VIEW_APP.
+is not finished. How long ago it was is reckoned by the slower of the cluster's clock and ours, and where the
+cluster does not tell its time it is not known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
-from msgspec import field
 
 from yarnctl.checkpoint.holding import JOB
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.problems import Missing
-from yarnctl.hadoop.resource_manager import ROOT
-from yarnctl.hadoop.shapes import One
+from yarnctl.hadoop.dates import HISTORY_INFO, MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.ends import End, application_end, job_end
+from yarnctl.hadoop.problems import BadAnswer, Missing
 from yarnctl.hadoop.transport import Transport
-
-HISTORY = "/ws/v1/history/mapreduce/jobs"
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -27,24 +26,6 @@ class Ending(msgspec.Struct, frozen=True):
     ended_at_ms: int = 0
     user: str = ""
     why: str = ""
-
-
-class _Application(msgspec.Struct, frozen=True):
-    application: str = field(name="id")
-    state: str = ""
-    user: str = ""
-    finished_at_ms: int = field(name="finishedTime", default=0)
-
-
-class _Job(msgspec.Struct, frozen=True):
-    job: str = field(name="id")
-    state: str = ""
-    user: str = ""
-    finished_at_ms: int = field(name="finishTime", default=0)
-
-
-_APPLICATION = One(_Application, "app")
-_JOB = One(_Job, "job")
 
 
 class Endings:
@@ -64,34 +45,50 @@ class Endings:
         if seen.state and (seen.ended_at_ms or self._history is None):
             return seen
         told = self._ask_history(f"job_{number}")
-        return told if told.state else msgspec.structs.replace(seen, why=seen.why or told.why)
+        return told if told.state else msgspec.structs.replace(seen, why=told.why or seen.why)
+
+    def now_ms(self, clock_ms: Callable[[], int], ca_file: str = "") -> int | None:
+        """Return an instant that is surely not later than now by any clock; None: not known.
+
+        Every source that answers must tell its time, for an end may be by its clock.
+        """
+        asked = [(self._manager, MANAGER_INFO), (self._history, HISTORY_INFO)]
+        ahead = [
+            ahead_ms(to.pinned + path, to.identity, to.limits, clock_ms, ca_file)
+            for to, path in asked
+            if to is not None
+        ]
+        known = [span for span in ahead if span is not None]
+        return clock_ms() + min(0, *known) if known and len(known) == len(ahead) else None
 
     def _ask_manager(self, application: str) -> Ending:
         if self._manager is None:
             return Ending(why="the ResourceManager does not answer")
         try:
-            row = self._manager.read(f"{ROOT}/apps/{application}", _APPLICATION)
+            return _ending(application_end(self._manager, application))
         except Missing:
             return Ending(why="the ResourceManager does not know it (any more)")
+        except BadAnswer as error:
+            return Ending(why=f"the ResourceManager's answer cannot be used: {error}"[:300])
         except YarnctlError as error:
             self.unreachable.append(str(error))
             self._manager = None
             return Ending(why="the ResourceManager does not answer")
-        if row.application != application:
-            return Ending(why="the ResourceManager speaks of another application")
-        return Ending(row.state, row.finished_at_ms, row.user)
 
     def _ask_history(self, job: str) -> Ending:
         if self._history is None:
             return Ending()
         try:
-            row = self._history.read(f"{HISTORY}/{job}", _JOB)
+            return _ending(job_end(self._history, job))
         except Missing:
             return Ending(why="neither ResourceManager nor history server know it")
+        except BadAnswer as error:
+            return Ending(why=f"the history server's answer cannot be used: {error}"[:300])
         except YarnctlError as error:
             self.unreachable.append(str(error))
             self._history = None
             return Ending(why="the history server does not answer")
-        if row.job != job:
-            return Ending(why="the history server speaks of another job")
-        return Ending(row.state, row.finished_at_ms, row.user)
+
+
+def _ending(end: End) -> Ending:
+    return Ending(end.state, end.ended_at_ms, end.user)

@@ -15,9 +15,11 @@ import msgspec
 from yarnctl.checkpoint.collecting import Kept, decide
 from yarnctl.checkpoint.endings import Ending, Endings
 from yarnctl.checkpoint.holding import (
+    CHECKPOINTS,
     JOB,
     REQUESTS,
     JobHeld,
+    Layout,
     TaskHeld,
     application_of,
     held_jobs,
@@ -25,7 +27,7 @@ from yarnctl.checkpoint.holding import (
     newest,
 )
 from yarnctl.checkpoint.verifying import Verdict, verify_task
-from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.problems import Missing
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -70,7 +72,7 @@ class Opening:
     def jobs(self, jobs: Sequence[str] = ()) -> tuple[JobHeld, ...]:
         """Return what lies in the store; raises Unreachable, Rejected where it cannot be listed."""
         self._reach(self.checkpoints.root)
-        return held_jobs(self.checkpoints, jobs)
+        return _held(self.checkpoints, jobs, CHECKPOINTS)
 
     def rows(self, now_ms: int) -> tuple[Row, ...]:
         """Return ``list``'s rows, ordered by job and task."""
@@ -130,25 +132,58 @@ class Opening:
 
     # --- collecting ---------------------------------------------------------------------------
 
-    def judged(self, now_ms: int, older_than_ms: int) -> tuple[Kept, ...]:
-        """Return what ``gc`` would do with each folder, asking for each application's end once."""
-        checkpoints, requests = self.jobs(), held_jobs(self.requests, layout=REQUESTS)
+    def judged(self, now_ms: int | None, older_than_ms: int) -> tuple[Kept, ...]:
+        """Return what ``gc`` would do with each folder, asking for each application's end once.
+
+        ``now_ms`` by the slowest clock (:meth:`Endings.now_ms`); raises Unreachable, Rejected where a root
+        cannot be listed.
+        """
+        checkpoints, requests = self.jobs(), self._requests()
         names = sorted({application_of(job.job) for job in (*checkpoints, *requests)})
         endings: dict[str, Ending] = {name: self.endings.of(name) for name in names}
         return decide(checkpoints, requests, endings, now_ms, older_than_ms)
 
-    def delete(self, rows: Sequence[Kept]) -> dict[tuple[str, str], str]:
-        """Delete the folders that may go; return (what, job) -> why one could not be."""
+    def delete(
+        self, rows: Sequence[Kept], now_ms: int | None, older_than_ms: int
+    ) -> dict[tuple[str, str], str]:
+        """Delete the folders that may go; return (what, job) -> why one could not be, or must not any more.
+
+        Each is looked at again, and its application asked for again, right before.
+        """
         failed: dict[tuple[str, str], str] = {}
         for row in rows:
             if not row.delete or not JOB.fullmatch(row.job):
                 continue
-            root = self.checkpoints.root if row.what == "checkpoints" else self.requests.root
             try:
-                self._hdfs.delete(f"{root}/{row.job}", recursive=True)
+                changed = self._changed(row, now_ms, older_than_ms)
+                root = self.checkpoints.root if row.what == "checkpoints" else self.requests.root
+                if changed:
+                    failed[(row.what, row.job)] = changed
+                else:
+                    self._hdfs.delete(f"{root}/{row.job}", recursive=True)
             except YarnctlError as error:
                 failed[(row.what, row.job)] = str(error)
         return failed
+
+    def _changed(self, row: Kept, now_ms: int | None, older_than_ms: int) -> str:
+        """Say what speaks against deleting a folder that was judged before; "": nothing."""
+        is_checkpoints = row.what == "checkpoints"
+        ends = {application_of(row.job): self.endings.of(application_of(row.job))}
+        held = self.jobs([row.job]) if is_checkpoints else self._requests([row.job])
+        again = decide(
+            held if is_checkpoints else (), () if is_checkpoints else held, ends, now_ms, older_than_ms
+        )
+        if not again:
+            return "kept: it is gone already"
+        if not again[0].delete:
+            return f"kept: {again[0].why}"
+        if (again[0].bytes, again[0].files) != (row.bytes, row.files):
+            return "kept: what is in it has changed just now"
+        return ""
+
+    def _requests(self, jobs: Sequence[str] = ()) -> tuple[JobHeld, ...]:
+        self._reach(self.requests.root)
+        return _held(self.requests, jobs, REQUESTS)
 
     def _reach(self, root: str) -> None:
         """Let what is wrong with the store itself be an error of its own kind; a missing root is empty."""
@@ -156,6 +191,13 @@ class Opening:
             self._hdfs.listing(root)
         except Missing:
             return
+
+
+def _held(store: Any, jobs: Sequence[str], layout: Layout) -> tuple[JobHeld, ...]:
+    try:
+        return held_jobs(store, jobs, layout)
+    except StoreError as error:
+        raise Unreachable(str(error)) from error
 
 
 def checked_root(option: str, path: str) -> str:

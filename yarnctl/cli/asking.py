@@ -7,9 +7,11 @@ What comes from a cluster is printed without its control characters.
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -20,6 +22,8 @@ from yarnctl.command_line import output_option
 from yarnctl.errors import BadInput, Different, Unreachable
 
 DEFAULT_URL = "http://127.0.0.1:8188"
+CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"
+"""The environment's name for the file with the daemon's token; only needed where reading needs it."""
 CONNECT_S = 3.0
 ANSWER_S = 10.0
 ANSWER_MAX_BYTES = 64 * 2**20
@@ -44,7 +48,8 @@ def url_option(function: Function) -> Function:
         envvar="YARNCTL_URL",
         default=DEFAULT_URL,
         show_default=True,
-        help="Where the daemon listens (yarnctl run --listen). [env: YARNCTL_URL]",
+        help="Where the daemon listens (yarnctl run --listen); if it wants a token for reading, name its file"
+        f" in {CREDENTIALS_ENV}. [env: YARNCTL_URL]",
     )
     return add_url(function)
 
@@ -99,6 +104,7 @@ def ask(url: str, path: str, parameters: Mapping[str, object] | None = None) -> 
     try:
         with requests.Session() as session:
             session.trust_env = False  # a daemon is asked directly
+            session.headers.update(_credentials())
             answer = session.get(
                 address, params=wanted, timeout=(CONNECT_S, ANSWER_S), stream=True, allow_redirects=False
             )
@@ -150,6 +156,21 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
+def _credentials() -> dict[str, str]:
+    """Return the header that carries the token, if YARNCTL_TOKEN_FILE names a file that holds it."""
+    file = os.environ.get(CREDENTIALS_ENV)
+    if not file:
+        return {}
+    try:
+        token = Path(file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeError) as error:
+        remedy = "name the file that was given to yarnctl run --token-file"
+        raise BadInput(
+            f"{CREDENTIALS_ENV}={file}", f"cannot be read ({type(error).__name__})", remedy
+        ) from None
+    return {"Authorization": f"Bearer {token}"}
+
+
 def _bounded(pieces: Any, address: str) -> bytes:
     content = bytearray()
     for piece in pieces:
@@ -178,6 +199,8 @@ def _read(address: str, status: int, content: bytes) -> Answer:
     if not isinstance(error, dict):
         raise Unreachable(f"{address}: answers {status}; is this a yarnctl? see --url")
     message, remedy = (str(error.get(name, ""))[: 2 * SHOWN_MAX] for name in ("message", "next"))
+    if status == 401:
+        raise BadInput(address, message, f"name the daemon's token file in {CREDENTIALS_ENV}")
     if status == 404:
         raise Different(f"{address}: {message}; {remedy}")
     if status < 500:

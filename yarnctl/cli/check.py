@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarnctl.attach.fitness import Finding
 
 
 @click.command()
@@ -65,7 +70,11 @@ def command(
         requests_root=checked_root("--requests", requests),
         store_root=checked_root("--store", store),
     )
-    findings = judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000))
+    return _tell(judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000)), output)
+
+
+def _tell(findings: Sequence[Finding], output: str) -> int:
+    """Print the findings; return 1 if any of them keeps the cluster from being fit."""
     counts = {
         word: sum(one.severity == word for one in findings) for word in ("ok", "warn", "fail", "unknown")
     }

@@ -23,6 +23,7 @@ from yarnctl.errors import BadInput
 if TYPE_CHECKING:
     from yarnctl.checkpoint.collecting import Kept
     from yarnctl.checkpoint.opening import Opening
+    from yarnctl.config import Cluster
 
 DEFAULT_STORE = "/yarnctl/checkpoints"
 DEFAULT_REQUESTS = "/yarnctl/requests"
@@ -50,38 +51,39 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         requests: str,
         **more: Any,
     ) -> Any:
-        from yarnctl.checkpoint.opening import Opening, checked_root
+        from yarnctl.checkpoint.opening import checked_root
         from yarnctl.config import load_cluster
 
         options = {"resource_managers": managers, "name_nodes": name_nodes, "user": user}
         environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
         cluster = load_cluster(config, environment, options)
         roots = checked_root("--store", store), checked_root("--requests", requests)
-        if not cluster.name_nodes:
-            import msgspec
-
-            from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
-
-            manager = cluster.transport()
-            from yarnctl.hadoop.resource_manager import ResourceManager
-
-            found = discover_name_nodes(ResourceManager(manager), manager.pinned)
-            cluster = msgspec.structs.replace(cluster, name_nodes=require_name_nodes(found))
-        from yarnctl.attach.store import SeenStore
-        from yarnctl.hadoop.transport import Transport
-
-        server = None
-        if history:
-            server = Transport((history,), cluster.identity, cluster.limits, daemon="history server")
-        hdfs = cluster.store()
-        opening = Opening(
-            hdfs, cluster.transport(), server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1])
-        )
-        return function(opening=opening, **more)
+        return function(opening=_open(cluster, roots, history), **more)
 
     for option in reversed(_OPTIONS):
         with_store = option(with_store)
     return output_option(with_store)
+
+
+def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Opening:
+    """Open the store and those who know which jobs have ended; finds HDFS by /conf if nobody named it."""
+    import msgspec
+
+    from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
+    from yarnctl.attach.store import SeenStore
+    from yarnctl.checkpoint.opening import Opening
+    from yarnctl.hadoop.resource_manager import ResourceManager
+    from yarnctl.hadoop.transport import Transport
+
+    manager = cluster.transport()
+    if not cluster.name_nodes:
+        found = discover_name_nodes(ResourceManager(manager), manager.pinned)
+        cluster = msgspec.structs.replace(cluster, name_nodes=require_name_nodes(found))
+    server = None
+    if history:
+        server = Transport((history,), cluster.identity, cluster.limits, daemon="history server")
+    hdfs = cluster.store()
+    return Opening(hdfs, manager, server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1]))
 
 
 _OPTIONS = (
@@ -179,14 +181,26 @@ def verify_command(opening: Opening, names: tuple[str, ...], quick: bool, output
 
 @command.command("gc")
 @click.option("--yes", is_flag=True, help="Delete. Without it only what would be deleted is printed.")
-@click.option("--older-than", default="24h", show_default=True, metavar="SPAN", help="Since the job's end.")
+@click.option(
+    "--older-than",
+    default="24h",
+    show_default=True,
+    metavar="SPAN",
+    help="Since the job's end; a day at least.",
+)
 @_cluster_options
 def gc_command(opening: Opening, yes: bool, older_than: str, output: str) -> int:
     """Delete checkpoints and requests of jobs that ended long enough ago; says what, unless --yes."""
+    from yarnctl.checkpoint.collecting import DAY_MS
+
     older_than_ms = span_ms(older_than)
-    rows = opening.judged(now_ms(), older_than_ms)
+    if older_than_ms < DAY_MS:
+        remedy = "give 24h or more: the end that is told may be older or younger than it seems"
+        raise BadInput("--older-than", f"{older_than[:40]} is less than a day", remedy)
+    by_all_clocks_ms = opening.endings.now_ms(now_ms)
+    rows = opening.judged(by_all_clocks_ms, older_than_ms)
     _warn(opening)
-    failed = opening.delete(rows) if yes else {}
+    failed = opening.delete(rows, by_all_clocks_ms, older_than_ms) if yes else {}
     gone = [row for row in rows if row.delete and (row.what, row.job) not in failed]
     summary = {
         "deleted": yes,

@@ -44,8 +44,9 @@ def _read(journal: Path, wanted: str, output: str) -> None:
     """Explain from a journal."""
     from yarnctl.journal.explain import explain, in_words
     from yarnctl.journal.file import read
+    from yarnctl.journal.segments import segments
 
-    with Progress("records read", lambda: lines_in(journal)) as progress:
+    with Progress("records read", lambda: lines_in(*segments(journal))) as progress:
         found = explain((line.record for line in progress.counted(read(journal))), wanted)
     if not found.found:
         raise Different(f"{journal}: no record names {wanted}")

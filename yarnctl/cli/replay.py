@@ -13,6 +13,7 @@ from yarnctl.command_line import Progress, lines_in, output_option, print_json
 from yarnctl.errors import BadInput
 from yarnctl.journal.file import Interrupted, read
 from yarnctl.journal.replay import replay
+from yarnctl.journal.segments import segments
 
 
 @click.command()
@@ -24,7 +25,7 @@ from yarnctl.journal.replay import replay
 def command(journal: Path, unfinished: bool, output: str) -> None:
     """Decide every record of FILE again; stop at the first difference with exit status 1."""
     try:
-        with Progress("records decided again", lambda: lines_in(journal)) as progress:
+        with Progress("records decided again", lambda: lines_in(*segments(journal))) as progress:
             lines = progress.counted(read(journal, closed=not unfinished))
             done = replay(lines, str(journal), closed=not unfinished)
     except Interrupted as error:

@@ -46,21 +46,52 @@ TOKEN_BYTES_MIN = 16
     show_default=True,
     help="At most this part of the victims' containers suspends at once.",
 )
-@click.option("--in-flight-least", type=click.IntRange(1), default=2, show_default=True, help="... at least.")
+@click.option(
+    "--in-flight-least",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="... but so many may. Where research holds fewer than 20 containers a tenth of them is one at a"
+    " time: raise this on a small cluster if production is to get its room sooner.",
+)
 @click.option("--allow-priority", is_flag=True, help="With --mode deadlines: change YARN's priorities.")
+@click.option(
+    "--hold-queue",
+    is_flag=True,
+    help="While asks are being served lower the victims' maximum-capacity to their guarantee, so that the"
+    " room is not taken back; it is put back in any case. Needs a scheduler that can be changed.",
+)
 @click.option(
     "--kill-on-timeout", is_flag=True, help="Kill what does not save itself in time (work is lost)."
 )
+@click.option("--requests", default="/yarnctl/requests", show_default=True, help="Our folder in HDFS.")
 @click.option(
-    "--requests", default="/yarnctl/requests", show_default=True, help="Folder in HDFS for requests."
+    "--store", default="/yarnctl/checkpoints", show_default=True, help="Jobs' folder in HDFS: checkpoints."
 )
 @click.option(
     "--listen", default="127.0.0.1:8188", show_default=True, help="HOST:PORT of API and page, or off."
 )
 @click.option(
-    "--token-file", type=click.Path(path_type=Path, dir_okay=False), help="Secret that allows writes."
+    "--token-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Secret that allows writes, and reads beyond loopback.",
+)
+@click.option("--open-reads", is_flag=True, help="Let everybody read who reaches --listen, without token.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Host name that is answered, too (besides loopback's and, beyond loopback, any IP address).",
 )
 @click.option("--state-dir", type=click.Path(path_type=Path, file_okay=False), help="Journal and identity.")
+@click.option(
+    "--journal-file-mib",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="Begin a new file of the journal when one is so large; the old ones stay (they may be gzipped).",
+)
 @click.option("--ticks", type=click.IntRange(1), help="Stop after so many looks.")
 @click.option("--quiet", is_flag=True, help="Say warnings only.")
 def command(**given: Any) -> None:
@@ -75,12 +106,14 @@ def command(**given: Any) -> None:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     logging.getLogger("hdfs").setLevel(logging.ERROR)
     plan = plan_of(given)
-    run(plan, service(given["listen"], _token(given["token_file"])))
+    token = _token(given["token_file"])
+    run(plan, service(given["listen"], token, open_reads=given["open_reads"], allow=given["allow_hosts"]))
 
 
 def plan_of(given: dict[str, Any]) -> Plan:
     """Check what was given and return the plan; raises BadInput naming the option."""
     from yarnctl.attach.settings import Attachment
+    from yarnctl.checkpoint.opening import checked_root
     from yarnctl.config import load_cluster
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
@@ -104,13 +137,20 @@ def plan_of(given: dict[str, Any]) -> Plan:
         enforce=given["enforce"],
         allow_kill=given["kill_on_timeout"],
         allow_priority=given["allow_priority"],
-        requests_root=given["requests"],
+        allow_hold=given["hold_queue"],
+        requests_root=checked_root("--requests", given["requests"]),
         requests_owner=cluster.user,
     )
     state_dir = given["state_dir"] or default_path(cluster_name(cluster), os.environ)
     settings = settings_of(given, hurried, victims)
     return Plan(
-        cluster=cluster, attachment=attachment, settings=settings, state_dir=state_dir, ticks=given["ticks"]
+        cluster=cluster,
+        attachment=attachment,
+        settings=settings,
+        state_dir=state_dir,
+        store_root=checked_root("--store", given["store"]),
+        journal_bytes=given["journal_file_mib"] << 20,
+        ticks=given["ticks"],
     )
 
 
@@ -134,15 +174,19 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
     )
 
 
-def service(listen: str, token: str | None) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
+def service(
+    listen: str, token: str | None, *, open_reads: bool = False, allow: tuple[str, ...] = ()
+) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
     """Return what starts API and page, None for ``off``; raises BadInput before anything is started."""
     if listen == "off":
         return None
+    from yarnctl.daemon.running import clock_ms
     from yarnctl.service.app import make_app
-    from yarnctl.service.serving import names_for, parse_listen, require_safe, serve_in_thread
+    from yarnctl.service.serving import is_loopback, names_for, parse_listen, require_safe, serve_in_thread
 
     host, port = parse_listen(listen)
-    require_safe(host, token)
+    require_safe(host, token, open_reads)
+    names = names_for(host, allow)
 
     def serve(loop: Loop, state: StateDir) -> Callable[[], None]:
         app = make_app(
@@ -150,9 +194,11 @@ def service(listen: str, token: str | None) -> Callable[[Loop, StateDir], Callab
             token=token,
             control=loop,
             journal=state.journal,
-            names=names_for(host),
+            names=names,
+            clock=clock_ms,  # the loop's: by another one a stuck loop may look young for ever
+            open_reads=open_reads or is_loopback(host),
         )
-        handle = serve_in_thread(app, host, port, token=token)
+        handle = serve_in_thread(app, host, port, token=token, open_reads=open_reads)
         logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)
         return handle.stop
 

@@ -7,7 +7,6 @@ fail and is then "unknown".
 from __future__ import annotations
 
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,17 +14,18 @@ import msgspec
 
 from yarnctl.attach.discover import name_nodes_in
 from yarnctl.attach.fitness import Facts
+from yarnctl.attach.folders import above
 from yarnctl.config import Cluster
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.auth import session_auth
+from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.problems import Missing
-from yarnctl.hadoop.resource_manager import ROOT, ResourceManager
-from yarnctl.hadoop.session import open_session
+from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.views import leaves
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 T = TypeVar("T")
+HDFS = ("requests", "store", "above", "name_node")
 
 
 def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
@@ -37,7 +37,9 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
     seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
-    seen["clock_ahead_ms"] = _try(why, "clock_ahead_ms", lambda: _ahead_ms(cluster, to.pinned, clock_ms))
+    seen["clock_ahead_ms"] = ahead_ms(
+        to.pinned + MANAGER_INFO, cluster.identity, cluster.limits, clock_ms, cluster.ca_file
+    )
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's answers carry no Date")
     configuration = seen["configuration"] or {}
@@ -46,7 +48,7 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
         seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), begin, why)
     else:
         reason = why.setdefault("webhdfs", "no NameNode is named, and /conf names none")
-        why |= {"requests": reason, "store": reason, "name_node": reason}
+        why |= dict.fromkeys(HDFS, reason)
     return msgspec.structs.replace(begin, **seen, why=why)
 
 
@@ -56,10 +58,15 @@ def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]
     root = _try(why, "webhdfs", lambda: hdfs.status("/"))
     seen: dict[str, Any] = {"webhdfs": root is not None}
     if root is None:
-        why |= dict.fromkeys(("requests", "store", "name_node"), why["webhdfs"])
+        why |= dict.fromkeys(HDFS, why["webhdfs"])
         return seen
     for name, path in (("requests", begin.requests_root), ("store", begin.store_root)):
         seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
+    found = {
+        path: _try(why, "above", partial(hdfs.find, path))
+        for path in above(begin.requests_root, begin.store_root)
+    }
+    seen["above"] = {path: status for path, status in found.items() if status is not None}
     node = Transport(
         cluster.name_nodes, cluster.identity, cluster.limits, daemon="NameNode", ca_file=cluster.ca_file
     )
@@ -80,24 +87,4 @@ def _try(why: dict[str, str], name: str, ask: Callable[[], T]) -> T | None:
         return ask()
     except YarnctlError as error:
         why[name] = str(error)[:300]
-        return None
-
-
-def _ahead_ms(cluster: Cluster, address: str, clock_ms: Callable[[], int]) -> int | None:
-    """Return the answer's Date minus our time in the middle of the call; None if there is no Date.
-
-    Not better than a second: that is the header's grain.
-    """
-    import requests
-
-    limits = cluster.limits
-    try:
-        with open_session(limits, session_auth(cluster.identity), cluster.ca_file) as session:
-            before = clock_ms()
-            answer = session.get(f"{address}{ROOT}/info", timeout=limits.pair(), stream=True)
-            after = clock_ms()
-            date = answer.headers.get("Date", "")
-            answer.close()
-        return int(parsedate_to_datetime(date).timestamp() * 1000) - (before + after) // 2 if date else None
-    except (requests.RequestException, OSError, ValueError, TypeError):
         return None

@@ -1,8 +1,8 @@
 """Guards: when the loop may act, and when it must only look.
 
 Law: not suspending is always allowed. Each guard can only hold something back; taking a request back
-(Withdraw) is never held back. Who may not act sees the cluster as "unreachable": nothing new is decided,
-while facts about open orders are still taken in.
+(Withdraw), or putting a queue or a priority back as it was, is never held back. Who may not act sees the
+cluster as "unreachable": nothing new is decided, while facts about open orders are still taken in.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from yarnctl.deciding.model import (
     Action,
     Observation,
     Outcome,
-    Refused,
+    Release,
     Scope,
+    SetPriority,
+    SetQueueMaximum,
     Snapshot,
     Unknown,
     Withdraw,
     Withheld,
 )
 from yarnctl.deciding.records import Record, Stance, Transition
+from yarnctl.deciding.settlement import STILL_WAITS
 from yarnctl.port import ClusterIdentity, ClusterPort
 
 LOOKED_BACK = 10
@@ -51,12 +54,12 @@ class Misdirection:
         for record in records:
             if isinstance(record, Stance) and record.stance == CONTINUED:
                 self.forget()
-            elif isinstance(record, Transition) and record.target in ("granted", "taken"):
+            elif isinstance(record, Transition) and (record.target == "granted" or _is_misdirected(record)):
                 self._last.append(record)
                 self._judge()
 
     def _judge(self) -> None:
-        taken = [record for record in self._last if record.target == "taken"]
+        taken = [record for record in self._last if _is_misdirected(record)]
         if len(taken) >= MISDIRECTED_MAX and not self.why:
             who = ", ".join(f"{record.order} ({record.application or 'unknown'})" for record in taken)
             self.why = (
@@ -70,6 +73,11 @@ class Misdirection:
         self.why = ""
 
 
+def _is_misdirected(record: Transition) -> bool:
+    """Say whether somebody else got the room: seen to, or nobody watched did while its asker still waits."""
+    return record.target == "taken" or (record.event == "unclaimed" and record.why.endswith(STILL_WAITS))
+
+
 class Lock(Protocol):
     """What the gate needs of :class:`yarnctl.hadoop.lock.LockFile`."""
 
@@ -79,14 +87,34 @@ class Lock(Protocol):
         ...
 
 
+class Folders(Protocol):
+    """What the gate needs of :class:`yarnctl.daemon.folders.Folders`."""
+
+    @property
+    def why(self) -> str:
+        """Why our folders in HDFS may not be used; "" if they may."""
+        ...
+
+    def keep(self, now_ms: int) -> None:
+        """Look again, if it is time to."""
+        ...
+
+
 class Gate:
     """All reasons why nothing may be decided or done now; "" if there is none.
 
-    ``paused`` is set by a person, ``aside`` asks the port, ``lock`` is None in observe mode.
+    ``paused`` is set by a person, ``aside`` asks the port; ``lock`` and ``folders`` are None in observe mode.
     """
 
-    def __init__(self, lock: Lock | None, aside: Callable[[], str], misdirection: Misdirection) -> None:
+    def __init__(
+        self,
+        lock: Lock | None,
+        aside: Callable[[], str],
+        misdirection: Misdirection,
+        folders: Folders | None = None,
+    ) -> None:
         self.lock = lock
+        self.folders = folders
         self.misdirection = misdirection
         self.paused = ""
         self._aside = aside
@@ -97,6 +125,8 @@ class Gate:
             return "paused", self.paused
         if self.lock is not None and not self.lock.held:
             return "waiting", "another yarnctl holds the lock, or it cannot be renewed"
+        if self.folders is not None and self.folders.why:
+            return "standing-aside", self.folders.why
         if self.misdirection.why:
             return "standing-aside", self.misdirection.why
         aside = self._aside()
@@ -106,11 +136,15 @@ class Gate:
 class GuardedPort:
     """A ClusterPort that acts only while the gate is open, and not at all when it only observes.
 
-    ``seen`` keeps the newest whole observation, for people; no error of the port below gets out.
+    ``seen`` keeps the newest whole observation, for people; no error of the port below gets out, whatever a
+    job's owner has put in its way. ``clock_ms`` tells when it is that nothing could be seen.
     """
 
-    def __init__(self, port: ClusterPort, gate: Gate, *, enforce: bool) -> None:
+    def __init__(
+        self, port: ClusterPort, gate: Gate, *, enforce: bool, clock_ms: Callable[[], int] | None = None
+    ) -> None:
         self.port = port
+        self._clock_ms = clock_ms
         self.gate = gate
         self.enforce = enforce
         self.seen: Observation | None = None
@@ -121,13 +155,17 @@ class GuardedPort:
         self.last_error = ""
 
     def identify(self) -> ClusterIdentity:
-        """Say who answers, and remember it."""
-        self.identity = self.port.identify()
+        """Say who answers, and remember it; epoch "" if that ended in an error."""
+        try:
+            self.identity = self.port.identify()
+        except Exception as error:
+            self._note("identifying", error)
+            self.identity = ClusterIdentity("", 0)
         return self.identity
 
     def observe(self, scope: Scope) -> Observation:
         """Look; while the gate is closed, hide the cluster so that nothing is decided."""
-        seen = self.port.observe(scope)
+        seen = self._observe(scope)
         self.seen = seen
         if seen.snapshot is not None:
             self.snapshot, self.snapshot_at_ms = seen.snapshot, seen.as_of_ms
@@ -135,18 +173,40 @@ class GuardedPort:
             return msgspec.structs.replace(seen, snapshot=None, cluster="unreachable", tasks={})
         return seen
 
+    def _observe(self, scope: Scope) -> Observation:
+        """Look; what ends in an error that the port promised not to raise is a cluster nobody can see."""
+        try:
+            return self.port.observe(scope)
+        except Exception as error:
+            self._note("observing", error)
+            now_ms = self.seen.now_ms if self.seen is not None else 0
+            if self._clock_ms is not None:
+                now_ms = max(now_ms, self._clock_ms())
+            return Observation(
+                now_ms=now_ms, as_of_ms=now_ms, cluster="unreachable", unreachable=tuple(scope.victims)
+            )
+
+    def _note(self, doing: str, error: Exception) -> None:
+        """Count an error and log it, the same one but once."""
+        self.errors += 1
+        told = f"{type(error).__name__}: {str(error)[:300]}"
+        if told != self.last_error:
+            _LOG.error("%s failed: %s", doing, told, exc_info=error)
+        self.last_error = told
+
     def perform(self, action: Action) -> Outcome:
         """Act, if that is allowed now."""
         if not self.enforce:
             return Withheld("observing: nothing is changed without --enforce")
         why = self.gate.closed()[1]
-        if why and not isinstance(action, Withdraw):
-            return Refused(why)
+        back = isinstance(action, SetQueueMaximum | SetPriority) and action.back
+        if why and not (back or isinstance(action, Withdraw)):
+            # A Release is asked again, and given up in time: refused, its attempt would only wait.
+            # That anything else may not be sent now is no fault of whom it concerns.
+            return Unknown(why) if isinstance(action, Release) else Withheld(why)
         try:
             return self.port.perform(action)
         except Exception as error:
             # The port promises not to raise; if it does, nobody knows what was sent.
-            self.errors += 1
-            self.last_error = f"{type(error).__name__}: {error}"
-            _LOG.exception("performing %s failed", type(action).__name__)
+            self._note(f"performing {type(action).__name__}", error)
             return Unknown(self.last_error)

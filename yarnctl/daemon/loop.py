@@ -2,7 +2,7 @@
 
 Law: one thread, one loop body (``yarnctl.loop.tick``). What it sees and decides is published after each
 tick; what goes wrong is said and waited out, never crashed on. It ends in peace: what has not led to a
-checkpoint is taken back, the journal is closed, the lock given up.
+checkpoint is taken back, that is published with the reason, the lock given up, the journal closed.
 """
 
 from __future__ import annotations
@@ -14,18 +14,26 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
-from yarnctl.daemon.view import LoopStatus, Publisher
+from yarnctl.daemon.holding import Holder
+from yarnctl.daemon.restoring import Restorer
+from yarnctl.daemon.view import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Action
-from yarnctl.deciding.records import Decision, Performed, Record, Stance, Transition
+from yarnctl.deciding.model import Action, Snapshot
+from yarnctl.deciding.records import Contact, Decision, Epoch, Holding, Record, Restoring, Stance, Transition
 from yarnctl.errors import InvariantBroken, YarnctlError
-from yarnctl.journal.rebuild import restores
 from yarnctl.loop import Journal, tick
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
 RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
+SHOW_EVERY_MS = 5000
+"""While nobody hurried waits the loop need not look; so often it does, for people."""
+
+OPEN_WHY = {
+    "enforcing": "nothing stands in the way",
+    "observing": "nothing is changed without --enforce",
+}
 
 
 class HdfsLock(Protocol):
@@ -57,6 +65,7 @@ class Recorder:
         self.publisher = publisher
         self.gate = gate
         self.begun = False
+        self.met_another = False
 
     def append(self, records: Sequence[Record]) -> None:
         """Write records down, then tell the others."""
@@ -65,6 +74,7 @@ class Recorder:
         self.publisher.record(records)
         self.gate.misdirection.take(records)
         for record in records:
+            self.met_another |= isinstance(record, Epoch)
             _say(record)
 
 
@@ -75,15 +85,22 @@ def _say(record: Record) -> None:
         _LOG.info("decision %d for %s: %s", record.number, record.trigger.application, picked)
     elif isinstance(record, Transition):
         _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, record.why)
+    elif isinstance(record, Holding):
+        told = (record.queue, record.before_ratio * 100, record.ratio * 100, record.why)
+        _LOG.info("%s: maximum from %g %% to %g %%: %s", *told)
+    elif isinstance(record, Restoring):
+        _LOG.info("%s: priority back to %d: %s", record.application, record.priority, record.why)
     elif isinstance(record, Stance):
-        _LOG.warning("%s: %s", record.stance, record.why)
+        level = logging.INFO if record.stance in (*OPEN_WHY, CONTINUED) else logging.WARNING
+        _LOG.log(level, "%s: %s", record.stance, record.why)
 
 
 class Loop:
     """One daemon's loop. ``clock_ms`` tells ms since the epoch, the port's clock.
 
-    ``priorities`` are those an earlier life changed and did not put back: application -> the one it had.
-    ``keep_priorities``: they go on being managed, so nothing is put back.
+    ``restorer`` puts back the priorities that an earlier life changed; ``epoch`` is who answered it last.
+    ``look`` shows the cluster when the port need not (None: it cannot be seen); without it nothing new is
+    shown in quiet times. ``holder`` holds victims' queues back.
     """
 
     def __init__(
@@ -95,8 +112,10 @@ class Loop:
         *,
         clock_ms: Callable[[], int],
         lock: HdfsLock | None = None,
-        priorities: dict[str, int] | None = None,
-        keep_priorities: bool = False,
+        restorer: Restorer | None = None,
+        epoch: str = "",
+        look: Callable[[], Snapshot | None] | None = None,
+        holder: Holder | None = None,
     ) -> None:
         self.controller = controller
         self.port = port
@@ -113,9 +132,13 @@ class Loop:
         self._poked = False
         self._lock_next_ms = 0
         self._stance = ""
-        self._priorities = {} if keep_priorities else dict(priorities or {})
+        self._restorer = restorer
+        self._epoch = epoch
         self._continued = False
         self._told = ""
+        self._look = look
+        self._holder = holder
+        self._ended = ""
 
     # --- what others may say to it (any thread) -----------------------------------------------
 
@@ -144,9 +167,14 @@ class Loop:
 
     def run(self, ticks: int | None = None) -> None:
         """Run until stopped, or for so many ticks. Raises InvariantBroken, and OSError of the journal."""
+        self._ended = ""
         try:
             while not self._stopping and (ticks is None or self.ticks < ticks):
                 self._wait_until(self._once())
+            self._ended = "asked to stop" if self._stopping else f"has looked {self.ticks} times, as told"
+        except BaseException as error:
+            self._ended = f"failed: {type(error).__name__}: {error}"
+            raise
         finally:
             self._end()
 
@@ -154,10 +182,11 @@ class Loop:
         """Do one tick; return when to do the next (ms of the port's clock)."""
         began = time.perf_counter()
         now_ms = self._clock_ms()
+        if self.gate.folders is not None:
+            self.gate.folders.keep(now_ms)
         self._keep_lock(now_ms)
         try:
-            if self.port.identity is None:
-                self.port.identify()
+            self._know_who()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
             self._after()
         except InvariantBroken:
@@ -171,8 +200,16 @@ class Loop:
         self._publish()
         return wake_at_ms
 
+    def _know_who(self) -> None:
+        """Ask who answers, if nobody did so far or somebody else does."""
+        known = self.port.identity
+        if known is None or not known.epoch or self.recorder.met_another:
+            self.recorder.met_another = False
+            self.port.identify()
+
     def _after(self) -> None:
-        """After a tick that went well: note a change of stance, put old priorities back."""
+        """After a tick that went well: note who answers and any change of stance, put old priorities back."""
+        self._note_epoch()
         if self._continued:
             self._continued = False
             self._write(Stance(self.controller.now_ms, CONTINUED, "by a person"))
@@ -180,12 +217,25 @@ class Loop:
         stance = state if why else ("enforcing" if self.port.enforce else "observing")
         if stance != self._stance:
             self._stance = stance
-            self._write(Stance(self.controller.now_ms, stance, why))
-        if self._priorities and self.port.snapshot is not None and self.port.enforce and not why:
-            alive = [view.application for view in self.port.snapshot.applications]
-            for action in restores(self._priorities, alive):
-                self._write(Performed(self.controller.now_ms, action, self.port.perform(action)))
-            self._priorities = {}
+            self._write(Stance(self.controller.now_ms, stance, why or OPEN_WHY[stance]))
+        if self._restorer is not None and self.recorder.begun and self.port.enforce:
+            self._restorer.follow(self._write, self.controller.now_ms)
+        if self._holder is not None and self.recorder.begun and self.port.enforce:
+            orders = len(self.controller.ledger.open)
+            self._holder.follow(self._write, self.controller.now_ms, orders, self._anybody_waits(), why)
+
+    def _note_epoch(self) -> None:
+        """Write down who answers when nobody was known before; another one later is a fact of its own."""
+        identity = self.port.identity
+        if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
+            self._epoch = identity.epoch
+            self._write(Contact(self.controller.now_ms, identity.epoch))
+
+    def _anybody_waits(self) -> bool:
+        """Say whether anybody hurried is seen to wait."""
+        snapshot = None if self.port.seen is None else self.port.seen.snapshot
+        settings = self.controller.settings
+        return snapshot is not None and any(hurried_waits(view, settings) for view in snapshot.applications)
 
     def _write(self, record: Record) -> None:
         if self.recorder.begun:
@@ -213,23 +263,38 @@ class Loop:
                 left_ms = wake_at_ms - self._clock_ms()
                 if left_ms <= 0:
                     break
-                self._wake.wait(left_ms / 1000)
+                most_ms = self.controller.settings.tick_ms
+                if not self._wake.wait(min(left_ms, most_ms) / 1000) and left_ms > most_ms:
+                    break  # no step waits longer than a tick: the clock has gone back
             self._poked = False
 
     def _end(self) -> None:
-        """Take back what is under way; a lock that cannot be given up runs out by itself."""
-        if self.recorder.begun:
-            step = self.controller.stop(self._clock_ms())
-            if step.records:
-                self.recorder.append(step.records)
-            for action in step.actions:
-                self._settle(action)
-        if self.lock is not None and self.lock.held:
-            try:
-                self.lock.release()
-            except YarnctlError as error:
-                _LOG.warning("the lock could not be given up: %s", error)
-        self._publish(stopped=True)
+        """Take back what is under way, say so, and give the lock up, in this order."""
+        try:
+            self._take_back()
+        finally:
+            self._publish(stopped=True)
+            self._give_lock_up()
+
+    def _take_back(self) -> None:
+        if not self.recorder.begun:
+            return
+        step = self.controller.stop(self._clock_ms())
+        if step.records:
+            self.recorder.append(step.records)
+        for action in step.actions:
+            self._settle(action)
+        if self._holder is not None:
+            self._holder.stop(self._write, self.controller.now_ms)
+
+    def _give_lock_up(self) -> None:
+        """Let the next daemon begin at once; a lock that cannot be given up runs out by itself."""
+        if self.lock is None or not self.lock.held:
+            return
+        try:
+            self.lock.release()
+        except YarnctlError as error:
+            _LOG.warning("the lock could not be given up: %s", error)
 
     def _settle(self, action: Action) -> None:
         self.recorder.append(self.controller.settle(action, self.port.perform(action)))
@@ -243,10 +308,12 @@ class Loop:
         reachable = seen is not None and seen.cluster != "unreachable"
         if state == "running" and not reachable:
             state, why = "waiting", self.port.last_error or "the cluster cannot be seen"
+        if stopped:
+            state, why = "stopped", self._ended
         mode: Literal["observe", "enforce"] = "enforce" if self.port.enforce else "observe"
         return LoopStatus(
             mode=mode,
-            state="stopped" if stopped else state,  # type: ignore[arg-type]
+            state=state,  # type: ignore[arg-type]
             why=why,
             reachable=reachable,
             ticks=self.ticks,
@@ -264,6 +331,19 @@ class Loop:
             self._told = story
             _LOG.info("%s (%s)", story, status.mode)
         if self.port.seen is not None:
-            self.publisher.tick(self.controller, self.port.seen, status, now_ms=self._clock_ms())
+            shown = None if stopped else self._shown()
+            self.publisher.tick(self.controller, self.port.seen, status, shown, self._clock_ms())
         else:
             self.publisher.say(status, self._clock_ms())
+
+    def _shown(self) -> Snapshot | None:
+        """Look for people's sake, if the loop itself has not looked for some time."""
+        seen, at_ms = self.port.seen, self.port.snapshot_at_ms
+        if self._look is None or seen is None or seen.cluster != "quiet":
+            return None
+        if at_ms is not None and seen.now_ms - at_ms < SHOW_EVERY_MS:
+            return None
+        shown = self._look()
+        if shown is not None:
+            self.port.snapshot, self.port.snapshot_at_ms = shown, seen.now_ms
+        return shown

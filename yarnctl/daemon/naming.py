@@ -7,7 +7,7 @@ this one before its journal was lost) is never taken for an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
@@ -21,8 +21,11 @@ from yarnctl.deciding.model import (
     Outcome,
     Scope,
     SetPriority,
+    SetQueueMaximum,
+    Snapshot,
     UploadProgressed,
 )
+from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.port import ClusterIdentity, ClusterPort
 
 
@@ -35,6 +38,18 @@ class AdoptingPort(ClusterPort, Protocol):
 
     def standing_aside(self) -> str:
         """Say why nothing may be changed now, or ""."""
+        ...
+
+    def ask_again(self, still: Callable[[], str]) -> None:
+        """Have ``still`` asked right before an attempt is ended: why nothing may be done, or ""."""
+        ...
+
+    def look(self) -> Snapshot | None:
+        """Show the cluster for people's sake; None if it cannot be seen."""
+        ...
+
+    def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        """Return a victim queue's path and configured limits, or why they cannot be known."""
         ...
 
 
@@ -53,6 +68,18 @@ class NamedPort:
         """Say why nothing may be changed now, or ""."""
         return self.port.standing_aside()
 
+    def ask_again(self, still: Callable[[], str]) -> None:
+        """Have ``still`` asked right before an attempt is ended: why nothing may be done, or ""."""
+        self.port.ask_again(still)
+
+    def look(self) -> Snapshot | None:
+        """Show the cluster for people's sake; None if it cannot be seen."""
+        return self.port.look()
+
+    def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        """Return a victim queue's path and configured limits, or why they cannot be known."""
+        return self.port.queue_limits(queue)
+
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before."""
         named = [msgspec.structs.replace(order, order=self._prefix + order.order) for order in orders]
@@ -66,7 +93,7 @@ class NamedPort:
 
     def perform(self, action: Action) -> Outcome:
         """Act under the order's name on the cluster."""
-        if isinstance(action, SetPriority):
+        if isinstance(action, SetPriority | SetQueueMaximum):
             return self.port.perform(action)
         return self.port.perform(msgspec.structs.replace(action, order=self._prefix + action.order))
 

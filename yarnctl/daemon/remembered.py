@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import SetPriority
+from yarnctl.deciding.model import SetPriority, SetQueueMaximum
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -91,7 +91,7 @@ class Remembered:
             self.rankings.append(logged)
         elif isinstance(record, Transition | Transfer):
             self._about(record.order, logged)
-        elif isinstance(record, Performed) and not isinstance(record.action, SetPriority):
+        elif isinstance(record, Performed) and not isinstance(record.action, SetPriority | SetQueueMaximum):
             self._about(record.action.order, logged)
 
     def _decided(self, logged: Logged, record: Decision) -> None:

@@ -10,7 +10,6 @@ import logging
 import secrets
 import signal
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,13 +17,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from yarnctl.attach.attaching import attach, loop_limits
+from yarnctl.attach.attaching import attach, hdfs_limits
 from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
+from yarnctl.attach.fitness import Facts
 from yarnctl.attach.settings import Attachment
 from yarnctl.config import Cluster
+from yarnctl.daemon.clock import APART_MS, SteadyClock
+from yarnctl.daemon.folders import Folders
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
+from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.naming import NamedPort
+from yarnctl.daemon.restoring import Restorer
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
@@ -41,18 +45,23 @@ LOCK_PATH = "/yarnctl/lock"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a daemon is told. ``ticks``: stop after so many (None: run on)."""
+    """Everything a daemon is told. ``ticks``: stop after so many (None: run on).
+
+    ``store_root``: the folder of checkpoints that is made if it is missing. ``journal_bytes``: a file of
+    the journal that has grown so large is set aside (None: never), and the next is begun.
+    """
 
     cluster: Cluster
     attachment: Attachment
     settings: Settings
     state_dir: Path
+    store_root: str = "/yarnctl/checkpoints"
+    journal_bytes: int | None = 64 << 20
     ticks: int | None = None
 
 
-def clock_ms() -> int:
-    """Return the wall clock in ms since the epoch."""
-    return time.time_ns() // 1_000_000
+clock_ms = SteadyClock()
+"""This process's clock: ms since the epoch."""
 
 
 def with_hdfs(plan: Plan) -> Plan:
@@ -89,7 +98,8 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         if torn is not None:
             _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
         rebuilt = rebuild(state.journal)
-        port = attach(plan.cluster, plan.attachment, clock_ms)
+        told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root)
+        port = attach(plan.cluster, told, clock_ms)
         stack.callback(port.close)
         named = NamedPort(port, state.instance)
         loop, journal = make_loop(plan, state, named, rebuilt)
@@ -109,32 +119,79 @@ def make_loop(
     misdirection = Misdirection()
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     if rebuilt is not None:
-        misdirection.take(rebuilt.recent)
-        publisher.record(rebuilt.recent)
-        port.adopt(rebuilt.remembered.ledger.open.values())
-        _LOG.info("%d orders go on from the journal", len(rebuilt.remembered.ledger.open))
+        _go_on(rebuilt, port, publisher, misdirection)
     lock = _lock(plan, state) if enforce else None
-    gate = Gate(lock, port.standing_aside, misdirection)
+    gate = Gate(lock, port.standing_aside, misdirection, _folders(plan) if enforce else None)
     controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
-    journal = JournalFile(state.journal)
+    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes)
+    port.ask_again(lambda: gate.closed()[1])
+    guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms)
     loop = Loop(
         controller,
-        GuardedPort(port, gate, enforce=enforce),
+        guarded,
         journal,
         publisher,
         clock_ms=clock_ms,
         lock=lock,
-        priorities=rebuilt.priorities if rebuilt else None,
-        keep_priorities=plan.attachment.allow_priority and plan.settings.mode == "deadlines",
+        restorer=_restorer(plan, guarded, rebuilt),
+        epoch=rebuilt.epoch if rebuilt else "",
+        look=port.look,
+        holder=_holder(plan, port, guarded, rebuilt),
     )
     return loop, journal
 
 
+def _go_on(rebuilt: Rebuilt, port: NamedPort, publisher: Publisher, misdirection: Misdirection) -> None:
+    """Tell everybody what an earlier life has left."""
+    misdirection.take(rebuilt.recent)
+    publisher.record(rebuilt.recent)
+    port.adopt(rebuilt.remembered.ledger.open.values(), rebuilt.epoch)
+    _LOG.info("%d orders go on from the journal", len(rebuilt.remembered.ledger.open))
+    if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
+        told = "the journal is %d s ahead of this clock: until that has caught up no order times out"
+        _LOG.warning(told, ahead_ms // 1000)
+
+
+def _holder(plan: Plan, port: NamedPort, guarded: GuardedPort, rebuilt: Rebuilt | None) -> Holder:
+    """Return what holds queues back, and puts back what an earlier life held."""
+    held = {} if rebuilt is None else rebuilt.held
+    if held and not plan.attachment.enforce:
+        told = ", ".join(f"{queue} from {held[queue].before_ratio:g}" for queue in sorted(held))
+        _LOG.warning("an earlier run lowered the maximum of %s: run with --enforce to put it back", told)
+    victims, may_hold = plan.settings.victim_queues, plan.attachment.allow_hold
+    return Holder(port.queue_limits, guarded.perform, victims, held, enabled=may_hold)
+
+
+def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> Restorer | None:
+    """Return what puts back the priorities an earlier life changed; None if they go on being managed."""
+    if rebuilt is None or (plan.attachment.allow_priority and plan.settings.mode == "deadlines"):
+        return None
+    if rebuilt.priorities and not plan.attachment.enforce:
+        told = ", ".join(f"{name} from {before}" for name, before in sorted(rebuilt.priorities.items()))
+        _LOG.warning("an earlier run changed the priority of %s: run with --enforce to put it back", told)
+    return Restorer(port.perform, rebuilt.priorities)
+
+
 def _lock(plan: Plan, state: StateDir) -> LockFile:
     """Return the cluster-wide lock: one daemon that acts per cluster, in HDFS, renewed."""
-    limits = loop_limits(plan.cluster.limits)
-    store = WebHdfs(plan.cluster.name_nodes, plan.cluster.identity, limits, ca_file=plan.cluster.ca_file)
-    return LockFile(store, LOCK_PATH, state.instance)
+    holder = f"{state.instance}-{secrets.token_hex(4)}"
+    return LockFile(_hdfs(plan), LOCK_PATH, holder, place=state.place)
+
+
+def _folders(plan: Plan) -> Folders:
+    """Return our folders in HDFS after a first look; raises BadInput for what is wrong with them."""
+    told = plan.attachment
+    begin = Facts(us=told.requests_owner, requests_root=told.requests_root, store_root=plan.store_root)
+    folders = Folders(_hdfs(plan), begin)
+    folders.require(clock_ms())
+    return folders
+
+
+def _hdfs(plan: Plan) -> WebHdfs:
+    """Return a client for lock and folders, on the loop's own thread: every call as short as the loop's."""
+    limits = hdfs_limits(plan.cluster.limits)
+    told = plan.cluster
+    return WebHdfs(told.name_nodes, told.identity, limits, bulk=limits, ca_file=told.ca_file)
 
 
 def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:

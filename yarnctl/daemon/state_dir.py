@@ -14,6 +14,8 @@ from pathlib import Path
 
 from yarnctl.errors import BadInput, YarnctlError
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
 
 class InUse(YarnctlError):
     """Another daemon works with this state directory."""
@@ -42,6 +44,20 @@ class StateDir:
     def journal(self) -> Path:
         """Where the journal is."""
         return self.path / "journal.jsonl"
+
+    @property
+    def place(self) -> str:
+        """Name the file that only one process has locked: by this boot of the system, and the file.
+
+        A copy of the directory, or the same one seen from another host, has another name; "" if there is no
+        telling.
+        """
+        try:
+            boot = BOOT_ID.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeError):
+            return ""
+        file = os.fstat(self._lock)
+        return f"{boot}:{file.st_dev}:{file.st_ino}" if boot else ""
 
     def _instance(self, new_name: Callable[[], str]) -> str:
         file = self.path / "instance"

@@ -17,7 +17,7 @@ from yarnctl.daemon.occupancy import Occupancy, Sample, class_of, sample_of
 from yarnctl.daemon.reclaiming import Checkpoint, Entry, Reclaiming
 from yarnctl.daemon.remembered import Decided, Logged, Remembered
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Observation, Snapshot
+from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.port import ClusterIdentity
@@ -77,12 +77,15 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     counts: Counts = Counts()
 
 
+def hurried_waits(view: ApplicationView, settings: Settings) -> bool:
+    """Say whether this is somebody hurried who waits for containers."""
+    return bool(view.asks) and (settings.mode == "deadlines" or class_of(view, settings) == "hurried")
+
+
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """Return a snapshot in which nobody hurried waits: all that the cheap gate tells of a newer one."""
     applications = tuple(
-        msgspec.structs.replace(view, asks=())
-        if view.asks and (settings.mode == "deadlines" or class_of(view, settings) == "hurried")
-        else view
+        msgspec.structs.replace(view, asks=()) if hurried_waits(view, settings) else view
         for view in snapshot.applications
     )
     return msgspec.structs.replace(snapshot, applications=applications)
@@ -146,25 +149,15 @@ class Publisher:
         ``snapshot`` is one that was made for the view alone (``seen`` holds none while nobody hurried
         waits), of the instant ``seen.now_ms``.
         """
-        last, settings = self._view, controller.settings
-        if seen.snapshot is not None:
-            snapshot = seen.snapshot
-        at_ms = seen.now_ms if seen.snapshot is None else seen.as_of_ms
-        quiet = False
-        if snapshot is None:
-            snapshot, at_ms = last.snapshot, last.snapshot_at_ms or 0
-            quiet = seen.cluster == "quiet" and seen.now_ms - at_ms >= QUIET_TICKS * settings.tick_ms
-            if quiet and not last.quiet and snapshot is not None:
-                snapshot = quieted(snapshot, settings)
-        elif snapshot is not last.snapshot:
-            self._sample(controller, snapshot, at_ms)
+        last = self._view
+        snapshot, at_ms, quiet = self._shown(controller, seen, snapshot)
         self._reclaiming.follow(controller.ledger)
         remembered = self._remembered
         self._view = View(
             version=last.version + 1,
             now_ms=max(last.now_ms, seen.now_ms, now_ms or 0),
             loop=status,
-            settings=settings,
+            settings=controller.settings,
             snapshot=snapshot,
             snapshot_at_ms=None if snapshot is None else at_ms,
             quiet=quiet,
@@ -178,6 +171,29 @@ class Publisher:
             unreachable=seen.unreachable,
             counts=self._counted.counts(),
         )
+
+    def _shown(
+        self, controller: Controller, seen: Observation, looked: Snapshot | None
+    ) -> tuple[Snapshot | None, int, bool]:
+        """Return the snapshot to show, its instant, and whether nobody hurried waits."""
+        settings = controller.settings
+        fresh = looked if seen.snapshot is None else seen.snapshot
+        if fresh is None:
+            return self._kept(seen, settings)
+        at_ms = seen.now_ms if seen.snapshot is None else seen.as_of_ms
+        waits = any(hurried_waits(view, settings) for view in fresh.applications)
+        if fresh is not self._view.snapshot:
+            self._sample(controller, fresh, at_ms)
+        return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
+
+    def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
+        """Return what was seen last and when, and whether the gate says that nobody hurried waits."""
+        last, at_ms = self._view, self._view.snapshot_at_ms or 0
+        old = seen.now_ms - at_ms >= QUIET_TICKS * settings.tick_ms
+        quiet = seen.cluster == "quiet" and (last.quiet or old)
+        if quiet and not last.quiet and last.snapshot is not None:
+            return quieted(last.snapshot, settings), at_ms, quiet
+        return last.snapshot, at_ms, quiet
 
     def _sample(self, controller: Controller, snapshot: Snapshot, at_ms: int) -> None:
         if self._occupancy.is_due(at_ms):

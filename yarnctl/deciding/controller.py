@@ -31,6 +31,7 @@ from yarnctl.deciding.model import (
     Accepted,
     Action,
     ApplicationEnded,
+    ApplicationView,
     Kill,
     Observation,
     Outcome,
@@ -44,7 +45,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.preemptor import Look, demand, pending_count
+from yarnctl.deciding.preemptor import Demand, Look, demand, pending_count
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
@@ -89,7 +90,8 @@ class _Held(msgspec.Struct):
     """A snapshot under decision, and what has been seen of its jobs so far.
 
     ``silent`` are the jobs that cannot be looked at now; who did not answer stays among them for
-    ``silent_ms``, over many looks: one hung master must not keep all others waiting.
+    ``silent_ms``, over many looks: one hung master must not keep all others waiting. ``asked`` is what
+    the snapshot calls for, found with the ledger ``standing`` so.
     """
 
     snapshot: Snapshot
@@ -98,6 +100,8 @@ class _Held(msgspec.Struct):
     rounds: int
     tasks: dict[str, tuple[TaskView, ...]]
     silent: dict[str, str]
+    asked: Demand | None = None
+    standing: tuple[object, ...] = ()
 
 
 class Controller:
@@ -195,10 +199,12 @@ class Controller:
                 isinstance(action, Suspend | Release)
                 and (order := self.ledger.open.get(action.order)) is not None
                 and order.progress_at_ms > fresh_ms
+                and (self.settings.observe_only or not order.observed)
             )
         )
         self._settlement.records.append(Resumed(now_ms, tuple(self.ledger.open), again))
         self._settlement.actions.extend(again)
+        self._settlement.drop_observed(now_ms)
 
     def stop(self, now_ms: int) -> Step:
         """Take back what has not led to a checkpoint: the last step before the host goes away."""
@@ -336,10 +342,8 @@ class Controller:
         """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
         held = self._held
         assert held is not None
-        by_name = {view.application: view for view in held.snapshot.applications}
-        urgent = tuple(by_name[name] for name in self._urgent_first if name in by_name)
-        look = Look(held.snapshot, held.as_of_ms, now_ms, urgent)
-        asked = demand(look, self.ledger, self.settings)
+        look = Look(held.snapshot, held.as_of_ms, now_ms, self._urgent(held.snapshot))
+        asked = self._asked(held, look)
         while True:
             seen = Seen(held.tasks, held.silent)
             plan = make_plan(asked, look, self.ledger, self.settings, seen, self.decisions + 1)
@@ -355,6 +359,23 @@ class Controller:
         self._commit(plan, now_ms)
         self._note_refusals(asked.refused, now_ms)
         return ()
+
+    def _urgent(self, snapshot: Snapshot) -> tuple[ApplicationView, ...]:
+        """Return the applications in the order of urgency (none without deadlines)."""
+        if not self._urgent_first:
+            return ()
+        by_name = {view.application: view for view in snapshot.applications}
+        return tuple(by_name[name] for name in self._urgent_first if name in by_name)
+
+    def _asked(self, held: _Held, look: Look) -> Demand:
+        """Return what the held snapshot calls for; found once, as long as the ledger stands as it stood.
+
+        Urgency changes from one instant to the next, so with deadlines it is found each time.
+        """
+        standing = self.ledger.standing()
+        if held.asked is None or held.standing != standing or self.settings.mode != "queues":
+            held.asked, held.standing = demand(look, self.ledger, self.settings), standing
+        return held.asked
 
     def _commit(self, plan: Plan, now_ms: int) -> None:
         """Turn a plan into decisions, orders and actions."""

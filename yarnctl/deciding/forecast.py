@@ -16,7 +16,7 @@ first, then the name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from yarnctl.deciding.ledger import Order
@@ -73,20 +73,31 @@ class Room:
 class QueueModel:
     """One queue while the scheduler is played through.
 
-    ``pending`` are its activated applications with asks; they are put in serving order only when
-    somebody looks at :meth:`waiting`, for most queues never.
+    ``applications`` are those of all queues, ``pending`` its own activated ones with asks; they are put in
+    serving order only when somebody looks at :meth:`waiting`, for most queues never.
     """
 
-    __slots__ = ("_waiting", "head", "largest_task", "pending", "used", "user_used", "view")
+    __slots__ = ("_applications", "_largest", "_waiting", "head", "pending", "used", "user_used", "view")
 
-    def __init__(self, view: QueueView) -> None:
+    def __init__(self, view: QueueView, applications: Sequence[ApplicationView] = ()) -> None:
         self.view = view
         self.used = view.used
-        self.largest_task = NOTHING
+        self._applications = applications
+        self._largest: Resources | None = None
         self.user_used: dict[str, Resources] = {}
         self.pending: list[ApplicationView] = []
         self.head = 0
         self._waiting: list[Wanted] | None = None
+
+    @property
+    def largest_task(self) -> Resources:
+        """The smallest room that would hold any task that runs here; looked for when it is asked for."""
+        if self._largest is None:
+            name = self.view.queue
+            mine = [view for view in self._applications if view.queue == name and view.containers > 1]
+            memory_mib = max([view.task_size[0] for view in mine], default=0)
+            self._largest = Resources(memory_mib, max([view.task_size[1] for view in mine], default=0))
+        return self._largest
 
     def waiting(self) -> list[Wanted]:
         """Return what waits, in serving order: applications by rank, their asks by priority."""
@@ -162,22 +173,20 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
 
 def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
     """Set up the queues as they will stand once the coming room is free, with what is pending."""
-    queues = {view.queue: QueueModel(view) for view in snapshot.queues}
+    queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
     limited = any(view.user_limit is not None for view in snapshot.queues)
     leaving: dict[str, Resources] = {}
     for order in coming:
         leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
-    for view in snapshot.applications:
+    for view in [view for view in snapshot.applications if view.asks]:
         queue = queues.get(view.queue)
-        if queue is None:
-            continue
-        if view.asks and view.activated:
+        if queue is not None and view.activated:
             queue.pending.append(view)
-        if limited:
+    for view in snapshot.applications if limited or leaving else ():
+        queue = queues.get(view.queue)
+        if queue is not None and limited:
             queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
-        if view.task_size != queue.largest_task and view.containers > 1:
-            queue.largest_task = at_least(view.task_size, queue.largest_task)
-        if leaving and view.application in leaving:
+        if queue is not None and view.application in leaving:
             queue.take_back(view.user, leaving[view.application])
     return queues
 

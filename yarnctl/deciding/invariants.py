@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from yarnctl.deciding.ledger import Ledger, Order, order_number
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Kill, Release, SetPriority, Suspend, Withdraw
+from yarnctl.deciding.model import Kill, Release, SetPriority, SetQueueMaximum, Suspend, Withdraw
 from yarnctl.deciding.records import Decision, Ranking, Resumed, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
@@ -210,13 +210,15 @@ def actions_are_explained(controller: Controller, step: Step) -> str:
         if isinstance(action, SetPriority):
             if (action.application, action.priority) not in ranked:
                 return f"{action} has no record"
+        elif isinstance(action, SetQueueMaximum):
+            return f"{action} is not for the controller to ask for"
         elif action.order not in explained and not _sent_again(controller, action):
             return f"{action} has no record"
     return ""
 
 
 def _ordered_by(record: Resumed) -> list[str]:
-    return [action.order for action in record.again if not isinstance(action, SetPriority)]
+    return [action.order for action in record.again if not isinstance(action, SetPriority | SetQueueMaximum)]
 
 
 def _sent_again(controller: Controller, action: Suspend | Kill | Release | Withdraw) -> bool:

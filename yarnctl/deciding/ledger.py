@@ -34,7 +34,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One container that was asked for; instants in ms, None: has not happened.
 
     ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
-    is when the attempt last showed life: the time-out counts from there.
+    is when the attempt last showed life: the time-out counts from there. ``observed``: made by a
+    controller that only observed, so that nobody was ever asked.
     """
 
     order: str
@@ -55,6 +56,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     state: State = "asked"
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
+    observed: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -131,6 +133,7 @@ def new_order(
         decision=decision,
         asked_at_ms=at_ms,
         progress_at_ms=at_ms,
+        observed=settings.observe_only,
     )
 
 
@@ -281,6 +284,11 @@ class Ledger:
         return retired
 
     # --- reading ------------------------------------------------------------------------------
+
+    def standing(self) -> tuple[object, ...]:
+        """Return all that what is coming and what is promised depend on: equal values, equal answers."""
+        late = [end for ends in self.late.values() for end in ends.values()]
+        return (*self.open.values(), None, *self.dying.values(), None, *late)
 
     def of_asker(self, application: str) -> Iterator[Order]:
         """Yield the open orders on behalf of an application, oldest first."""

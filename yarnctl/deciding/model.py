@@ -250,14 +250,26 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
     container: str
 
 
-class SetPriority(msgspec.Struct, frozen=True, tag="set-priority"):
-    """Give the application this YARN priority (higher is served first)."""
+class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults=True):
+    """Give the application this YARN priority (higher is served first); ``back``: it had it before us."""
 
     application: str
     priority: int
+    back: bool = False
 
 
-Action = Suspend | Withdraw | Release | Kill | SetPriority
+class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
+    """Let a queue grow to this part of its parent at most; ``back``: it was so before we changed it."""
+
+    queue: str
+    ratio: float
+    back: bool = False
+
+
+OrderAction = Suspend | Withdraw | Release | Kill
+"""What is done about one order."""
+
+Action = OrderAction | SetPriority | SetQueueMaximum
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
@@ -277,7 +289,10 @@ class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
 
 
 class Withheld(msgspec.Struct, frozen=True, tag="withheld"):
-    """The request was not sent at all, because the host only observes."""
+    """The request was not sent at all, and that says nothing of its attempt.
+
+    The host only observes, or may do nothing just now.
+    """
 
     why: str
 

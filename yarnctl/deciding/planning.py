@@ -16,7 +16,16 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.preemptor import Demand, Look, Wish, after_picks, candidates, closed_jobs, may_give
+from yarnctl.deciding.preemptor import (
+    Demand,
+    Look,
+    Wish,
+    after_picks,
+    candidates,
+    closed_jobs,
+    givers,
+    may_give,
+)
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -50,7 +59,9 @@ def make_plan(
     """Decide every wish of ``demand``; numbers are given to choices with picks only."""
     if not demand.wishes:
         return Plan((), ())
-    jobs = candidates(look, ledger, settings, demand.victim_queues)
+    views = givers(look, settings, demand.victim_queues)
+    jobs = candidates(look, ledger, settings, views)
+    closed = closed_jobs(views, settings, seen.silent)
     barred, room = dict(ledger.barred), dict(demand.room)
     planned: list[Planned] = []
     missing: dict[str, None] = {}
@@ -66,7 +77,7 @@ def make_plan(
             jobs=may_give(jobs, look, settings, wanted.application),
             tasks=seen.tasks,
             barred=barred,
-            closed=closed_jobs(look, settings, wanted.application, seen.silent),
+            closed=closed,
             reserved=_reserved_for_others(look, wanted),
         )
         wish, case, choice = flight.limit(wanted, case, settings)

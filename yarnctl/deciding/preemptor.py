@@ -75,10 +75,11 @@ def pending_count(view: ApplicationView) -> int:
 
 def demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     """Say who needs room now, in serving order."""
-    if not any(view.asks and is_hurried(view, settings) for view in look.snapshot.applications):
+    waiting = [view for view in look.snapshot.applications if view.asks]
+    if not any(is_hurried(view, settings) for view in waiting):
         return Demand((), (), {}, ())
     if settings.model_scheduler:
-        return _modelled_demand(look, ledger, settings)
+        return _modelled_demand(look, ledger, settings, waiting)
     return _paper_demand(look, ledger, settings)
 
 
@@ -90,7 +91,9 @@ def is_hurried(view: ApplicationView, settings: Settings) -> bool:
 # --- the modelled scheduler -------------------------------------------------------------------
 
 
-def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
+def _modelled_demand(
+    look: Look, ledger: Ledger, settings: Settings, waiting: Sequence[ApplicationView]
+) -> Demand:
     snapshot = look.snapshot
     coming = list(ledger.coming(look.as_of_ms))
     queues = model_queues(snapshot, coming)
@@ -121,7 +124,7 @@ def _modelled_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
         wishes.append(Wish(view, needs, trigger))
     refused = [
         (_trigger(look, view, placed.get(view.application, 0), ledger, (), why), why)
-        for view, why in _explained(look, stuck, admitted, reasons, settings)
+        for view, why in _explained(waiting, stuck, admitted, reasons, settings)
     ]
     return Demand(tuple(wishes), tuple(refused), room.free, victims)
 
@@ -178,16 +181,16 @@ def _users_who_give(look: Look, asker: ApplicationView, settings: Settings) -> d
 
 
 def _explained(
-    look: Look,
+    waiting: Sequence[ApplicationView],
     stuck: Mapping[str, tuple[ApplicationView, int]],
     admitted: Mapping[str, object],
     reasons: Mapping[str, str],
     settings: Settings,
 ) -> Iterable[tuple[ApplicationView, str]]:
     """Yield the hurried applications that wait and for which nothing is done, with the reason."""
-    for view in look.snapshot.applications:
+    for view in waiting:
         name = view.application
-        if not view.asks or not is_hurried(view, settings) or name in admitted:
+        if not is_hurried(view, settings) or name in admitted:
             continue
         if not view.activated:
             yield view, "the queue has not activated it"
@@ -283,18 +286,25 @@ def _at_least_nothing(room: Resources) -> Resources:
 # --- who may give -----------------------------------------------------------------------------
 
 
-def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str, ...]) -> list[Candidate]:
-    """Return the jobs that may give, by id, without what they already give ("less these containers")."""
+def givers(look: Look, settings: Settings, queues: tuple[str, ...]) -> list[ApplicationView]:
+    """Return who holds more than a master in ``queues`` (with deadlines: anywhere), by id."""
+    views = look.snapshot.applications
+    if settings.mode == "deadlines":
+        return sorted([view for view in views if view.containers > 1], key=_BY_ID)
+    return sorted([view for view in views if view.queue in queues and view.containers > 1], key=_BY_ID)
+
+
+def candidates(
+    look: Look, ledger: Ledger, settings: Settings, views: Sequence[ApplicationView]
+) -> list[Candidate]:
+    """Return the jobs of ``views`` without what they already give ("less these containers")."""
     total = look.snapshot.total
     leaving: dict[str, list[Order]] = {}
     for order in ledger.coming(look.as_of_ms):
         leaving.setdefault(order.victim, []).append(order)
     jobs: list[Candidate] = []
     ratio_ppm = round(settings.job_open_ratio_max * PPM)
-    anywhere = settings.mode == "deadlines"
-    for view in sorted(look.snapshot.applications, key=_BY_ID):
-        if view.containers <= 1 or not (anywhere or view.queue in queues):
-            continue
+    for view in views:
         name, used, containers, gone = view.application, view.used, view.containers, 0
         if name in leaving:
             for order in leaving[name]:
@@ -310,7 +320,9 @@ def candidates(look: Look, ledger: Ledger, settings: Settings, queues: tuple[str
         usage = JobUsage(
             name, share, containers - gone, containers - gone - 1, submitted, deadline, laxity, 0
         )
-        budget = max(1, containers * ratio_ppm // PPM) - _under_order(name, leaving.get(name, ()), ledger)
+        budget = max(1, containers * ratio_ppm // PPM)
+        if gone or name in ledger.by_victim:
+            budget -= _under_order(name, leaving.get(name, ()), ledger)
         jobs.append(Candidate(usage, used, budget, view.task_size))
     return jobs
 
@@ -322,14 +334,12 @@ def _under_order(victim: str, leaving: Sequence[Order], ledger: Ledger) -> int:
 
 
 def closed_jobs(
-    look: Look, settings: Settings, asker: ApplicationView, silent: Mapping[str, str]
+    views: Sequence[ApplicationView], settings: Settings, silent: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the jobs that may not be touched for ``asker``, and why; ``silent`` are unobservable."""
+    """Return the jobs among ``views`` that may not be touched, and why; ``silent`` are unobservable."""
     closed = dict(silent)
     if settings.eviction == "suspend" and not settings.kill_maps:
-        for view in look.snapshot.applications:
-            if not view.runner:
-                closed[view.application] = "no-runner"
+        closed.update({view.application: "no-runner" for view in views if not view.runner})
     return closed
 
 
@@ -389,6 +399,7 @@ __all__ = [
     "candidates",
     "closed_jobs",
     "demand",
+    "givers",
     "is_hurried",
     "may_give",
     "pending_count",

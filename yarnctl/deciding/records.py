@@ -131,6 +131,13 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
     epoch: str
 
 
+class Contact(msgspec.Struct, frozen=True, tag="contact"):
+    """The ResourceManager that answers first: by it another one is known, also after a restart."""
+
+    at_ms: int
+    epoch: str
+
+
 class Resumed(msgspec.Struct, frozen=True, tag="resumed"):
     """The controller goes on where the last one stopped: the orders still open, what is asked again."""
 
@@ -147,7 +154,40 @@ class Stance(msgspec.Struct, frozen=True, tag="stance"):
     why: str
 
 
-Record = Header | Decision | Refusal | Transition | Transfer | Ranking | Performed | Epoch | Resumed | Stance
+class Holding(msgspec.Struct, frozen=True, tag="holding"):
+    """A queue's maximum is to be changed: from what, to what (parts of its parent), and why."""
+
+    at_ms: int
+    queue: str
+    before_ratio: float
+    ratio: float
+    why: str
+
+
+class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
+    """An application's YARN priority is to be put back to what it was before we changed it."""
+
+    at_ms: int
+    application: str
+    priority: int
+    why: str
+
+
+Record = (
+    Header
+    | Decision
+    | Refusal
+    | Transition
+    | Transfer
+    | Ranking
+    | Performed
+    | Epoch
+    | Contact
+    | Resumed
+    | Stance
+    | Holding
+    | Restoring
+)
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

@@ -41,6 +41,12 @@ from yarnctl.units import Resources, fits
 STOPPING = "yarnctl stops"
 """Why what is under way is taken back when the program ends in peace."""
 
+STILL_WAITS = "its asker still waits"
+"""What is said of room that nobody was seen to get, if its asker was seen to wait all the while."""
+
+OBSERVED = "it was only observed, nobody was asked"
+"""Why an order of a controller that only observed ends when one that acts goes on."""
+
 DOUBLINGS_MAX = 10
 """The pause after a failed try stops growing here."""
 
@@ -54,6 +60,11 @@ class Sent(NamedTuple):
     unsure: bool
 
 
+def unclaimed(limit_ms: int, *, waits: bool) -> str:
+    """Return why an order for room that nobody was seen to get ends."""
+    return f"nobody was seen to get it in {limit_ms} ms" + (f", and {STILL_WAITS}" if waits else "")
+
+
 class Settlement:
     """Moves orders and collects the records and actions that this makes, in order."""
 
@@ -64,6 +75,7 @@ class Settlement:
         self.records: list[Record] = []
         self.actions: list[Action] = []
         self.pending: Mapping[str, int] | None = None
+        self.pending_at_ms = 0
         self.sent: dict[str, Sent] = {}
 
     def move(
@@ -93,6 +105,8 @@ class Settlement:
         if order.freed_at_ms is not None or order.state == "completed":
             return
         pause_ms = self.settings.kill_timeout_ms
+        if order.observed and not self.settings.observe_only:
+            pause_ms = 0  # nobody was asked
         if moved.event in ("give-up", "refused"):
             before = self.ledger.failed(order)
             if before + 1 >= self.settings.task_tries_max:
@@ -228,9 +242,17 @@ class Settlement:
 
     def recall(self, order: Order, event: Event, at_ms: int, why: str) -> None:
         """Settle an order that is not wanted any more, and tell its task to go on."""
-        running = order.state in RECALLABLE and order.verb == "suspend"
+        running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
         if self.move(order.order, event, at_ms, why=why) and running:
             self.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+
+    def drop_observed(self, now_ms: int) -> None:
+        """Let go of what an earlier controller only observed, if this one acts: nothing may come of it."""
+        if self.settings.observe_only:
+            return
+        for order in [order for order in self.ledger.open.values() if order.observed]:
+            event: Event = "asker-ended" if order.state == "checkpointed" else "not-needed"
+            self.recall(order, event, now_ms, OBSERVED)
 
     def repeat(self, now_ms: int) -> None:
         """Send again what may not have arrived; a Release also if its effect is long in coming."""
@@ -256,10 +278,17 @@ class Settlement:
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
-                    why = f"nobody was seen to get it in {limit} ms"
+                    why = unclaimed(limit, waits=self._still_waits(order, now_ms))
                     self.move(order.order, "unclaimed", now_ms, why=why)
             elif now_ms - order.progress_at_ms >= limit:
                 self._silent(order, now_ms, f"no progress for {limit} ms")
+
+    def _still_waits(self, order: Order, now_ms: int) -> bool:
+        """Say whether the asker of freed room was seen to wait lately, and after the room was free."""
+        if not self.pending or now_ms - self.pending_at_ms >= self.settings.look_age_max_ms:
+            return False
+        seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
+        return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.asker))
 
     def _silent(self, order: Order, now_ms: int, why: str) -> None:
         names = (order.order, order.victim, order.attempt, order.container)
@@ -271,6 +300,7 @@ class Settlement:
 
     def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> None:
         """Settle freed entries whose asker has stopped asking without a grant having been seen."""
+        self.pending_at_ms = as_of_ms
         for order in list(self.ledger.open.values()):
             if order.state != "freed" or pending.get(order.asker):
                 continue
@@ -289,6 +319,8 @@ class Settlement:
             self.move(action.order, "accepted", now_ms)
         elif isinstance(outcome, Refused):
             self.move(action.order, "refused", now_ms, why=outcome.why)
+        elif isinstance(outcome, Withheld) and not self.settings.observe_only:
+            self.move(action.order, "not-needed", now_ms, why=outcome.why)  # no failure of the attempt
 
     def _requested(self, action: Release | Withdraw, outcome: Outcome, now_ms: int) -> None:
         """Remember what must perhaps be sent again.

@@ -82,20 +82,6 @@ class AppMaster:
         rows = self._read(f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts", wire.ATTEMPTS)
         return rows if isinstance(rows, Absent) else tuple(sorted(rows, key=lambda row: row.attempt))
 
-    def running_reduces(self) -> tuple[wire.TaskAttempt, ...] | Absent:
-        """Return the running attempts at reduce tasks: one call, and one more for each running task."""
-        tasks = self.reduces()
-        if isinstance(tasks, Absent):
-            return tasks
-        found: list[wire.TaskAttempt] = []
-        for task in tasks:
-            if task.state == "RUNNING":
-                rows = self.attempts(task.task)
-                if isinstance(rows, Absent):
-                    return rows
-                found += [row for row in rows if row.running]
-        return tuple(found)
-
     def job_counters(self) -> Counters | Absent:
         """Return the counters of the whole job."""
         return self._counters("", wire.JOB_COUNTERS)
@@ -112,11 +98,6 @@ class AppMaster:
         """Return the job's whole configuration (job.xml as it is in effect)."""
         rows = self._read(f"/jobs/{self.job_id}/conf", wire.JOB_CONFIGURATION)
         return rows if isinstance(rows, Absent) else {row.name: row.value for row in rows}
-
-    def attempt_state(self, task: str, attempt: str) -> str | Absent:
-        """Return the state word of one attempt."""
-        word = self._read(self._state_path(task, attempt), wire.ATTEMPT_STATE)
-        return word if isinstance(word, Absent) else str(word.state)
 
     def kill(self, task: str, attempt: str) -> str | Absent:
         """Ask for the end of one attempt; it does not count as failed, and a new one is scheduled.

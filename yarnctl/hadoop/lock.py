@@ -8,6 +8,10 @@ Clocks of different hosts are never compared. A holder counts as dead when its r
 for its own ``ttl_ms`` as measured by the rival. The holder trusts itself only until half of ``ttl_ms``
 after it *began* its last renewal that succeeded, and may begin one only until then: so it stops before
 the earliest instant at which a rival may start.
+
+A holder is one process: two of one name (a state directory that was copied) are two holders. A process that
+was restarted need not wait for its own past: its *place*, something on this host that one process at a time
+can have, says that the old one is dead.
 """
 
 from __future__ import annotations
@@ -26,20 +30,26 @@ RECORD_BYTES = 1 << 16
 
 
 class LockRecord(msgspec.Struct, frozen=True):
-    """What a term's file says. ``beat`` grows with every renewal; ``released``: given up in order."""
+    """What a term's file says. ``beat`` grows with every renewal; ``released``: given up in order.
+
+    ``place``: what the holder alone has, "" if nothing.
+    """
 
     holder: str
     term: int
     beat: int
     ttl_ms: int
     released: bool = False
+    place: str = ""
 
 
 class LockFile:
     """One candidate for a lock. ``clock`` tells seconds and never goes back.
 
-    ``holder`` names the instance and stays the same over its restart, which may then go on at once;
-    two processes must not share it. All methods raise as the store does (then try again later).
+    ``holder`` names this process: no other, before or after it, has the same name. ``place`` names what one
+    process at a time has (a file under a system lock, on this host, since this boot) and what this one
+    has now: whoever held the lock from the same place is dead. All methods raise as the store does (then
+    try again later).
     """
 
     def __init__(
@@ -49,13 +59,14 @@ class LockFile:
         holder: str,
         ttl_ms: int = 15_000,
         clock: Callable[[], float] = time.monotonic,
+        place: str = "",
     ) -> None:
         self._store = store
         self.path = path
         self.holder = holder
         self.ttl_ms = ttl_ms
         self._clock = clock
-        self._record = LockRecord(holder, 0, 0, ttl_ms)
+        self._record = LockRecord(holder, 0, 0, ttl_ms, place=place)
         self._renewed_at: float | None = None
         self._seen: tuple[LockRecord, float] | None = None
 
@@ -72,7 +83,7 @@ class LockFile:
             self._store.make_directories(self.path, 0o755)
             return self._begin(1, began)
         rival = self.read(top)
-        if rival.released or rival.holder == self.holder or self._stands_still(rival, began):
+        if rival.released or self._is_dead(rival) or self._stands_still(rival, began):
             return self._begin(top + 1, began)
         return False
 
@@ -114,6 +125,10 @@ class LockFile:
     def _name(self, term: int) -> str:
         return f"{self.path}/term-{term}"
 
+    def _is_dead(self, rival: LockRecord) -> bool:
+        """Say whether a record is of this process, or of one that had our place before us."""
+        return rival.holder == self.holder or (bool(rival.place) and rival.place == self._record.place)
+
     def _stands_still(self, rival: LockRecord, now: float) -> bool:
         if self._seen is None or self._seen[0] != rival:
             self._seen = (rival, now)
@@ -122,7 +137,7 @@ class LockFile:
 
     def _begin(self, term: int, began: float) -> bool:
         """Create the next term: of many candidates exactly one succeeds."""
-        record = LockRecord(self.holder, term, 0, self.ttl_ms)
+        record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
         except Exists:

@@ -19,11 +19,14 @@ import msgspec
 from yarnctl.errors import BadInput
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.answers import XML, Answer, decoded
-from yarnctl.hadoop.problems import Altered, BadAnswer, Uncertain, explain
+from yarnctl.hadoop.problems import Altered, BadAnswer, Rejected, Uncertain, explain
 from yarnctl.hadoop.shapes import One
 from yarnctl.hadoop.transport import Transport
 
 ROOT = "/ws/v1/cluster"
+CAPACITY = "yarn.scheduler.capacity."
+QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
+"""A queue's keys below :data:`CAPACITY`, and what counts where they are not set ("": they must be)."""
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -175,6 +178,25 @@ class ResourceManager:
         """Change queues (full path -> key -> value) and global keys; Rejected where immutable."""
         body = scheduler_change(queue_settings, cluster_settings or {})
         _done(self._to.change("PUT", f"{ROOT}/scheduler-conf", body, XML))
+
+    def queue_share(self, path: str) -> tuple[float, float]:
+        """Return a queue's configured capacity and maximum, as parts of its parent.
+
+        Rejected where the store cannot be changed (its keys are not shown then), or where they are no
+        percentages but absolute resources or weights.
+        """
+        keys = self.scheduler_configuration()
+        told = [keys.get(f"{CAPACITY}{path}.{key}", other) for key, other in QUEUE_SHARE]
+        try:
+            capacity, maximum = (float(text) / 100 for text in told)
+        except ValueError:
+            story = f"{path} is not configured by percentages ({', '.join(told)[:120]})"
+            raise Rejected(explain(self._to.pinned + f"{ROOT}/scheduler-conf", story)) from None
+        return capacity, 1.0 if maximum < 0 else maximum
+
+    def set_queue_maximum(self, path: str, ratio: float) -> None:
+        """Let a queue grow to this part of its parent at most; Rejected where that cannot be changed."""
+        self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
 
     def _put(self, path: str, body: Mapping[str, Any], shape: One[Any], field: str) -> Any:
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))

@@ -14,7 +14,9 @@ import http.client
 import io
 import socket
 import time
+from http.cookiejar import Cookie, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 import requests
@@ -24,8 +26,14 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.retry import Retry
 
 if TYPE_CHECKING:
+    from urllib.request import Request
+
     from requests.auth import AuthBase
 
+HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}
+"""What every request carries."""
+FOREIGN = "/proxy/"
+"""Below this path of a ResourceManager programs of applications answer."""
 HEADER_SLACK = 1 << 20
 """Bytes that headers and framing may take on top of the body's bound."""
 
@@ -86,7 +94,7 @@ class _MeteredReader(io.RawIOBase):
         super().close()
 
 
-def _metered(limits: Limits) -> type[http.client.HTTPResponse]:
+def metered(limits: Limits) -> type[http.client.HTTPResponse]:
     """Make the class of answers whose reader keeps ``limits``."""
 
     class MeteredResponse(http.client.HTTPResponse):
@@ -105,7 +113,7 @@ def _pools(limits: Limits) -> dict[str, type]:
     silence_s = limits.silence_ms / 1000
 
     class Plain(HTTPConnection):
-        response_class = _metered(limits)
+        response_class = metered(limits)
 
         def putrequest(self, *args: Any, **kwargs: Any) -> None:
             if self.sock is not None:
@@ -113,7 +121,7 @@ def _pools(limits: Limits) -> dict[str, type]:
             super().putrequest(*args, **kwargs)
 
     class Secure(HTTPSConnection):
-        response_class = _metered(limits)
+        response_class = metered(limits)
 
         def putrequest(self, *args: Any, **kwargs: Any) -> None:
             if self.sock is not None:
@@ -163,6 +171,14 @@ class _BoundedAdapter(HTTPAdapter):
         return super().send(request, stream, timeout or self._limits.pair(), verify, cert, proxies)
 
 
+class _OwnCookies(DefaultCookiePolicy):
+    """Keeps no cookie that an application's own program sets: it would be sent along to all others."""
+
+    def set_ok(self, cookie: Cookie, request: Request) -> bool:
+        path = urlsplit(request.get_full_url()).path
+        return not path.startswith(FOREIGN) and super().set_ok(cookie, request)
+
+
 class _Straight(requests.Session):
     """A session that hands redirects back: requests would parse (and trust) each Location at once."""
 
@@ -190,8 +206,9 @@ def open_session(
     session.trust_env = False
     session.max_redirects = limits.redirects
     session.auth = auth
+    session.cookies.set_policy(_OwnCookies())
     session.verify = ca_file or True
-    session.headers.update({"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"})
+    session.headers.update(HEADERS)
     adapter = _BoundedAdapter(limits)
     session.mount("http://", adapter)
     session.mount("https://", adapter)

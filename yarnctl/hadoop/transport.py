@@ -5,9 +5,12 @@ stand in for each other (ResourceManagers, NameNodes) are one list of addresses:
 last is asked first, and a standby, a silent one or one that answers rubbish passes the question on. A
 change (PUT, POST, DELETE) is passed on only if it surely did not arrive; otherwise it is Uncertain.
 
-A standby speaks in many ways (facts, section 9): 307 with Location (followed, with method and body), 307
-with Refresh only, 200 with the text "There is no active RM right now", an HTML page, 403 with a
-StandbyException from a NameNode.
+A standby speaks in many ways (facts, section 9): 307 with Location (followed, with method and body, to an
+address that we were told of and to no other), 307 with Refresh only, 200 with the text "There is no active RM
+right now", an HTML page, 403 with a StandbyException from a NameNode.
+
+Below ``/proxy/`` an application's own program answers. It is not trusted: its redirects are not followed, for
+they would carry our name to wherever it likes, and its cookies are not kept (``session``).
 """
 
 from __future__ import annotations
@@ -25,8 +28,9 @@ import urllib3.exceptions
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.answers import JSON, Answer, decoded, judge
 from yarnctl.hadoop.auth import Identity, session_auth
+from yarnctl.hadoop.lane import Encoded, Lane
 from yarnctl.hadoop.problems import BadAnswer, Standby, Uncertain, explain, safe_url
-from yarnctl.hadoop.session import Limits, TooLarge, open_session
+from yarnctl.hadoop.session import FOREIGN, Limits, TooLarge, open_session
 from yarnctl.hadoop.shapes import Many, One
 
 T = TypeVar("T")
@@ -65,6 +69,10 @@ class Transport:
         self.daemon = daemon
         auth = session_auth(self.identity)
         self._sessions = {base: open_session(self.limits, auth, ca_file) for base in self.addresses}
+        self._lanes: dict[str, Lane] = {}
+        if auth is None and not self.limits.retries:
+            plain = [base for base in self.addresses if base.startswith("http://")]
+            self._lanes = {base: Lane(base, self.limits) for base in plain}
         self._pinned = self.addresses[0]
 
     def __enter__(self) -> Transport:
@@ -84,11 +92,14 @@ class Transport:
 
     def close(self) -> None:
         """Close all connections."""
+        for lane in self._lanes.values():
+            lane.close()
         for session in self._sessions.values():
             session.close()
 
     def carry_cookie(self, name: str, value: str, path: str) -> None:
         """Send this cookie below ``path`` from now on."""
+        self._lanes = {}  # a lane carries none
         for base, session in self._sessions.items():
             session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
 
@@ -112,7 +123,7 @@ class Transport:
                 raise Standby(explain(answer.url, why))
             return value
 
-        return self._ask("GET", path, query or {}, b"", "", take)
+        return self._ask("GET", path, query or {}, b"", "", take, shape=shape)
 
     def fetch(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Answer:
         """GET ``path`` and return the answer as it is, redirects (but 307 and 308) included."""
@@ -141,6 +152,7 @@ class Transport:
         media: str,
         take: Callable[[Answer], T],
         accept: str = JSON,
+        shape: One[Any] | Many[Any] | None = None,
     ) -> T:
         """Put the question to each address in turn, the pinned one first."""
         headers = {"Accept": accept, "Accept-Encoding": "gzip"}
@@ -150,7 +162,7 @@ class Transport:
         first = self._pinned
         for base in (first, *(one for one in self.addresses if one != first)):
             try:
-                answer, at = self._follow(base, method, path, query, body, headers)
+                answer, at = self._follow(base, method, path, query, body, headers, shape)
                 value = take(answer)
             except Uncertain:
                 raise
@@ -173,14 +185,17 @@ class Transport:
         query: Mapping[str, str],
         body: bytes,
         headers: dict[str, str],
+        shape: One[Any] | Many[Any] | None = None,
     ) -> tuple[Answer, str]:
         """Ask one address and follow 307 and 308 with method and body kept; say who answered."""
-        session = self._sessions[base]
+        session, lane = self._sessions[base], self._lanes.get(base)
         url = f"{base}{path}"
         for _ in range(self.limits.redirects + 1):
-            answer = self._send(
-                session, method, _with_query(url, {**query, **self.identity.query()}), body, headers
-            )
+            asked = _with_query(url, {**query, **self.identity.query()})
+            answer = None
+            if lane is not None and method == "GET" and _is_plain(asked, base):
+                answer = self._by_lane(lane, base, asked, headers, shape)
+            answer = answer or self._send(session, method, asked, body, headers)
             if answer.status not in (307, 308):
                 judge(answer, method, self.daemon)
                 return answer, self._owner(url, base)
@@ -190,6 +205,11 @@ class Transport:
         )
 
     def _next(self, url: str, answer: Answer) -> str:
+        """Return where a 307 or 308 leads, if it may be followed."""
+        if urlsplit(url).path.startswith(FOREIGN):
+            raise BadAnswer(
+                explain(url, "the application's own program redirects", "no redirect", "not followed")
+            )
         if not answer.location:
             raise Standby(
                 explain(
@@ -208,11 +228,34 @@ class Transport:
             raise BadAnswer(
                 explain(url, f"redirected from https to {safe_url(target)}", "https", "not followed")
             )
+        if not any(target.startswith(one + "/") for one in self.addresses):
+            remedy = f"name it too if it is a {self.daemon}"
+            raise Standby(
+                explain(url, f"redirected to {parts.netloc}, which nobody named", "a known address", remedy)
+            )
         return target
 
     def _owner(self, url: str, base: str) -> str:
         """Return the configured address that ``url`` belongs to (``base`` if to none)."""
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
+
+    def _by_lane(
+        self,
+        lane: Lane,
+        base: str,
+        url: str,
+        headers: dict[str, str],
+        shape: One[Any] | Many[Any] | None,
+    ) -> Answer | None:
+        """GET by a lane; None if the answer is for a session to read."""
+        many = shape if isinstance(shape, Many) else None
+        try:
+            got = lane.get(url[len(urljoin(base, "/")) - 1 :], headers["Accept"], many)
+        except Encoded:
+            return None
+        except _FAULTS as fault:
+            raise self._fault(url, "GET", fault) from None
+        return Answer(got.status, got.kind, got.body, safe_url(url), got.location, got.value)
 
     def _send(
         self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
@@ -316,6 +359,11 @@ def _checked(address: str, daemon: str) -> str:
     if not usable or parts.query or parts.fragment or any(letter.isspace() for letter in address):
         raise BadInput(where, "is no address of a daemon", remedy)
     return address.rstrip("/")
+
+
+def _is_plain(url: str, base: str) -> bool:
+    """Say whether a URL lies at this address and can be sent as it stands."""
+    return url.startswith(base + "/") and url.isascii() and url.isprintable() and " " not in url
 
 
 def _with_query(url: str, query: Mapping[str, str]) -> str:

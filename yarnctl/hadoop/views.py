@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
 from yarnctl.hadoop import wire
-from yarnctl.units import NOTHING, Resources, minus, plus, times
+from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
@@ -123,14 +124,6 @@ def deadline_at_ms(application: wire.Application) -> int | None:
     return None
 
 
-def ranks(applications: Iterable[wire.Application]) -> dict[str, int]:
-    """Return application -> rank in its queue's FIFO order: priority, then submission, then id."""
-    ordered = sorted(
-        applications, key=lambda one: (-one.priority, one.submitted_at_ms, order(one.application))
-    )
-    return {one.application: rank for rank, one in enumerate(ordered)}
-
-
 def order(application: str) -> tuple[int, int, str]:
     """Return the sort key of an application id: application_9 comes before application_10."""
     parts = application.split("_")
@@ -166,8 +159,13 @@ def application_view(
         runner=runner,
         priority=application.priority,
         deadline_at_ms=deadline_at_ms(application),
-        progress_ratio=min(1.0, max(0.0, application.progress_percent / 100)),
+        progress_ratio=progress_ratio(application),
     )
+
+
+def progress_ratio(application: wire.Application) -> float:
+    """Return the progress, 0 to 1."""
+    return min(1.0, max(0.0, application.progress_percent / 100))
 
 
 def kind_of(container: wire.Container) -> TaskKind | None:
@@ -184,24 +182,17 @@ def cluster_room(nodes: Sequence[wire.Node]) -> tuple[Resources, Resources, Mapp
 
     A node that is being decommissioned counts in the total (its containers run) but offers no room.
     """
-    total, largest = NOTHING, NOTHING
-    free: dict[str, Resources] = {}
-    for node in sorted(nodes, key=lambda one: one.node):
-        total, largest = plus(total, node.total), max(largest, node.total)
-        if node.state == "RUNNING" and node.free.memory_mib > 0:
-            free[node.node] = node.free
+    sizes = [node.total for node in nodes]
+    total = Resources(sum([size[0] for size in sizes]), sum([size[1] for size in sizes]))
+    largest = max(sizes, default=NOTHING)
+    offering = [node for node in nodes if node.available_mib > 0 and node.state == "RUNNING"]
+    free = {node.node: node.free for node in sorted(offering, key=attrgetter("node"))}
     return total, largest, free
 
 
 def reserved(application: wire.Application) -> Resources:
     """Return what the scheduler holds back on nodes for this application's larger asks."""
     return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
-
-
-def unreserved(application: wire.Application) -> Resources:
-    """Return the pending sum without what is reserved already."""
-    left = minus(pending(application), reserved(application))
-    return Resources(max(0, left.memory_mib), max(0, left.vcores))
 
 
 def _walk(queue: wire.Queue, path: str) -> Iterator[tuple[str, wire.Queue]]:

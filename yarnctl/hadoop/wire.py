@@ -211,6 +211,7 @@ class Queue(msgspec.Struct, frozen=True):
     am_limit: Vector | None = field(name="AMResourceLimit", default=None)
     am_used: Vector = field(name="usedAMResource", default=Vector())
     preemption_disabled: bool | None = field(name="preemptionDisabled", default=None)
+    intra_queue_preemption_disabled: bool | None = field(name="intraQueuePreemptionDisabled", default=None)
     uses: Uses | None = field(name="resources", default=None)
     users: QueueUsers | None = None
     below: QueueList | None = field(name="queues", default=None)

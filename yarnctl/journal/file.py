@@ -3,12 +3,14 @@
 Law: what is appended is on disk when ``append`` returns, and is never changed again. A reader takes
 whole lines that this program could have written, in the order in which it wrote them, and nothing
 else: a torn or foreign line is bad input, a broken chain is a difference, each named by file and
-line.
+line. A journal may go on over several files (``segments``); it is read as one.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,10 +21,11 @@ import msgspec
 from yarnctl.deciding.records import FORMAT, Decision, Header, Record, decode
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
+from yarnctl.journal.segments import opened, segments, set_aside, written_last
 
 
 class Line(NamedTuple):
-    """One record with the number of its line (the first is 1) and its own bytes, no envelope."""
+    """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope."""
 
     number: int
     record: Record
@@ -72,13 +75,15 @@ class JournalFile(JournalStream):
     """A journal on a file of its own, safe at each ``append``. Use it in a ``with``.
 
     ``durable``: wait for the disk at each append (a real cluster), not only for the operating
-    system (an emulator's run). A journal that is there already is written on. Raises BadInput if
-    the file ends in the middle of a line: after a crash, somebody has to look at it first.
+    system (an emulator's run). A journal that is there already is written on. ``segment_bytes``: a file
+    that has grown so large is set aside, and the journal goes on in a new one (None: never). Raises
+    BadInput if the file ends in the middle of a line: after a crash, somebody has to look at it first.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    def __init__(self, path: Path, *, durable: bool = True, segment_bytes: int | None = None) -> None:
         self.path = path
         self.durable = durable
+        self.segment_bytes = segment_bytes
         chain = _chain_after(path)
         super().__init__(path.open("ab"), chain)
 
@@ -86,6 +91,14 @@ class JournalFile(JournalStream):
         """Add records at the end, in order; return when they are safe."""
         super().append(records)
         self._save()
+        if self.segment_bytes is not None and self.file.tell() >= self.segment_bytes:
+            self._go_on_in_a_new_file()
+
+    def _go_on_in_a_new_file(self) -> None:
+        fresh = set_aside(self.path)
+        if fresh is not None:
+            full, self.file = self.file, fresh
+            full.close()
 
     def _save(self) -> None:
         self.file.flush()
@@ -108,18 +121,19 @@ class JournalFile(JournalStream):
 
 
 def _chain_after(path: Path) -> Chain:
-    """Return the chain on which the next line of the file must be hung."""
-    if not path.exists():
+    """Return the chain on which the next line of the journal must be hung."""
+    last = written_last(path)
+    if last is None:
         return Chain()
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
+    with opened(last) as file:
+        size = file.seek(0, os.SEEK_END) if last.suffix != ".gz" else len(file.read())
         file.seek(max(0, size - ENVELOPE_MAX))
         tail = file.read()
     if tail and not tail.endswith(b"\n"):
-        raise BadInput(str(path), "the last line is torn", "move the file away, or cut that line")
-    chain = last_link(tail) if tail else Chain()
+        raise BadInput(str(last), "the last line is torn", "move the file away, or cut that line")
+    chain = last_link(tail)
     if chain is None:
-        raise BadInput(str(path), "the last line is of no yarnctl journal", "move the file away")
+        raise BadInput(str(last), "the last line is of no yarnctl journal", "move the file away")
     return chain
 
 
@@ -127,7 +141,7 @@ def _chain_after(path: Path) -> Chain:
 
 
 def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
-    """Yield the records of a journal file.
+    """Yield the records of a journal, over all its files.
 
     Raises BadInput("file:line", ...) for what is no journal, Different where the chain is broken,
     Interrupted after the last whole line if the next is torn or, with ``closed``, if the journal
@@ -135,26 +149,33 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
     """
     chain = Chain()
     ended = True  # the first line, and the next after a closing one, must be a header
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, start=1):
-            where = f"{path}:{number}"
-            if not raw.endswith(b"\n"):
-                raise Interrupted(where, "the line is torn (no newline at its end)")
-            body = body_of(raw)
-            record = None if body == END and number > 1 else _record(raw, where)
-            if record is not None and ended and not isinstance(record, Header):
-                raise BadInput(where, "a journal begins with a header")
-            _check_link(raw, body, chain, where)
-            ended = record is None
-            if record is not None and body is not None:
-                yield Line(number, record, body)
+    where = str(path)
+    for where, raw in _lines(path):
+        if not raw.endswith(b"\n"):
+            raise Interrupted(where, "the line is torn (no newline at its end)")
+        body = body_of(raw)
+        record = None if body == END and chain.number > 0 else _record(raw, where)
+        if record is not None and ended and not isinstance(record, Header):
+            raise BadInput(where, "a journal begins with a header")
+        _check_link(raw, body, chain, where)
+        ended = record is None
+        if record is not None and body is not None:
+            yield Line(chain.number, record, body)
     if chain.number == 0:
         raise BadInput(str(path), "the journal is empty")
     if closed and not ended:
-        raise Interrupted(
-            f"{path}:{chain.number}",
-            "the journal ends here without having been closed (cut, or being written)",
-        )
+        raise Interrupted(where, "the journal ends here without having been closed (cut, or being written)")
+
+
+def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield every line of all files with its place, "file:line"."""
+    for segment in segments(path):
+        with opened(segment) as file:
+            try:
+                for number, raw in enumerate(file, start=1):
+                    yield f"{segment}:{number}", raw
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise BadInput(str(segment), f"cannot be unpacked ({error})") from None
 
 
 def _record(raw: bytes, where: str) -> Record:

@@ -7,10 +7,10 @@ tell; what they write is what the journal must hold.
 from __future__ import annotations
 
 from yarnctl.deciding.ledger import Ledger, Order
-from yarnctl.deciding.model import Action, Kill, Release, SetPriority, Withdraw
+from yarnctl.deciding.model import Action, Kill, Release, SetPriority, SetQueueMaximum, Withdraw
 from yarnctl.deciding.records import Record, Transition
 from yarnctl.deciding.settings import Settings
-from yarnctl.deciding.settlement import Settlement
+from yarnctl.deciding.settlement import STILL_WAITS, Settlement, unclaimed
 
 
 class Implied(Settlement):
@@ -31,7 +31,7 @@ class Implied(Settlement):
 
     def sent_again(self, action: Action, now_ms: int) -> bool:
         """Say whether an action is one that is sent until its effect is seen, and note that it was."""
-        sent = None if isinstance(action, SetPriority) else self.sent.get(action.order)
+        sent = None if isinstance(action, SetPriority | SetQueueMaximum) else self.sent.get(action.order)
         if sent is None or sent.action != action or now_ms <= sent.last_ms:
             return False
         if isinstance(action, Release):
@@ -52,13 +52,17 @@ class Implied(Settlement):
                 return order.order
         return ""
 
-    def time_one_out(self, order: Order, now_ms: int) -> str:
-        """Let one order's time run out; say why not, if it has some left."""
+    def time_one_out(self, order: Order, now_ms: int, told: str) -> str:
+        """Let one order's time run out; say why not, if it has some left.
+
+        ``told`` is why: whether the asker of freed room still waited was observed, and is believed.
+        """
         limit = self.settings.kill_timeout_ms
         if order.state == "freed":
             if now_ms - (order.freed_at_ms or 0) < limit:
                 return f"freed at {order.freed_at_ms} ms, unclaimed {limit} ms later at the earliest"
-            self.move(order.order, "unclaimed", now_ms, why=f"nobody was seen to get it in {limit} ms")
+            why = unclaimed(limit, waits=told.endswith(STILL_WAITS))
+            self.move(order.order, "unclaimed", now_ms, why=why)
             return ""
         if now_ms - order.progress_at_ms < limit:
             return f"alive at {order.progress_at_ms} ms, timed out {limit} ms later at the earliest"

@@ -1,27 +1,36 @@
 """Rebuild: what a controller that is gone has left in its journal, to go on from there.
 
-Law: the journal is read with the same eyes as by replay, and believed only as far as it is whole. A
-crash may leave half a line at the end: it is cut off and kept beside, because nothing that was in it
-has been acted on (the line comes before the act).
+Law: the journal is believed as far as it is whole. What was decided stays decided: nothing is chosen again,
+that is for ``yarnctl replay``, so that a newer program goes on with what an older one has written. A
+crash may leave half a line at the end: it is cut off and kept beside, because nothing that was in it has
+been acted on (the line comes before the act).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
 from pathlib import Path
 from typing import NamedTuple
 
 from yarnctl.deciding.controller import Remembered
-from yarnctl.deciding.model import SetPriority
-from yarnctl.deciding.records import Record, Stance, Transition
-from yarnctl.journal.file import Interrupted, read
+from yarnctl.deciding.records import Contact, Epoch, Holding, Record, Stance, Transition
+from yarnctl.errors import BadInput, Different
+from yarnctl.journal.believing import Believing
+from yarnctl.journal.file import Interrupted, Line, read
+from yarnctl.journal.maxima import Maxima
+from yarnctl.journal.priorities import Priorities
 from yarnctl.journal.replay import Replay
+from yarnctl.journal.segments import written_last
+
+_LOG = logging.getLogger("yarnctl.journal")
 
 
 class Rebuilt(NamedTuple):
     """What the journal implies. ``recent`` are its last records, for people who ask why.
 
-    ``priorities`` are those that were changed and not put back: application -> the one it had.
+    ``priorities`` are those that were changed and not put back: application -> the one it had; ``held``
+    the queues whose maximum was lowered and not put back, with the record of it; ``epoch`` the
+    ResourceManager that answered last ("": not known).
     """
 
     remembered: Remembered
@@ -29,20 +38,23 @@ class Rebuilt(NamedTuple):
     priorities: dict[str, int]
     stances: tuple[Stance, ...]
     transitions: tuple[Transition, ...]
+    held: dict[str, Holding]
+    epoch: str
 
 
 def mend(path: Path) -> Path | None:
     """Cut half a line off the journal's end into a file beside it; return that file's path."""
-    if not path.exists():
+    last = written_last(path)
+    if last is None or last.suffix == ".gz":
         return None
-    with path.open("rb+") as file:
+    with last.open("rb+") as file:
         data_end = file.seek(0, 2)
-        keep = _last_newline(path, data_end)
+        keep = _last_newline(last, data_end)
         if keep == data_end:
             return None
         file.seek(keep)
         torn = file.read()
-        beside = path.with_name(f"{path.name}.torn-{keep}")
+        beside = last.with_name(f"{last.name}.torn-{keep}")
         beside.write_bytes(torn)
         file.truncate(keep)
     return beside
@@ -64,10 +76,14 @@ def _last_newline(path: Path, size: int) -> int:
 
 
 def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
-    """Read a journal to its end; None if there is none. Raises BadInput or Different as replay does."""
-    if not path.exists() or path.stat().st_size == 0:
+    """Read a journal to its end; None if there is none.
+
+    Raises BadInput for what is no journal and Different for a broken chain. That this program would have
+    decided, or settled, otherwise than the one that wrote the journal is said, and kept from nothing.
+    """
+    if written_last(path) is None:
         return None
-    state = Replay(str(path))
+    state = _Reading(str(path))
     recent: list[Record] = []
     try:
         for line in read(path):
@@ -78,15 +94,53 @@ def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
     except Interrupted:
         mend(path)
         return rebuild(path, keep)
-    left = state.left()
-    work = left.work
-    remembered = Remembered(work.ledger, work.sent, left.numbered, left.due, left.now_ms or 0)
     moves = tuple(record for record in recent if isinstance(record, Transition))
     return Rebuilt(
-        remembered, tuple(recent[-keep:]), state.priorities.changed, tuple(state.stances), moves[-1000:]
+        state.remembered(),
+        tuple(recent[-keep:]),
+        dict(state.priorities.changed),
+        tuple(state.stances),
+        moves[-1000:],
+        dict(state.maxima.held),
+        state.epoch,
     )
 
 
-def restores(priorities: dict[str, int], alive: Sequence[str]) -> list[SetPriority]:
-    """Return the actions that put back the priorities of applications that still run."""
-    return [SetPriority(name, priorities[name]) for name in sorted(priorities) if name in alive]
+class _Reading:
+    """A journal read twice at once: derived as by replay, and by its word alone for where they differ."""
+
+    def __init__(self, source: str) -> None:
+        self.priorities, self.maxima = Priorities(), Maxima()
+        self.stances: list[Stance] = []
+        self.epoch = ""
+        self._replay: Replay | None = Replay(source, decide=False)
+        self._believing = Believing()
+
+    def line(self, line: Line) -> None:
+        """Take the next line."""
+        record = line.record
+        self.priorities.take(record)
+        self.maxima.take(record)
+        self._believing.take(record)
+        if isinstance(record, Contact | Epoch):
+            self.epoch = record.epoch
+        elif isinstance(record, Stance):
+            self.stances.append(record)
+        if self._replay is not None:
+            self._derive(self._replay, line)
+
+    def _derive(self, replay: Replay, line: Line) -> None:
+        try:
+            replay.line(line)
+        except (BadInput, Different, LookupError, ValueError, AssertionError) as problem:
+            self._replay = None
+            _LOG.warning("this program would have gone on otherwise; the journal is believed: %s", problem)
+
+    def remembered(self) -> Remembered:
+        """Return what the next controller goes on with."""
+        if self._replay is not None:
+            left = self._replay.left()
+            work = left.work
+            return Remembered(work.ledger, work.sent, left.numbered, left.due, left.now_ms or 0)
+        told = self._believing.left()
+        return Remembered(told.work.ledger, told.work.sent, told.numbered, told.due, told.now_ms)

@@ -32,19 +32,23 @@ from yarnctl.deciding.model import (
     ManifestSeen,
     Release,
     SetPriority,
+    SetQueueMaximum,
     Suspend,
     UploadProgressed,
     Withdraw,
 )
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import (
+    Contact,
     Decision,
     Epoch,
     Header,
+    Holding,
     Performed,
     Ranking,
     Record,
     Refusal,
+    Restoring,
     Resumed,
     Stance,
     Transfer,
@@ -55,6 +59,7 @@ from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import STOPPING
 from yarnctl.errors import BadInput, Different
+from yarnctl.journal.believing import requested
 from yarnctl.journal.consistency import (
     NO_JOB,
     NO_TASK,
@@ -66,6 +71,7 @@ from yarnctl.journal.consistency import (
 )
 from yarnctl.journal.file import Line
 from yarnctl.journal.implied import Implied
+from yarnctl.journal.maxima import Maxima
 from yarnctl.journal.priorities import Priorities
 
 COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
@@ -98,15 +104,21 @@ class Left(NamedTuple):
 
 
 class Replay:
-    """The state that a journal implies, rebuilt line by line."""
+    """The state that a journal implies, rebuilt line by line.
 
-    def __init__(self, source: str) -> None:
+    ``decide`` False: decisions are not chosen again, only what follows from them is compared.
+    """
+
+    def __init__(self, source: str, *, decide: bool = True) -> None:
         self.source = source
+        self.decide = decide
         self.where = source
         self.records = self.decisions = self.transitions = self.refusals = self.picks = 0
         self.before: Left | None = None
         self.stances: list[Stance] = []
         self.priorities = Priorities()
+        self.maxima = Maxima()
+        self.epoch = ""
         self._begin(Settings(), ())
 
     def _begin(self, settings: Settings, capabilities: tuple[str, ...]) -> None:
@@ -141,6 +153,7 @@ class Replay:
         else:
             self._take(record)
         self.priorities.take(record)
+        self.maxima.take(record)
         self.records += 1
         self.lines += not isinstance(record, Header)
         self.transitions += isinstance(record, Transition)
@@ -163,7 +176,16 @@ class Replay:
             self._resumed(record)
         elif isinstance(record, Stance):
             self.stances.append(record)
+        elif isinstance(record, Holding):
+            if problem := self.maxima.problem(record):
+                self.differ(problem)
+        elif isinstance(record, Restoring):
+            if problem := self.priorities.problem(record):
+                self.differ(problem)
+        elif isinstance(record, Contact):
+            self.epoch = record.epoch
         elif isinstance(record, Epoch):
+            self.epoch = record.epoch
             self._enter(FACT, None)
             self.work.take((EpochChanged(record.epoch, record.at_ms),))
             self._follow(record)
@@ -176,15 +198,20 @@ class Replay:
             self.differ(f"the journal ends, and {_short(self.due[0])} was not performed")
 
     def _header(self, record: Header) -> None:
+        if self.decide:
+            self._check_header(record)
+        # A controller that wrote nothing but its header leaves what was before it.
+        if self.lines or self.before is None:
+            self.before = self.left()
+        self._begin(record.settings, record.capabilities)
+
+    def _check_header(self, record: Header) -> None:
+        """Say no to settings by which nothing can be decided."""
         for field, known in (("job_policy", JOB_POLICIES), ("task_policy", TASK_POLICIES)):
             if getattr(record.settings, field) not in known:
                 raise BadInput(self.where, f"no policy {getattr(record.settings, field)!r} in {field}")
         if problem := header_problem(record):
             raise BadInput(self.where, problem)
-        # A controller that wrote nothing but its header leaves what was before it.
-        if self.lines or self.before is None:
-            self.before = self.left()
-        self._begin(record.settings, record.capabilities)
 
     def left(self) -> Left:
         """Return what the controller whose records were read last has left."""
@@ -201,6 +228,7 @@ class Replay:
         self.ledger = self.work.ledger
         self.numbered, self.named, self.now_ms = left.numbered, left.named, left.now_ms
         self._enter(FACT, record.at_ms)
+        self.dated = False  # nothing else may belong to its step: the facts that follow are of a later one
         if record.orders != tuple(self.ledger.open):
             self.differ(f"orders {record.orders} go on, open are {tuple(self.ledger.open)}")
         undone = list(left.due)
@@ -209,6 +237,8 @@ class Replay:
                 self.differ(f"{_short(action)} is asked again, and it was not due")
             undone.remove(action)
         self.due.extend(record.again)
+        self.work.drop_observed(record.at_ms)
+        self.expected = deque(self.work.made())
 
     # --- the order of things ----------------------------------------------------------------------
 
@@ -250,6 +280,14 @@ class Replay:
             self.differ(f"decision {record.number} at {record.at_ms} ms, its case at {record.case.now_ms} ms")
         self._enter(DECIDED, record.at_ms)
         self.work.retire(record.at_ms)
+        if self.decide:
+            self._choose_again(record)
+        self._name(record)
+        self.decisions += 1
+        self.picks += len(record.picks)
+
+    def _choose_again(self, record: Decision) -> None:
+        """Decide again, and compare choice, trigger and case."""
         choice = choose(record.case, self.settings)
         for field in COMPARED:
             was, now = getattr(record, field), getattr(choice, field)
@@ -262,9 +300,6 @@ class Replay:
         )
         if problem:
             self.differ(f"decision {record.number}: {problem}")
-        self._name(record)
-        self.decisions += 1
-        self.picks += len(record.picks)
 
     def _name(self, record: Decision) -> None:
         """Enter the orders of a decision, and expect that they are asked for."""
@@ -281,18 +316,20 @@ class Replay:
             order = new_order(pick, name, group, asker, record.number, record.at_ms, self.settings)
             self.named[name] = None
             self.ledger.add(order)
-            self.due.append(_request(order, self.settings))
+            self.due.append(requested(order, self.settings))
 
     def _refusal(self, record: Refusal) -> None:
         self._enter(DECIDED if record.why in (NO_TASK, NO_JOB) else NOTED, record.at_ms)
         self.work.retire(record.at_ms)
+        self.refusals += 1
+        if not self.decide:
+            return
         name = record.trigger.application
         problem = trigger_problem(record.trigger, record.at_ms, self.work) or refusal_problem(
             record, self.settings
         )
         if problem:
             self.differ(f"refusal for {name}: {problem}")
-        self.refusals += 1
 
     # --- orders -----------------------------------------------------------------------------------
 
@@ -318,7 +355,7 @@ class Replay:
         match record.event:
             case "give-up" | "kill" | "unclaimed":
                 self._enter(TIME_OUT, record.at_ms)
-                problem = self.work.time_one_out(order, record.at_ms)
+                problem = self.work.time_one_out(order, record.at_ms, record.why)
             case "not-needed":
                 self._enter(TAKEN_BACK if record.why in ELSEWHERE else GONE, record.at_ms)
                 problem = self._not_needed(order, record)
@@ -385,9 +422,14 @@ class Replay:
         action = record.action
         self._enter(DONE, record.at_ms)
         if isinstance(action, SetPriority):
-            back = self.priorities.changed.get(action.application) == action.priority
-            if self.ranking.pop(action.application, None) != action.priority and not back:
+            if action.back:
+                if problem := self.priorities.performed_problem(action):
+                    self.differ(problem)
+            elif self.ranking.pop(action.application, None) != action.priority:
                 self.differ(f"{_short(action)} was performed, and no ranking says so")
+        elif isinstance(action, SetQueueMaximum):
+            if problem := self.maxima.performed_problem(action):
+                self.differ(problem)
         else:
             self._compare_action(action, record.at_ms)
         self.work.outcome(action, record.outcome, record.at_ms)
@@ -417,14 +459,6 @@ class Replay:
         if levels != [level(place, self.settings) for place in range(len(levels))] and 0 not in levels:
             self.differ(f"priorities {levels}")
         self.ranking = {row.application: row.priority for row in record.order}
-
-
-def _request(order: Order, settings: Settings) -> Action:
-    """Return the action by which an order is asked for."""
-    names = (order.order, order.victim, order.attempt, order.container)
-    if order.verb == "kill":
-        return Kill(*names)
-    return Suspend(*names, order.generation, order.asked_at_ms + settings.kill_timeout_ms)
 
 
 def _difference(was: object, now: object) -> str:

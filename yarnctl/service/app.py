@@ -1,8 +1,8 @@
 """The API: what can be asked of the daemon, and the two things that can be done to it.
 
 Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
-to whoever reaches the address; the loop can be paused only with the token. An unknown query parameter
-is refused, never ignored: who mistypes a filter must not take all for some.
+on loopback and needs the token elsewhere, unless told otherwise; the loop can be paused only with it. An
+unknown query parameter is refused, never ignored: who mistypes a filter must not take all for some.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ What yarnctl sees, decides and does, read from the view that its loop publishes 
 * A query parameter that is not known is refused with 422 (`unknown-parameter`).
 * Every error has the body `{"error": {"code", "message", "next"}}`; `next` says what to do.
 * The loop can be paused and continued with `Authorization: Bearer TOKEN`, and only if the daemon was
-  given a token.
+  given a token (`--token-file`).
+* Reading is free where the daemon listens on loopback. Elsewhere it needs the same token, except for this
+  page, `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
+* Only the Host names `localhost` and `127.0.0.1`, those given with `--allow-host`, and beyond loopback any
+  IP address are answered (421 `bad-host` otherwise), so that no name can be pointed here from outside.
+  There is no CORS: pages of other origins read nothing.
 """
 
 
@@ -47,7 +52,8 @@ def make_app(
     token: str | None = None,
     control: Control | None = None,
     journal: Path | None = None,
-    names: frozenset[str] | None = LOOPBACK_NAMES,
+    names: frozenset[str] = LOOPBACK_NAMES,
+    open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
     stuck_ms: int = STUCK_MS,
 ) -> FastAPI:
@@ -55,7 +61,7 @@ def make_app(
 
     ``source`` returns the newest view. Without ``token`` (or ``control``) writes are always refused.
     ``journal`` is only named, to who asks for what has been forgotten. ``names`` are the host names
-    that are answered (None: all; for addresses beyond loopback). ``clock`` is the clock of
+    that are answered. Without ``open_reads`` reading needs ``token``, too. ``clock`` is the clock of
     :attr:`View.now_ms`, in ms.
     """
     app = FastAPI(
@@ -71,5 +77,5 @@ def make_app(
     app.include_router(reading_routes(source, journal))
     app.include_router(writing_routes(source, token, control))
     app.include_router(page_routes())
-    app.add_middleware(Guards, names=names)
+    app.add_middleware(Guards, names=names, reading_token=None if open_reads else token or "")
     return app

@@ -80,7 +80,7 @@ class PerformedOut(Model):
 
     order: str | None
     action: str
-    outcome: Literal["accepted", "refused", "unknown"]
+    outcome: Literal["accepted", "refused", "unknown", "withheld"]
     why: str
     at_ms: int
 

@@ -14,7 +14,7 @@ from yarnctl.daemon.remembered import Decided, Logged
 from yarnctl.daemon.view import View
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import SetPriority
+from yarnctl.deciding.model import SetPriority, SetQueueMaximum
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explain import Explanation, explain, in_words
@@ -141,7 +141,7 @@ def _performed(record: Performed) -> decision_models.PerformedOut:
     action, outcome = record.action, record.outcome
     return decision_models.PerformedOut.model_validate(
         {
-            "order": None if isinstance(action, SetPriority) else action.order,
+            "order": None if isinstance(action, SetPriority | SetQueueMaximum) else action.order,
             "action": action.__struct_config__.tag,
             "outcome": outcome.__struct_config__.tag,
             "why": getattr(outcome, "why", ""),

@@ -1,17 +1,20 @@
 """Guards before every request: who may speak to us, how much, and with which headers we answer.
 
-Law: on loopback only names of loopback are answered (a page on a foreign name that is pointed at
-127.0.0.1 reads nothing); bodies are bounded; no answer may be kept, framed, or guessed at. There is no
-CORS: other origins see nothing.
+Law: only names that are ours are answered (a page on a foreign name that is pointed at this address reads
+nothing), on loopback those of loopback only; where reading needs the token, all but the page's own files
+and the health checks needs it; bodies are bounded; no answer may be kept, framed, or guessed at. There is
+no CORS: other origins see nothing.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from yarnctl.service.problems import body
+from yarnctl.service.secret import bearer_of, is_same
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -19,6 +22,12 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+ANY_ADDRESS = "*.ip"
+"""Among the names that are answered: every IP address (who rebinds a name cannot send an address)."""
+
+FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
+"""What tells nothing of the cluster and is answered without the token where reading needs it."""
+
 BODY_MAX_BYTES = 16_384
 
 HEADERS = (
@@ -43,12 +52,29 @@ def name_of(host: str) -> str:
     return host.partition(":")[0]
 
 
-class Guards:
-    """ASGI middleware. ``names`` are the host names that are answered (None: all)."""
+def is_answered(name: str, names: frozenset[str]) -> bool:
+    """Say whether a name from a Host header is one of ``names``."""
+    if name in names:
+        return True
+    if ANY_ADDRESS not in names:
+        return False
+    try:
+        ipaddress.ip_address(name[1:-1] if name.startswith("[") else name)
+    except ValueError:
+        return False
+    return True
 
-    def __init__(self, app: App, names: frozenset[str] | None) -> None:
+
+class Guards:
+    """ASGI middleware. ``names`` are the host names that are answered.
+
+    ``reading_token``: who reads must send it (None: reading is free).
+    """
+
+    def __init__(self, app: App, names: frozenset[str], reading_token: str | None = None) -> None:
         self.app = app
         self.names = names
+        self.reading_token = reading_token
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Check, bound, pass on."""
@@ -62,11 +88,15 @@ class Guards:
             await send(message)
 
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if self.names is not None and (
-            len(hosts) != 1 or name_of(hosts[0].decode("latin-1")) not in self.names
-        ):
-            told = "the Host header names none of this machine's loopback names"
-            await _refuse(dressed, 421, "bad-host", told, "use http://127.0.0.1 or http://localhost")
+        if len(hosts) != 1 or not is_answered(name_of(hosts[0].decode("latin-1")), self.names):
+            told = "the Host header names none of the names that are answered here"
+            remedy = "use http://127.0.0.1 or http://localhost, or start yarnctl run with --allow-host NAME"
+            await _refuse(dressed, 421, "bad-host", told, remedy)
+            return
+        if not self._may_read(scope):
+            told = "reading needs the token here, and it is missing or wrong"
+            remedy = "send Authorization: Bearer TOKEN with the daemon's token"
+            await _refuse(dressed, 401, "unauthorized", told, remedy)
             return
         whole = await _whole_body(receive)
         if whole is None:
@@ -74,6 +104,12 @@ class Guards:
             await _refuse(dressed, 413, "body-too-large", told, "send less; see /docs")
             return
         await self.app(scope, _replay(whole, receive), dressed)
+
+    def _may_read(self, scope: MutableMapping[str, Any]) -> bool:
+        """Say whether a request may be answered; writes are judged where they are made."""
+        if self.reading_token is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
+            return True
+        return is_same(bearer_of(scope["headers"]), self.reading_token)
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:
@@ -105,5 +141,6 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
 async def _refuse(send: Send, status: int, code: str, told: str, remedy: str) -> None:
     content = json.dumps(body(code, told, remedy)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

@@ -162,7 +162,8 @@ class OccupancySample(Model):
 class SnapshotOut(Model):
     """Everything at a glance. ``snapshot_at_ms`` is the instant of the look at the cluster.
 
-    While nobody hurried waits (``quiet``) the loop need not look: the snapshot may be old.
+    ``snapshot_age_ms`` is how long that was before ``now_ms``. While nobody hurried waits (``quiet``) the
+    loop looks every few seconds only.
     """
 
     now_ms: int
@@ -170,6 +171,7 @@ class SnapshotOut(Model):
     loop: Loop
     cluster: ClusterOut | None
     snapshot_at_ms: int | None
+    snapshot_age_ms: Annotated[int, Field(ge=0)] | None
     quiet: bool
     total: Size | None
     free: Size | None

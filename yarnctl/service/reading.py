@@ -42,10 +42,12 @@ Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
 
 def reading_routes(source: Source, journal: Path | None) -> APIRouter:
     """Make the routes of everything that is only read."""
-    router = APIRouter(prefix="/v1", tags=["reading"], responses=responses(421))
+    router = APIRouter(prefix="/v1", tags=["reading"], responses=responses(401, 421))
     _add_reclaims(router, source)
     _add_decisions(router, source, journal)
+    _add_whys(router, source, journal)
     _add_cluster(router, source)
+    _add_history(router, source)
     return router
 
 
@@ -162,6 +164,8 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
                 return explaining.detail(decided)
         raise forgotten(f"decision {decision_id}", journal)
 
+
+def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     @router.get("/refusals")
     def refusals(asked: Annotated[RefusalsQuery, Query()]) -> decision_models.RefusalPage:
         """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
@@ -217,6 +221,8 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
             now_ms=view.now_ms, version=view.version, total=len(found), next=following, items=shown
         )
 
+
+def _add_history(router: APIRouter, source: Source) -> None:
     @router.get("/checkpoints")
     def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> models.CheckpointPage:
         """The newest checkpoints that were seen in answer to orders, newest first."""

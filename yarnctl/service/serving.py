@@ -1,26 +1,30 @@
 """Serving: the app on a uvicorn of its own, in a thread beside the loop.
 
 Law: it listens before ``serve_in_thread`` returns, or an error says why not; stopping waits for the
-thread. Beyond loopback it listens only with a token.
+thread. Beyond loopback it listens only with a token, or where reading without one is allowed expressly.
 """
 
 from __future__ import annotations
 
 import ipaddress
+import logging
+import re
 import socket
 import threading
+from collections.abc import Iterable
 
 import uvicorn
 from fastapi import FastAPI
 
 from yarnctl.errors import BadInput
-from yarnctl.service.guards import LOOPBACK_NAMES
+from yarnctl.service.guards import ANY_ADDRESS, LOOPBACK_NAMES
 
 CONNECTIONS_MAX = 128
 STOP_S = 2
 """How long requests that are being answered may still take when the service stops."""
 
 PORT_MAX = 65_535
+_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]")
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -45,21 +49,27 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def names_for(host: str) -> frozenset[str] | None:
-    """Return the host names to answer when listening there (None: all)."""
-    if not is_loopback(host):
-        return None
-    own = f"[{host}]" if ":" in host else host.lower()
-    return LOOPBACK_NAMES | {own}
+def names_for(host: str, allowed: Iterable[str] = ()) -> frozenset[str]:
+    """Return the host names to answer when listening on ``host``: loopback's, its own, and ``allowed``.
+
+    Beyond loopback every IP address is answered as well. Raises BadInput for what is no name.
+    """
+    own = [name.strip().lower() for name in allowed]
+    for name in own:
+        if not _NAME.fullmatch(name):
+            remedy = "give the name alone, without port, for instance yarnctl.example.org"
+            raise BadInput("--allow-host", f"{name[:80]!r} is no host name", remedy)
+    names = LOOPBACK_NAMES | set(own) | {f"[{host}]" if ":" in host else host.lower()}
+    return names if is_loopback(host) else names | {ANY_ADDRESS}
 
 
-def require_safe(host: str, token: str | None) -> None:
-    """Raise BadInput for an address beyond loopback without a token."""
-    if not is_loopback(host) and not token:
+def require_safe(host: str, token: str | None, open_reads: bool = False) -> None:
+    """Raise BadInput for an address beyond loopback without a token, unless reads are open expressly."""
+    if not is_loopback(host) and not token and not open_reads:
         raise BadInput(
             "--listen",
             f"{host} can be reached from other machines, and there is no token",
-            "set a token, or listen on 127.0.0.1",
+            "set a token (--token-file), let everybody read (--open-reads), or listen on 127.0.0.1",
         )
 
 
@@ -93,13 +103,20 @@ class Handle:
 
 
 def serve_in_thread(
-    app: FastAPI, host: str = "127.0.0.1", port: int = 0, *, token: str | None = None
+    app: FastAPI,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    token: str | None = None,
+    open_reads: bool = False,
 ) -> Handle:
     """Serve on an address (port 0: any that is free) and return when it listens.
 
-    ``token`` is the app's: beyond loopback there must be one. Raises BadInput if the address cannot be had.
+    ``token`` and ``open_reads`` are the app's: beyond loopback there must be one of them. Raises BadInput
+    if the address cannot be had.
     """
-    require_safe(host, token)
+    require_safe(host, token, open_reads)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)  # where we listen is said in our own words
     listener = _listen(host, port)
     config = uvicorn.Config(
         app,

@@ -120,6 +120,7 @@ def snapshot(view: View) -> models.SnapshotOut:
         loop=loop(view.loop),
         cluster=cluster(view.loop),
         snapshot_at_ms=view.snapshot_at_ms,
+        snapshot_age_ms=None if view.snapshot_at_ms is None else max(0, view.now_ms - view.snapshot_at_ms),
         quiet=view.quiet,
         total=None if seen is None else size(seen.total),
         free=None if seen is None else size(_free(seen)),

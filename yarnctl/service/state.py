@@ -21,7 +21,27 @@ from yarnctl.service.problems import ApiProblem, responses
 def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:
     """Make the routes for watchers."""
     router = APIRouter(tags=["state"], responses=responses(421))
+    _add_alive(router, source, clock, stuck_ms)
+    _add_ready(router, source)
 
+    @router.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **responses(401),
+        },
+    )
+    def prometheus(_: Annotated[NoParameters, Query()]) -> PlainTextResponse:
+        """Metrics in Prometheus' text format."""
+        return PlainTextResponse(metrics.text(source()), media_type=metrics.CONTENT_TYPE)
+
+    return router
+
+
+def _add_alive(
+    router: APIRouter, source: Callable[[], View], clock: Callable[[], int], stuck_ms: int
+) -> None:
     @router.get("/healthz", responses=responses(503))
     def healthz(_: Annotated[NoParameters, Query()]) -> models.Health:
         """200 while the process lives and its loop publishes; 503 when the loop is stuck or has stopped."""
@@ -35,6 +55,8 @@ def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms:
             raise ApiProblem(503, "stuck", told, "see the daemon's log, then restart it")
         return models.Health(status="ok", state=view.loop.state, age_ms=age_ms)
 
+
+def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
     @router.get("/readyz", responses=responses(503))
     def readyz(_: Annotated[NoParameters, Query()]) -> models.Readiness:
         """200 once the first tick is done, while the ResourceManager answers; 503 otherwise."""
@@ -48,14 +70,3 @@ def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms:
             )
             raise ApiProblem(503, "cluster-unreachable", told, "check the addresses given with --rm")
         return models.Readiness(status="ready", state=status.state, ticks=status.ticks)
-
-    @router.get(
-        "/metrics",
-        response_class=PlainTextResponse,
-        responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
-    )
-    def prometheus(_: Annotated[NoParameters, Query()]) -> PlainTextResponse:
-        """Metrics in Prometheus' text format."""
-        return PlainTextResponse(metrics.text(source()), media_type=metrics.CONTENT_TYPE)
-
-    return router

@@ -6,8 +6,6 @@ daemon's configuration every write is refused, whatever comes with it.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Callable
 from typing import Annotated
 
@@ -18,21 +16,13 @@ from yarnctl.daemon.view import Control, View
 from yarnctl.service import models
 from yarnctl.service.paging import NoParameters
 from yarnctl.service.problems import ApiProblem, responses
+from yarnctl.service.secret import is_same
 from yarnctl.service.showing import loop
 
 Credentials = Annotated[
     HTTPAuthorizationCredentials | None,
     Depends(HTTPBearer(auto_error=False, scheme_name="token", description="The daemon's token.")),
 ]
-
-
-def is_same(given: str, expected: str) -> bool:
-    """Compare two secrets in a time that tells nothing of either, not even the length."""
-    return hmac.compare_digest(_digest(given), _digest(expected))
-
-
-def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def writing_routes(source: Callable[[], View], token: str | None, control: Control | None) -> APIRouter:

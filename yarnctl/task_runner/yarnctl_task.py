@@ -35,6 +35,14 @@ exec "$@"
 # printing no summary; then the standard output of CMD (run by sh) is kept with the checkpoint, and
 # before the reducer is started again it is the standard input of the other CMD.
 #
+# WHO STOPS READING EARLY and ends with 0 is judged as Hadoop judges it without us. There a write that
+# breaks while reduce() runs fails the attempt, and the last flush of a buffer of 128 KiB may break. So
+# such an end counts only if all that Java must have written before that flush fits into what the reducer
+# has read plus what the pipe held that Java made. Otherwise, though we had read ahead and Java noticed
+# nothing, the attempt fails (70). What a reducer with a larger buffer of its own might have read beyond
+# that is not granted: there plain Hadoop is a race. A reducer that fails must not end with 0 (a shell
+# pipeline: set -o pipefail), for on the last lines it was given not even Java notices.
+#
 # KEYS are bytes; a line ends at \n only. The key is the first N fields by the map-output separator
 # (stream.map.output.field.separator), ended by the reduce-input separator (stream.reduce.input.field
 # .separator), both one byte. Short, empty and non-UTF-8 keys are keys like others. Keys must arrive in
@@ -56,6 +64,11 @@ exec "$@"
 #   <job>/<attempt>/<order>.withdrawn     empty: go on at once
 # SIGQUIT is a doorbell: "look there". Until it was heard once the runner also looks every --poll-ms.
 #
+# STATUS, told by a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
+# can=0|1] [order=O] or yarnctl ckpt=saved|unsure|unchanged|refused|completing gen=N order=O ... While it
+# holds every line is phase=hold and names the order it holds for: of several the last. unsure: the answer
+# to the manifest's RENAME was lost; the task holds and goes on as if it were there, for it may be.
+#
 # MANIFEST, one JSON object, defined here and nowhere else (bytes are base64, counters' names are text
 # with undecodable bytes as lone surrogates):
 #   schema 1; tool; version; check (sha256 of the object without "check", keys sorted, no spaces)
@@ -70,7 +83,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import binascii
 import builtins
 import collections
 import errno
@@ -83,6 +95,7 @@ import re
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -126,6 +139,7 @@ READ_AHEAD_BYTES = 1 << 20
 SMALL_FILE_BYTES = 1 << 24
 COPY_BYTES = 1 << 20
 PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
+JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
 
 SLICE_MIN_BYTES = 64
 SLICE_LEAST_BYTES = 16
@@ -144,6 +158,10 @@ SPOOL_LIMIT_MIB = 1024
 TASK_TIMEOUT_MS = 600_000
 STATUS_EVERY_S = 5.0
 HTTP_TIMEOUT_S = 30.0
+HTTP_WHOLE_S = 60.0
+"""So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""
+SLOWEST_BYTES_PER_S = 32 << 10
+LOOKS_AFTER_LOSS = 3
 
 Counters = Dict[str, Dict[str, int]]
 
@@ -156,12 +174,22 @@ class Exists(StoreError):
     """A name that must be new is taken."""
 
 
+class Lost(StoreError):
+    """It was asked and the answer did not come: nobody knows whether it was done."""
+
+    manifest: Manifest | None = None
+
+
 class Unusable(Exception):
     """A checkpoint, request or path must not be used; the text says why."""
 
 
 class Unprovable(Exception):
     """Going on could give a wrong output: the attempt ends here."""
+
+
+class Discredited(Unprovable):
+    """The same, and what was found speaks against the checkpoint it rests on."""
 
 
 # ------------------------------------------------------------------------------------- keys
@@ -377,6 +405,68 @@ class Scanner:
         self.key = keys[-2]
 
 
+class Sender:
+    r"""How far Java must have got before its last flush, by what it has written so far.
+
+    Java writes a line as key, separator, value and ``\n`` into a buffer; a piece that does not fit any
+    more has the buffer flushed first, one as large as the buffer goes out alone. ``sent_bytes`` is where
+    the buffer's content begins: all before it was written while reduce() ran. A long key is taken for a
+    value. ``pipe_bytes`` is what Java's own pipe held at our start, -1 where it is no pipe.
+    """
+
+    def __init__(self, rule: KeyRule, pipe_bytes: int) -> None:
+        self.pipe_bytes = pipe_bytes
+        self.sent_bytes = 0
+        self.seen_bytes = 0
+        same = rule.fields == rule.key_fields
+        self._rule = rule if same else KeyRule(rule.key_fields, rule.map_separator, rule.reduce_separator)
+        self._line = b""  # what was seen of a line that has no end yet
+        self._in_piece = False  # inside one that is larger than the buffer
+
+    def take(self, data: bytes) -> None:
+        """Learn what was read from Java; costs nothing but at the borders of its buffer."""
+        base = self.seen_bytes
+        self.seen_bytes += len(data)
+        if self._in_piece:
+            self._end_of_piece(data, base)
+        while not self._in_piece and self.seen_bytes > self.sent_bytes + JAVA_BUFFER_BYTES:
+            self._flush(data, base)
+        start = data.rfind(b"\n") + 1
+        line = data[start:] if start else self._line + data
+        self._line = b"" if self._in_piece else line
+
+    def within(self, position_bytes: int) -> bool:
+        """Say whether Java could have written so far without us to a reducer that read up to here.
+
+        The kernel frees a pipe by whole pages.
+        """
+        if self.pipe_bytes < 0:
+            return True
+        return self.sent_bytes <= position_bytes - position_bytes % PIPE_ATOMIC_BYTES + self.pipe_bytes
+
+    def _flush(self, data: bytes, base: int) -> None:
+        """Put ``sent_bytes`` at the last border between pieces that the full buffer reaches."""
+        full = self.sent_bytes + JAVA_BUFFER_BYTES - base  # the first byte that does not fit
+        start = data.rfind(b"\n", 0, full) + 1
+        line = (b"" if start else self._line) + data[start : full + 1]
+        at = base + full + 1 - len(line)
+        key = self._rule.key_of_start(line)
+        borders = [at] if key is None else [at, at + len(key), at + len(key) + 1]
+        if line.endswith(b"\n"):
+            borders.append(base + full)
+        border = max(each for each in borders if each <= base + full)
+        if border > self.sent_bytes:
+            self.sent_bytes = border
+        else:
+            self._in_piece = True
+            self._end_of_piece(data, base)
+
+    def _end_of_piece(self, data: bytes, base: int) -> None:
+        end = data.find(b"\n", max(0, self.sent_bytes - base))
+        self._in_piece = end < 0
+        self.sent_bytes = self.seen_bytes if end < 0 else base + end
+
+
 # ------------------------------------------------------------------------------------ store
 
 
@@ -528,7 +618,10 @@ class WebHdfsStore(Store):
     def entry(self, path: str) -> Entry | None:
         """Return what is at ``path``, None if nothing."""
         found = self._json("GET", path, "GETFILESTATUS")
-        return None if found is None else self._entry(found["FileStatus"], path.rsplit("/", 1)[-1])
+        try:
+            return None if found is None else self._entry(found["FileStatus"], path.rsplit("/", 1)[-1])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise self._nonsense(path, "GETFILESTATUS", error) from error
 
     def list(self, path: str) -> builtins.list[Entry]:
         """Return what is in a folder, nothing if there is none."""
@@ -537,26 +630,38 @@ class WebHdfsStore(Store):
             return []
         try:
             return sorted(self._entry(each) for each in found["FileStatuses"]["FileStatus"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{self._name(path)}: LISTSTATUS answered something else: {error!r}") from error
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise self._nonsense(path, "LISTSTATUS", error) from error
 
     def read(self, path: str) -> Iterator[bytes]:
         """Give a file's bytes; a body that ends early is an error, not an end."""
-        connection, answer = self._open("GET", path, "OPEN")
+        status, body, where = self._exchange("GET", path, "OPEN")
+        if status != 307 or not where:
+            raise self._refused(path, "OPEN", status, body)
+        connection, target = self._connect(where)
         try:
+            with Bound(connection):
+                connection.request("GET", target)
+                answer = connection.getresponse()
             if answer.status != 200:
-                raise self._refused(path, "OPEN", answer.status, answer.read(4096))
-            expected = answer.getheader("Content-Length")
-            seen_bytes = 0
-            for piece in iter(lambda: answer.read(COPY_BYTES), b""):
-                seen_bytes += len(piece)
-                yield piece
-            if expected is not None and int(expected) != seen_bytes:
-                raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes came")
-        except (OSError, self._http_error()) as error:
+                raise self._refused(path, "OPEN", answer.status, answer.read1(4096))
+            yield from self._body(path, answer)
+        except self._faults() as error:
             raise StoreError(f"{self._name(path)}: OPEN: {error!r}") from error
         finally:
             connection.close()
+
+    def _body(self, path: str, answer: Any) -> Iterator[bytes]:
+        """Give a body piece by piece, each by one call of the system, and not for ever."""
+        expected = answer.getheader("Content-Length")
+        seen_bytes, began_s = 0, time.monotonic()
+        for piece in iter(lambda: answer.read1(COPY_BYTES), b""):
+            seen_bytes += len(piece)
+            yield piece
+            if time.monotonic() - began_s > HTTP_WHOLE_S + seen_bytes / SLOWEST_BYTES_PER_S:
+                raise StoreError(f"{self._name(path)}: OPEN: {seen_bytes} bytes came, too slowly")
+        if expected is not None and int(expected) != seen_bytes:
+            raise StoreError(f"{self._name(path)}: {seen_bytes} of {expected} bytes came")
 
     def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
         """Write a new file in two steps: the NameNode names a DataNode, that takes the body."""
@@ -564,22 +669,28 @@ class WebHdfsStore(Store):
             "PUT", path, "CREATE", {"overwrite": "false", "permission": "600"}
         )
         if status == 200:
-            where = json.loads(body or b"{}").get("Location")
+            where = self._object(path, "CREATE", body).get("Location")
         elif status != 307:
             raise self._refused(path, "CREATE", status, body)
-        if not where:
+        if not where or not isinstance(where, str):
             raise StoreError(f"{self._name(path)}: CREATE: redirected to nowhere")
         self._send_body(path, where, size_bytes, pieces)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file its final name; HDFS never replaces by RENAME, it answers false."""
+        """Give a file its final name; HDFS never replaces by RENAME, it answers false.
+
+        Raise Lost where the answer does not say whether it was done.
+        """
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
             raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it, for the owner alone."""
-        found = self._json("PUT", path, "MKDIRS", {"permission": "700"})
+        try:
+            found = self._json("PUT", path, "MKDIRS", {"permission": "700"})
+        except Lost:  # twice does no harm
+            found = self._json("PUT", path, "MKDIRS", {"permission": "700"})
         if found is None or found.get("boolean") is not True:
             raise StoreError(f"{self._name(path)}: MKDIRS answered {found!r}")
 
@@ -591,12 +702,13 @@ class WebHdfsStore(Store):
             connection.putheader("Content-Length", str(size_bytes))
             connection.endheaders()
             for piece in pieces:
-                connection.send(piece)
-            answer = connection.getresponse()
-            body = answer.read(4096)
+                connection.send(piece)  # bounded: the time-out is that of the whole piece
+            with Bound(connection):
+                answer = connection.getresponse()
+                body = answer.read(4096)
             if answer.status != 201:
                 raise self._refused(path, "CREATE", answer.status, body)
-        except (OSError, self._http_error()) as error:
+        except self._faults() as error:
             raise StoreError(f"{self._name(path)}: CREATE: {error!r}") from error
         finally:
             connection.close()
@@ -610,58 +722,65 @@ class WebHdfsStore(Store):
             return None
         if status != 200:
             raise self._refused(path, op, status, body)
+        return self._object(path, op, body)
+
+    def _object(self, path: str, op: str, body: bytes) -> dict[str, Any]:
+        """Return an answer's JSON object; where there is none, who knows what was done."""
         try:
-            found = json.loads(body)
-        except ValueError as error:
-            raise StoreError(f"{self._name(path)}: {op}: no JSON: {body[:80]!r}") from error
+            found = json.loads(body or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise Lost(f"{self._name(path)}: {op}: no JSON: {body[:80]!r}") from error
         if not isinstance(found, dict):
-            raise StoreError(f"{self._name(path)}: {op}: {found!r} is no object")
+            raise Lost(f"{self._name(path)}: {op}: {str(found)[:80]} is no object")
         return found
 
     def _exchange(
         self, method: str, path: str, op: str, query: dict[str, str] | None = None
     ) -> tuple[int, bytes, str | None]:
-        """Ask one NameNode after the other; a standby and a dead one are passed over."""
+        """Ask one NameNode after the other; a standby and a dead one are passed over.
+
+        Raise Lost for a change that was sent and not answered: another one must not be asked again.
+        """
         last: Exception = StoreError(f"{self._name(path)}: no NameNode is named")
         for host in list(self.hosts):
-            connection, target = self._connect(self._url(host, path, op, query))
             try:
-                connection.request(method, target)
-                answer = connection.getresponse()
-                body = answer.read()
+                connection, target = self._connect(self._url(host, path, op, query))
+            except StoreError as error:
+                last = error
+                continue
+            try:
+                with Bound(connection):
+                    connection.request(method, target)
+                    answer = connection.getresponse()
+                    body = answer.read(SMALL_FILE_BYTES)
                 if answer.status == 403 and b"StandbyException" in body:
                     last = StoreError(f"{host}: standby")
                     continue
                 self.hosts.sort(key=lambda other: other != host)
                 return answer.status, body, answer.getheader("Location")
-            except (OSError, self._http_error()) as error:
+            except self._faults() as error:
                 last = error
+                if method != "GET":
+                    self.hosts.sort(key=lambda other: other == host)  # the next call begins elsewhere
+                    raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from error
             finally:
                 connection.close()
         raise StoreError(f"{self._name(path)}: {op}: {last!r}") from last
 
-    def _open(self, method: str, path: str, op: str) -> tuple[Any, Any]:
-        status, body, where = self._exchange(method, path, op)
-        if status != 307:
-            raise self._refused(path, op, status, body)
-        if not where:
-            raise StoreError(f"{self._name(path)}: {op}: redirected to nowhere")
-        connection, target = self._connect(where)
-        try:
-            connection.request(method, target)
-            return connection, connection.getresponse()
-        except (OSError, self._http_error()) as error:
-            connection.close()
-            raise StoreError(f"{self._name(path)}: {op}: {error!r}") from error
-
     def _connect(self, url: str) -> tuple[Any, str]:
+        """Return a connection and what to ask there."""
         from http import client
         from urllib.parse import urlsplit
 
-        parts = urlsplit(url)
-        make = client.HTTPSConnection if parts.scheme == "https" else client.HTTPConnection
-        target = parts.path + ("?" + parts.query if parts.query else "")
-        return make(parts.netloc, timeout=HTTP_TIMEOUT_S), target
+        try:
+            parts = urlsplit(url)
+            make = client.HTTPSConnection if parts.scheme == "https" else client.HTTPConnection
+            target = parts.path + ("?" + parts.query if parts.query else "")
+            connection = make(parts.netloc, timeout=HTTP_TIMEOUT_S)
+            connection.connect()
+            return connection, target
+        except self._faults() as error:
+            raise StoreError(f"{url[:200]}: {error!r}") from error
 
     def _url(self, host: str, path: str, op: str, query: dict[str, str] | None) -> str:
         from urllib.parse import quote, urlencode
@@ -673,14 +792,20 @@ class WebHdfsStore(Store):
         return self.root.rstrip("/") + ("/" + path if path else "")
 
     def _refused(self, path: str, op: str, status: int, body: bytes) -> StoreError:
-        kind = Exists if b"FileAlreadyExistsException" in body else StoreError
+        kind = Lost if status >= 500 else StoreError
+        if b"FileAlreadyExistsException" in body:
+            kind = Exists
         return kind(f"{self._name(path)}: {op}: HTTP {status}: {body[:200].decode('utf-8', 'replace')}")
 
+    def _nonsense(self, path: str, op: str, error: Exception) -> StoreError:
+        return StoreError(f"{self._name(path)}: {op} answered something else: {error!r}")
+
     @staticmethod
-    def _http_error() -> type[Exception]:
+    def _faults() -> tuple[type[Exception], ...]:
+        """Return what a call over HTTP raises: odd addresses and odd headers are ValueErrors."""
         from http.client import HTTPException
 
-        return HTTPException
+        return (OSError, HTTPException, ValueError)
 
     @staticmethod
     def _entry(status: dict[str, Any], name: str = "") -> Entry:
@@ -691,6 +816,29 @@ class WebHdfsStore(Store):
             int(str(status["permission"]), 8),
             status["type"] == "DIRECTORY",
         )
+
+
+class Bound:
+    """Ends an exchange that drips: after HTTP_WHOLE_S its socket is shut, however it is kept busy."""
+
+    def __init__(self, connection: Any) -> None:
+        self.socket = connection.sock
+        self.timer = threading.Timer(HTTP_WHOLE_S, self._cut)
+        self.timer.daemon = True
+
+    def __enter__(self) -> None:
+        self.timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.timer.cancel()
+
+    def _cut(self) -> None:
+        import socket
+
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return  # it has ended by itself
 
 
 def open_store(url: str, user: str) -> Store:
@@ -762,6 +910,7 @@ class Manifest(NamedTuple):
     """What a checkpoint says of itself, checked; ``raw`` is all of it."""
 
     generation: int
+    previous_generation: int
     attempt: str
     groups_done: int
     keys_digest: str
@@ -783,6 +932,14 @@ class Found(NamedTuple):
     refused: tuple[str, ...]
 
 
+NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading somebody's JSON raises where it holds something else: 1e999, a thousand brackets."""
+
+ENTRIES_MAX = 10_000
+MANIFESTS_MAX = 16
+MANIFEST_BYTES_MAX = 1 << 20
+"""So much of a task's folder is looked at: its owner may have put there what he likes."""
+
 MANIFEST_NAME = re.compile(r"gen-(\d{6,9})-([A-Za-z0-9_]+)\.manifest\.json")
 GENERATION_NAME = re.compile(r"\.?gen-(\d{6,9})-")
 ORDER = re.compile(r"[A-Za-z0-9._-]{1,120}")
@@ -792,6 +949,12 @@ ATTEMPT_NUMBER = re.compile(r"_(\d+)$")
 def stem(generation: int, attempt: str) -> str:
     """Return how the names of a generation's files begin."""
     return f"gen-{generation:06d}-{attempt}"
+
+
+def generation_of(name: str) -> int:
+    """Return the generation that a file's name carries, 0 if none."""
+    found = GENERATION_NAME.match(name)
+    return int(found.group(1)) if found else 0
 
 
 def attempt_number(attempt: str) -> int:
@@ -822,6 +985,7 @@ def parse_manifest(data: bytes) -> Manifest:
         state = raw["state"]
         return Manifest(
             generation=int(raw["generation"]),
+            previous_generation=int(raw.get("previous_generation", 0)),
             attempt=str(raw["attempt"]),
             groups_done=int(raw["groups_done"]),
             keys_digest=str(raw["keys_digest"]),
@@ -829,13 +993,16 @@ def parse_manifest(data: bytes) -> Manifest:
             output_bytes=int(raw["output_bytes"]),
             parts=tuple(_part(part) for part in raw["parts"]),
             state=None if state is None else _part(state),
-            counters=raw["counters"],
-            past_containers=tuple(raw["past_containers"]),
+            counters={
+                str(group): {str(name): int(amount) for name, amount in inside.items()}
+                for group, inside in raw["counters"].items()
+            },
+            past_containers=tuple(map(str, raw["past_containers"])),
             order=str(raw["order"]),
             raw=raw,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
-        raise Unusable(f"torn or no manifest: {error!r}") from error
+    except NO_SENSE as error:
+        raise Unusable(f"torn or no manifest: {str(error)[:200] or type(error).__name__}") from error
 
 
 def _part(raw: dict[str, Any]) -> Part:
@@ -858,10 +1025,8 @@ def read_manifest(store: Store, task: TaskId, name: str) -> Manifest:
         raise Unusable(
             f"says generation {manifest.generation} of {manifest.attempt}, its name says otherwise"
         )
-    if not 0 <= int(raw.get("previous_generation", 0)) < manifest.generation:
-        raise Unusable(
-            f"generation {manifest.generation} out of order after {raw.get('previous_generation')}"
-        )
+    if not 0 <= manifest.previous_generation < manifest.generation:
+        raise Unusable(f"generation {manifest.generation} out of order after {manifest.previous_generation}")
     if not manifest.attempt.startswith(task.task.replace("task_", "attempt_", 1) + "_"):
         raise Unusable(f"made by a foreign attempt {manifest.attempt}")
     if sum(part.bytes for part in manifest.parts) != manifest.output_bytes or manifest.groups_done < 1:
@@ -872,33 +1037,54 @@ def read_manifest(store: Store, task: TaskId, name: str) -> Manifest:
 def find_checkpoint(
     store: Store, task: TaskId, rule: KeyRule, reducer: Sequence[str], owners: Sequence[str]
 ) -> Found:
-    """Return the newest manifest this attempt may go on from, and why others were refused."""
+    """Return the newest manifest this attempt may go on from, and why others were refused.
+
+    The newest is the last generation of the last attempt. Older ones are read only while none can be
+    used; raise Unusable where there is too much to look at.
+    """
     folder = store.entry(task.folder)
     if folder is None:
         return Found(None, 0, ())
     check_owner(folder, owners, task.folder)
     entries = {entry.name: entry for entry in store.list(task.folder)}
-    numbers = [int(found.group(1)) for found in map(GENERATION_NAME.match, entries) if found]
-    aside = {name.partition(".aside-")[0] for name in entries if ".aside-" in name}
-    usable: list[Manifest] = []
+    if len(entries) > ENTRIES_MAX:
+        raise Unusable(f"{task.folder}: more than {ENTRIES_MAX} files")
+    highest = max(map(generation_of, entries), default=0)
     refused: list[str] = []
-    for name in sorted((name for name in entries if MANIFEST_NAME.fullmatch(name)), reverse=True):
+    names = newest_first(entries, task, refused)
+    for name in names[:MANIFESTS_MAX]:
         try:
-            if name in aside:
-                raise Unusable("set aside by an earlier attempt")
             check_owner(entries[name], owners, name)
+            if entries[name].bytes > MANIFEST_BYTES_MAX:
+                raise Unusable(f"larger than {MANIFEST_BYTES_MAX} bytes")
             manifest = read_manifest(store, task, name)
             check_fit(manifest, task, rule, reducer)
             check_files(manifest, entries, owners)
-            usable.append(manifest)
         except Unusable as why:
             refused.append(f"{name}: {why}")
-    usable.sort(key=lambda manifest: (attempt_number(manifest.attempt), manifest.generation))
-    chosen = max(usable, key=lambda each: (each.generation, attempt_number(each.attempt)), default=None)
-    if chosen is not None and chosen is not usable[-1]:
-        refused.append(f"{stem(chosen.generation, chosen.attempt)}: generation out of order between attempts")
-        chosen = usable[-1]
-    return Found(chosen, max(numbers, default=0), tuple(refused))
+            continue
+        higher = [other for other in names if generation_of(other) > manifest.generation]
+        refused += [f"{other}: generation out of order between attempts" for other in higher]
+        return Found(manifest, highest, tuple(refused))
+    if len(names) > MANIFESTS_MAX:
+        refused.append(f"{task.folder}: {len(names) - MANIFESTS_MAX} older manifests were not looked at")
+    return Found(None, highest, tuple(refused))
+
+
+def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> list[str]:
+    """Return the names of manifests that may count, the last attempt's first; note the others."""
+    found = [match for match in map(MANIFEST_NAME.fullmatch, entries) if match]
+    found.sort(key=lambda match: (attempt_number(match.group(2)), int(match.group(1))), reverse=True)
+    aside = {name.partition(".aside-")[0] for name in entries if ".aside-" in name}
+    names: list[str] = []
+    for name, attempt in ((match.group(), match.group(2)) for match in found):
+        if name in aside:
+            refused.append(f"{name}: set aside by an earlier attempt")
+        elif attempt_number(attempt) >= attempt_number(task.attempt):
+            refused.append(f"{name}: made by an attempt that does not come before {task.attempt}")
+        else:
+            names.append(name)
+    return names
 
 
 def check_fit(manifest: Manifest, task: TaskId, rule: KeyRule, reducer: Sequence[str]) -> None:
@@ -933,7 +1119,8 @@ def write_checkpoint(
     """Write the files of one generation, the manifest last, and return it.
 
     ``fields`` are the manifest's but for what is known only now: the new part (``parts`` holds the
-    older ones), ``state`` and ``output_bytes``.
+    older ones), ``state`` and ``output_bytes``. Raise Lost where the manifest may be there or not; then
+    ``Lost.manifest`` holds what may be there: all its files are.
     """
     store.make_folder(task.folder)
     beginning = stem(fields["generation"], fields["attempt"])
@@ -948,11 +1135,49 @@ def write_checkpoint(
         )._asdict()
     fields["output_bytes"] = sum(part["bytes"] for part in fields["parts"])
     data = sealed(fields)
+    if len(data) > MANIFEST_BYTES_MAX:
+        raise Unusable(f"its manifest would have {len(data)} bytes, more than {MANIFEST_BYTES_MAX}")
     manifest = parse_manifest(data)
     name = f"{beginning}.manifest.json"
     written = put_file(store, task.folder, f".{name}.tmp", len(data), lambda: [data])
-    store.rename(f"{task.folder}/{written.name}", f"{task.folder}/{name}")
+    try:
+        publish(store, f"{task.folder}/{written.name}", f"{task.folder}/{name}", data)
+    except Lost as error:
+        error.manifest = manifest
+        raise
     return manifest
+
+
+def publish(store: Store, hidden: str, path: str, data: bytes) -> None:
+    """Give a file its final name. Where the answer is lost, look; nobody may say "not saved" of what is.
+
+    A request that hangs somewhere may still be carried out: only when its source has been moved away it
+    surely cannot. Raise Lost if after all nobody knows.
+    """
+    try:
+        store.rename(hidden, path)
+        return
+    except StoreError as error:
+        why = error
+    for number in range(LOOKS_AFTER_LOSS):
+        try:
+            if holds(store, path, data):
+                return
+            if not isinstance(why, Lost):
+                break
+            store.rename(hidden, f"{hidden}.void{number}")
+            break
+        except StoreError:
+            continue
+    else:
+        raise Lost(str(why))
+    raise StoreError(str(why))
+
+
+def holds(store: Store, path: str, data: bytes) -> bool:
+    """Say whether a file is there with these bytes."""
+    entry = store.entry(path)
+    return entry is not None and entry.bytes == len(data) and b"".join(store.read(path)) == data
 
 
 def put_file(
@@ -1039,8 +1264,8 @@ def read_request(data: bytes, name: str, task: TaskId) -> Request:
             raise Unusable(f"{name}: orders {order!r}")
         hold_ms = raw.get("hold_ms")
         return Request(order, None if hold_ms is None else max(0, int(hold_ms)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unusable(f"{name}: {error!r}") from error
+    except NO_SENSE as error:
+        raise Unusable(f"{name}: {str(error)[:200] or type(error).__name__}") from error
 
 
 class Watcher(threading.Thread):
@@ -1084,9 +1309,11 @@ class Watcher(threading.Thread):
         """Hand new requests to the runner; return False if the store could not be asked."""
         try:
             self._look()
-        except (StoreError, Unusable) as why:
+        except Unusable as why:
             self._complain(str(why))
-            return isinstance(why, Unusable)
+        except Exception as why:  # whatever it is, this thread must go on listening
+            self._complain(str(why) if isinstance(why, StoreError) else repr(why))
+            return False
         return True
 
     def _wait_ms(self, again: bool) -> float | None:
@@ -1105,13 +1332,14 @@ class Watcher(threading.Thread):
         above = runner.requests.entry(folder)
         if above is not None:
             check_owner(above, owners, folder)
-        for entry in entries:
+        for entry in entries:  # before the requests: what is taken back is not to be begun
             order, _, kind = entry.name.partition(".withdrawn")
             if not kind and order != entry.name and order not in runner.withdrawn:
                 check_owner(entry, owners, entry.name)
                 runner.withdrawn.add(order)
                 runner.wake()
-            elif entry.name.endswith(".request.json") and entry.name not in self.seen:
+        for entry in entries:
+            if entry.name.endswith(".request.json") and entry.name not in self.seen:
                 self.seen.add(entry.name)
                 self._deliver(folder, entry, owners)
 
@@ -1121,11 +1349,11 @@ class Watcher(threading.Thread):
             data = self.runner.requests.read_small(f"{folder}/{entry.name}")
             self.runner.inbox.append(read_request(data, entry.name, self.runner.task))
             self.runner.wake()
-        except StoreError:
-            self.seen.discard(entry.name)
-            raise
         except Unusable as why:
             self._complain(f"request refused: {why}")
+        except Exception:
+            self.seen.discard(entry.name)
+            raise
 
     def _complain(self, why: str) -> None:
         if why not in self.complained:
@@ -1283,6 +1511,7 @@ class Child:
         self.input = self.process.stdin.fileno()
         os.set_blocking(self.input, False)
         widen_pipe(self.process.stdout.fileno())
+        self.begins_at = 0  # where in the task's input
         self.fed_bytes = 0
         self.pipe_bytes = SLICE_FAST_BYTES
         self.finished: list[str] = []
@@ -1372,6 +1601,28 @@ def widen_pipe(handle: int) -> int:
         except OSError:  # not allowed, or no pipe
             continue
     return SLICE_FAST_BYTES
+
+
+def pipe_capacity(handle: int) -> int:
+    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(handle).st_mode):
+            return -1
+        return fcntl.fcntl(handle, F_GETPIPE_SZ, 0)
+    except OSError:
+        return SLICE_FAST_BYTES
+
+
+def check_pipes() -> None:
+    """Refuse a system that does not tell a writer what was not read: nothing could be proven there."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"12345")
+        if unread_bytes(writing) != 5:
+            raise Unusable("this system does not tell how much of a pipe is unread")
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def unread_bytes(handle: int) -> int:
@@ -1499,6 +1750,7 @@ ALLOWED = {
     "mapreduce.reduce.skip.maxgroups": ("0",),
     "mapred.skip.reduce.max.skip.groups": ("0",),
     "mapreduce.map.skip.maxrecords": ("0",),
+    "stream.non.zero.exit.is.failure": ("true",),
 }
 """What a setting may be if it is there at all; with anything else nothing is suspended."""
 
@@ -1645,6 +1897,7 @@ class Runner:
         for end in (self.wake_r, self.wake_w):
             os.set_blocking(end, False)
         self.scanner = Scanner(settings.rule)
+        self.sender = Sender(settings.rule, pipe_capacity(0))
         self.pacer = Pacer()
         self.output = Spool(settings.spool_limit_bytes)
         self.skipped = Spool(settings.spool_limit_bytes)
@@ -1652,6 +1905,8 @@ class Runner:
         self.cuts = list(settings.suspend_at)
         self.child: Child | None = None
         self.manifest: Manifest | None = None  # the generation that is valid now
+        self.state: bytes | None = None  # what --save gave at the border where the child begins
+        self.holders: dict[str, float] = {}  # orders that hold, and until when
         self.resumed = False
         self.highest_generation = 0
         self.past_counters: Counters = {}
@@ -1696,7 +1951,7 @@ class Runner:
         if not keep_alive and position == self.last_position:
             return
         self.last_position = position
-        self.next_status_s = now_s + min(STATUS_EVERY_S, self.settings.task_timeout_ms / 6000)
+        self.next_status_s = now_s + self.status_every_s
         self.say_position()
 
     def say_position(self) -> None:
@@ -1704,14 +1959,23 @@ class Runner:
         known = self.read_bytes + (0 if self.ended else unread_bytes(0))
         self.errors.status(
             f"phase={self.phase} groups={self.scanner.groups} done={self.done_bytes()} known={known}"
-            f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}"
+            f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}{self.for_whom()}"
         )
+
+    def for_whom(self) -> str:
+        """Return which order holds: of several the last that came."""
+        return f" order={list(self.holders)[-1]}" if self.holders else ""
 
     def enter(self, phase: str, more: str = "") -> None:
         """Begin a phase and say so."""
         self.phase = phase
         self.errors.status(f"phase={phase} groups={self.scanner.groups} gen={self.generation}{more}")
-        self.next_status_s = time.monotonic() + STATUS_EVERY_S
+        self.next_status_s = time.monotonic() + self.status_every_s
+
+    @property
+    def status_every_s(self) -> float:
+        """Return how often the position is told; YARN must not think that we hang."""
+        return min(STATUS_EVERY_S, self.settings.task_timeout_ms / 6000)
 
     def done_bytes(self) -> int:
         """Return how much input the child has taken."""
@@ -1736,6 +2000,7 @@ class Runner:
         data = os.read(0, BLOCK_BYTES)
         self.read_bytes += len(data)
         self.ended = not data
+        self.sender.take(data)
         self._append(data)
         return True
 
@@ -1758,8 +2023,11 @@ class Runner:
             return leaving.status
         except Unprovable as why:
             self.errors.note(f"this attempt ends here: {why}")
-            if self.manifest is not None and self.resumed:
+            if isinstance(why, Discredited) and self.manifest is not None:
                 self.put_aside(self.manifest, str(why))
+            return EXIT_UNPROVABLE
+        except StoreError as why:
+            self.errors.note(f"this attempt ends here: {why}")
             return EXIT_UNPROVABLE
         finally:
             if self.child is not None:
@@ -1782,12 +2050,13 @@ class Runner:
 
     def start_child(self) -> None:
         """Start the reducer; with --load its state comes first."""
-        state = self.manifest.state if self.manifest else None
-        if self.settings.load and state is not None:
-            data = b"".join(self.checked_pieces(state))
-            done = subprocess.run(["/bin/sh", "-c", self.settings.load], input=data, stdout=2, check=False)
+        if self.settings.load and self.state is not None:
+            load = ["/bin/sh", "-c", self.settings.load]
+            done = subprocess.run(load, input=self.state, stdout=2, check=False)
             if done.returncode:
-                raise Unprovable(f"--load ended with status {done.returncode}")
+                is_saved = self.manifest is not None and self.manifest.groups_done == self.scanner.groups
+                kind = Discredited if is_saved else Unprovable
+                raise kind(f"--load ended with status {done.returncode}")
         if self.settings.save and not self.suspending_file:
             name = os.path.join(os.path.abspath(spool_folder()), f"yarnctl-suspending-{os.getpid()}")
             self.suspending_file = self.env["YARNCTL_SUSPENDING"] = name
@@ -1796,6 +2065,7 @@ class Runner:
         except OSError as error:
             self.errors.note(f"{self.argv[0]}: {error.strerror}")
             raise Leave(127 if isinstance(error, FileNotFoundError) else 126) from error
+        self.child.begins_at = self.scanner.bytes
         self.pacer = Pacer()
 
     def end(self) -> int:
@@ -1804,14 +2074,39 @@ class Runner:
         assert child is not None
         self.scanner.finish()
         self.check_order()
-        child.close_input()
         self.enter("end")
+        self.let_read(child, lambda: self.completing("the input is at its end"))
+        child.close_input()
+        self.read_out(child, "the input is at its end")
+        return child.status()
+
+    def completing(self, why: str) -> None:
+        """Answer those who come too late."""
+        while self.inbox:
+            self.answer(self.inbox.popleft(), "completing", why)
+
+    def let_read(self, child: Child, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until the child has taken all that it was given; it may leave instead.
+
+        Its end of input comes after that. So who has read everything, and who just went away, are not
+        mixed up, whether the child itself reads or a program it has started.
+        """
+        began_s = time.monotonic()
+        while unread_bytes(child.input):
+            meanwhile()
+            nap_s = min(0.01, max(0.0002, (time.monotonic() - began_s) / 8))
+            if self.wait(child.input, select.POLLERR, nap_s) or not child.reading:
+                self.child_left()
+            self.tell(keep_alive=False)
+        if self.wait(child.input, select.POLLERR, 0):
+            self.child_left()
+
+    def read_out(self, child: Child, why: str) -> None:
+        """Wait until the child has written everything."""
         while child.reading:
-            while self.inbox:
-                self.answer(self.inbox.popleft(), "completing", "the input is at its end")
+            self.completing(why)
             self.wait(-1, 0, STATUS_EVERY_S)
             self.tell(keep_alive=False)
-        return child.status()
 
     # -- feeding ---------------------------------------------------------------------------
 
@@ -1905,7 +2200,7 @@ class Runner:
         """Stop trusting keys that are not in order; nothing may rest on them."""
         if not self.scanner.sorted and not self.why_not:
             if self.resumed:
-                raise Unprovable("keys are not in the order of their bytes, and a checkpoint was relied on")
+                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
             self.cannot("keys are not in the order of their bytes")
 
     def cannot(self, why: str) -> None:
@@ -1918,10 +2213,28 @@ class Runner:
         """End as the child did: it closed its input early, and Java must see that as it would."""
         child = self.child
         assert child is not None
+        position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
         child.close_input()
-        while child.reading:
-            self.wait(-1, 0, STATUS_EVERY_S)
-        raise Leave(child.status())
+        self.read_out(child, "the reducer has closed its input")
+        status = child.status()
+        if not status and not self.could_leave(position_bytes):
+            self.errors.note(
+                f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
+                f" {self.sender.sent_bytes} to write before its last flush, meets a broken pipe: it fails"
+            )
+            status = EXIT_UNPROVABLE
+        raise Leave(status)
+
+    def could_leave(self, position_bytes: int) -> bool:
+        """Say whether Java without us might have met no broken pipe but at its last flush.
+
+        What Java still writes is looked at and dropped: whether it can end is the question.
+        """
+        while not self.ended and self.sender.pipe_bytes >= 0 and self.sender.within(position_bytes):
+            self.completing("the reducer has closed its input")
+            self.at = len(self.buffer)
+            self.fill(STATUS_EVERY_S)
+        return self.sender.within(position_bytes)
 
     # -- requests --------------------------------------------------------------------------
 
@@ -1939,8 +2252,12 @@ class Runner:
             self.suspend(request)
 
     def nothing_new(self) -> bool:
-        """Say whether the child was given nothing since the valid generation."""
-        return self.child is None or not self.child.fed_bytes
+        """Say whether nothing was done since the valid generation.
+
+        A child that was given nothing is not enough: after a save that failed there are groups before it.
+        """
+        saved = self.manifest.groups_done if self.manifest else 0
+        return self.child is None or (not self.child.fed_bytes and self.scanner.groups == saved)
 
     def too_large(self) -> str:
         """Return why draining and uploading might take more than half of the time-out."""
@@ -1967,18 +2284,38 @@ class Runner:
             self.errors.note(f"answer not written: {error}")
 
     def hold(self, request: Request) -> None:
-        """Wait to be killed; go on when nobody does, or when the order is withdrawn."""
+        """Wait to be killed; go on when nobody does.
+
+        An order that comes meanwhile has a hold of its own: it is over when each is over or withdrawn,
+        and the status names the last that came and still holds.
+        """
         before = self.phase
-        self.enter("hold", f" order={request.order}")
-        hold_ms = self.settings.hold_ms if request.hold_ms is None else request.hold_ms
-        until_s = time.monotonic() + hold_ms / 1000
-        while time.monotonic() < until_s and request.order not in self.withdrawn:
+        self.begin_hold(request)
+        while True:
             while self.inbox:
-                self.answer(self.inbox.popleft(), "unchanged", f"generation {self.generation} still valid")
-            self.wait(-1, 0, min(STATUS_EVERY_S, until_s - time.monotonic()))
+                late = self.inbox.popleft()
+                if late.order not in self.withdrawn:
+                    self.answer(late, "unchanged", f"generation {self.generation} still valid")
+                    self.begin_hold(late)
+            now_s, named = time.monotonic(), self.for_whom()
+            for order, until_s in list(self.holders.items()):
+                if now_s >= until_s or order in self.withdrawn:
+                    del self.holders[order]
+            if not self.holders:
+                break
+            if self.for_whom() != named:
+                self.enter("hold", self.for_whom())
+            left_s = min(self.holders.values()) - now_s
+            self.wait(-1, 0, min(self.status_every_s, left_s))
             self.tell(keep_alive=True)
         if before in ("skip", "replay", "run"):
             self.enter(before)
+
+    def begin_hold(self, request: Request) -> None:
+        """Hold for an order, and say so."""
+        hold_ms = self.settings.hold_ms if request.hold_ms is None else request.hold_ms
+        self.holders[request.order] = time.monotonic() + hold_ms / 1000
+        self.enter("hold", self.for_whom())
 
     # -- suspending ------------------------------------------------------------------------
 
@@ -2035,6 +2372,9 @@ class Runner:
             self.answer(request, "refused" if self.why_not else "completing", why)
             self.enter("run")
             return
+        if request.order in self.withdrawn:
+            self.enter("run")
+            return
         self.drain()
         drained_s = time.monotonic()
         self.drain_s = drained_s - started_s
@@ -2050,48 +2390,43 @@ class Runner:
         """Close the child's input and read it out; only status 0 after reading everything is an end."""
         child = self.child
         assert child is not None
-        if child.process.poll() is not None:
-            self.child_left()
         self.enter("drain")
         if self.suspending_file:
             with open(self.suspending_file, "wb"):
                 pass
-        looking = reading_end(child.input)
+        self.let_read(child)
         child.close_input()
         while child.reading:
             self.wait(-1, 0, STATUS_EVERY_S)
             self.tell(keep_alive=False)
         status = child.status()
-        left_bytes = 0
-        if looking >= 0:
-            left_bytes = unread_bytes(looking)
-            os.close(looking)
-        if status or child.broken or left_bytes:
-            if left_bytes and not status:
-                self.errors.note(f"the reducer ended with {left_bytes} bytes unread: left as it ended")
+        if status or child.broken:
             raise Leave(status)
         self.child = None
 
     def save(self, request: Request, started_s: float) -> None:
-        """Write the next generation and hold; where the store fails the work just goes on."""
+        """Write the next generation and hold; where the store fails the work just goes on.
+
+        Where nobody knows whether the manifest is there it is as good as saved for us: its files are, so
+        later generations may rest on them, and we hold, because yarnctl may see it and have us killed.
+        """
         self.enter("save")
-        began_s = time.monotonic()
+        began_s, word = time.monotonic(), "saved"
         try:
-            state = self.saved_state()
-            manifest = write_checkpoint(
-                self.store,
-                self.task,
-                self.fields(request, began_s - started_s),
-                self.output,
-                state,
-                self.beat,
-            )
-        except (StoreError, Unusable) as error:
-            self.highest_generation += 1  # the name may be half taken
+            self.state = self.saved_state()
+        except Unusable as error:
             self.answer(request, "refused", f"not saved: {error}")
-            if self.settings.save:
-                raise Unprovable("the reducer has given its state away and it could not be kept") from error
-            return
+            raise Unprovable("the reducer has given its state away and it could not be kept") from error
+        try:
+            fields = self.fields(request, began_s - started_s)
+            manifest = write_checkpoint(self.store, self.task, fields, self.output, self.state, self.beat)
+        except (StoreError, Unusable) as error:
+            if not isinstance(error, Lost) or error.manifest is None:
+                self.highest_generation += 1  # the name may be half taken
+                self.answer(request, "refused", f"not saved: {error}")
+                return
+            self.errors.note(f"perhaps saved: {error}")
+            manifest, word = error.manifest, "unsure"
         took_s = max(time.monotonic() - began_s, 0.001)
         if self.output.bytes > 1 << 20:
             self.upload_bytes_per_s = self.output.bytes / took_s
@@ -2099,7 +2434,7 @@ class Runner:
         self.highest_generation = manifest.generation
         self.output.clear()
         self.errors.status(
-            f"ckpt=saved gen={manifest.generation} order={request.order} groups={manifest.groups_done}"
+            f"ckpt={word} gen={manifest.generation} order={request.order} groups={manifest.groups_done}"
             f" bytes={manifest.output_bytes} ms={int((time.monotonic() - started_s) * 1000)}"
         )
         if self.settings.leave_when_saved:
@@ -2176,7 +2511,7 @@ class Runner:
         why = self.skip(manifest)
         if why:
             self.put_aside(manifest, why)
-            self.manifest = None
+            self.manifest = self.state = None
             self.scanner = Scanner(self.settings.rule)
             if self.skipped.failed:
                 raise Unprovable(
@@ -2199,20 +2534,21 @@ class Runner:
                 for piece in self.checked_pieces(part):
                     saved.add(piece)
                     self.beat()
-            if manifest.state is not None:
-                for _ in self.checked_pieces(manifest.state):
-                    self.beat()
+            self.state = None if manifest.state is None else b"".join(self.checked_pieces(manifest.state))
             if saved.failed:
                 raise StoreError(f"the local disk: {saved.failed}")
             return saved
-        except (Unusable, StoreError) as why:
-            if isinstance(why, Unusable):
-                self.put_aside(manifest, str(why))
+        except StoreError as why:
             self.errors.note(f"generation {manifest.generation} is not used: {why}")
             self.manifest = None
-            if isinstance(why, Unusable):
+        except Unusable as why:
+            self.put_aside(manifest, str(why))
+            self.manifest = None
+            try:
                 self.look_for_checkpoint()
-            return None
+            except (Unusable, StoreError) as error:
+                self.errors.note(f"no other checkpoint is used: {error}")
+        return None
 
     def checked_pieces(self, part: Part) -> Iterator[bytes]:
         """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
@@ -2298,14 +2634,6 @@ class Runner:
         self.highest_generation = found.highest_generation
 
 
-def reading_end(handle: int) -> int:
-    """Open the reading end of a pipe by its writing end, -1 where that cannot be done."""
-    try:
-        return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return -1
-
-
 # ------------------------------------------------------------------------------------- main
 
 
@@ -2349,10 +2677,11 @@ def die_together(runner: Runner) -> None:
 
 
 def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, str]) -> Runner:
-    """Return a runner that may suspend, or raise Unusable or StoreError with why there is none."""
+    """Return a runner that may suspend, or raise with why there is none; no input is touched."""
     settings = read_settings(arguments, env)
     if sys.platform == "win32" or not hasattr(select, "poll"):
         raise Unusable("this system has no poll")
+    check_pipes()
     conf = Conf(env)
     task = TaskId(
         conf.get("mapreduce.job.id"),
@@ -2381,8 +2710,9 @@ def main(words: Sequence[str]) -> int:
     reducer = arguments[border + 1 :]
     try:
         runner = prepare(arguments[:border], reducer, os.environ)
-    except (Unusable, StoreError, OSError) as why:
-        untouched(resolve(reducer), str(why))
+    except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us
+        known = isinstance(why, (Unusable, StoreError, OSError))
+        untouched(resolve(reducer), str(why) if known else repr(why))
     die_together(runner)
     widen_pipe(0)
     watcher = Watcher(runner)

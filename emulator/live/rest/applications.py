@@ -41,6 +41,7 @@ class Rows:
     def listed(self, request: Request) -> list[dict[str, Any]]:
         """Return the applications that a query asks for, the oldest first."""
         hidden = _hidden(request)
+        _sane(request)
         manager = self._manager
         manager.now_ms()
         reserved = reservations(manager.nodes.values())
@@ -58,10 +59,7 @@ class Rows:
 
     def _wanted(self, app: AppRecord, request: Request) -> bool:
         query = request.query
-        states = {state.upper() for state in words(request, "states") | words(request, "state")}
-        _only(states, STATES, "application-state")
-        finals = {state.upper() for state in words(request, "finalStatus")}
-        _only(finals, FINAL_STATES, "final application status")
+        states, finals = _states(request)
         kinds = {kind.strip().lower() for kind in words(request, "applicationTypes")}
         tags = {tag.strip().lower() for tag in words(request, "applicationTags")}
         began, ended = self._wall(app.submitted_at_ms), self._wall(app.finished_at_ms)
@@ -313,6 +311,21 @@ def _rows(priority: int, size: tuple[int, int], count: int, host: str) -> list[d
         }
         for place in places
     ]
+
+
+def _states(request: Request) -> tuple[set[str], set[str]]:
+    """Return the states and the final states that are asked for; empty: all."""
+    states = {state.upper() for state in words(request, "states") | words(request, "state")}
+    return states, {state.upper() for state in words(request, "finalStatus")}
+
+
+def _sane(request: Request) -> None:
+    """Refuse a query without sense, whether or not there are applications that it would be held against."""
+    states, finals = _states(request)
+    _only(states, STATES, "application-state")
+    _only(finals, FINAL_STATES, "final application status")
+    for name in ("startedTimeBegin", "startedTimeEnd", "finishedTimeBegin", "finishedTimeEnd"):
+        whole(request, name, 0)
 
 
 def _hidden(request: Request) -> frozenset[str]:

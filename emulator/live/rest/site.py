@@ -22,6 +22,7 @@ from emulator.live.rest.asking import bad, caller, media, missing, words
 from emulator.live.rest.changes import Changes
 from emulator.live.rest.configuration import DaemonConfiguration
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
+from emulator.live.rest.history import History
 from emulator.live.rest.proxy import HTML, Proxy
 from emulator.live.rest.scheduler_conf import APPLIED, IMMUTABLE, SchedulerConfiguration, read_changes
 from emulator.live.rest.submission import new_application, submit
@@ -123,6 +124,7 @@ class Site:
         add = self.web.add
         add("GET", "/conf", self._conf.answer)
         add("GET", "/isActive", lambda _: Reply(200, b"", ""))
+        History(self.manager, self.dialect, self.web)
         add("GET PUT", "/proxy/{}/{*}", self.proxy.forward)
         add("GET", "/cluster/app/{}", self.proxy.page)
         add("GET", "/cluster", self._front)

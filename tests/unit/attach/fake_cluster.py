@@ -99,12 +99,14 @@ class FakeCluster:
         self.apps: dict[str, App] = {}
         self.queues = {"production": 95.0, "research": 5.0}
         self.preemption_disabled = True
+        self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
         self.changes: list[str] = []
         self.broken: list[tuple[str, Reply]] = []
         self.on_kill: Callable[[str], None] = self.killed
         self.hdfs = OwnedHdfs()
         self.now_ms = EPOCH + 1_000_000
+        self.hdfs.clock = lambda: self.now_ms
 
     def __enter__(self) -> FakeCluster:
         self.rm = Replay(self.answer)
@@ -165,7 +167,7 @@ class FakeCluster:
 
     def port(self, **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
-        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, **settings}
+        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_looks": 1, **settings}
         transport = Transport([self.rm.url], limits=QUICK)
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), QUICK, bulk=QUICK)
         return AttachedPort(
@@ -316,6 +318,7 @@ class FakeCluster:
                     "resourcesUsed": {"memory": held * 1024, "vCores": held},
                     "userLimitFactor": 100.0,
                     "preemptionDisabled": self.preemption_disabled,
+                    "intraQueuePreemptionDisabled": self.intra_disabled,
                 }
             )
         return {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": rows}}

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import page
+from yarnctl.attach import checkpoints, watch
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import (
@@ -27,15 +28,19 @@ NAMES = (application(1), attempt(1, 1), container(1, 2))
 LOOK = Scope(cluster=False, orders=("o-1",))
 
 
-@pytest.fixture
-def port(cluster):
-    """A port that has sent one request and looked at it once."""
-    made = cluster.port(allow_kill=True)
+def asked(cluster, **settings):
+    """Return a port that has sent one request and looked at it once."""
+    made = cluster.port(allow_kill=True, **settings)
     made.observe(Scope())
     made.observe(Scope(cluster=False, victims=(application(1),)))
     assert made.perform(Suspend("o-1", *NAMES, 1, EPOCH)) == Accepted()
     assert made.observe(LOOK).facts == ()
     return made
+
+
+@pytest.fixture
+def port(cluster):
+    return asked(cluster)
 
 
 def facts(cluster, port, after_ms: int = 1000) -> tuple:
@@ -56,6 +61,18 @@ def test_a_manifest_is_told_once(cluster, port):
     assert facts(cluster, port) == ()
 
 
+def test_who_saved_first_is_told_first(cluster, port):
+    """The order in which they are released, and so resume; names would not say it."""
+    second = Suspend("o-2", application(1), attempt(1, 2), container(1, 3), 1, EPOCH)
+    assert port.perform(second) == Accepted()
+    cluster.save(1, 2, "o-2")
+    cluster.now_ms += 10
+    cluster.save(1, 1, "o-1")
+    cluster.now_ms += 1000
+    seen = port.observe(Scope(cluster=False, orders=("o-1", "o-2"))).facts
+    assert [fact.order for fact in seen if isinstance(fact, ManifestSeen)] == ["o-2", "o-1"]
+
+
 def test_a_generation_above_the_one_asked_for_is_told_as_asked_and_released_all_the_same(cluster, port):
     cluster.save(1, 1, "o-1", generation=4)  # torn uploads have used 1 to 3 up
     (fact,) = facts(cluster, port)
@@ -66,7 +83,7 @@ def test_a_generation_above_the_one_asked_for_is_told_as_asked_and_released_all_
 def test_unchanged_with_a_valid_generation_is_as_good(cluster, port):
     cluster.save(1, 1, "o-0", generation=1)
     cluster.answered(1, 1, "o-1", "unchanged", 1)
-    cluster.attempt(1, 1)["status"] = "yarnctl phase=run groups=50 gen=1"  # old: the line lags behind
+    cluster.attempt(1, 1)["status"] = "yarnctl phase=hold groups=50 gen=1 order=o-1"
     assert [type(fact) for fact in facts(cluster, port)] == [ManifestSeen]
     assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
 
@@ -88,6 +105,85 @@ def test_a_foreign_answer_is_not_believed(cluster, port):
     folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
     cluster.hdfs.owners[f"{folder}/answer-o-1-{attempt(1, 1)}.json"] = ("eve", "600")
     assert not [fact for fact in facts(cluster, port) if isinstance(fact, ManifestSeen)]
+
+
+HOSTILE = {
+    "endless": b'{"order":"o-1","attempt":"%s","answer":"unchanged","generation":1e999,"reason":""}',
+    "deep": b"[" * 50_000,
+    "deep and long": b"[" * 200_000,
+    "a list": b"[1]",
+    "no text": b"\xff\xfe",
+    "words": b'{"order":"o-1","attempt":"%s","answer":"unchanged","generation":"x","reason":""}',
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize("file", ["answer", "manifest"])
+def test_whatever_an_owner_writes_is_no_answer_and_ends_nothing(cluster, port, kind, file):
+    cluster.save(1, 1, "o-1")
+    folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
+    name = f"answer-o-1-{attempt(1, 1)}.json"
+    if file == "answer":
+        cluster.answered(1, 1, "o-1", "unchanged", 1)
+    else:
+        name = f"gen-000001-{attempt(1, 1)}.manifest.json"
+    cluster.hdfs.files[f"{folder}/{name}"] = HOSTILE[kind].replace(b"%s", attempt(1, 1).encode())
+    assert not [fact for fact in facts(cluster, port) if isinstance(fact, ManifestSeen)]
+    assert port.notes["o-1"]
+    assert not isinstance(port.perform(Release("o-1", *NAMES, 1)), Accepted)
+
+
+def test_what_was_said_can_be_shown_and_written_anywhere(cluster, port):
+    cluster.answered(1, 1, "o-1", "refused")
+    folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
+    name = f"{folder}/answer-o-1-{attempt(1, 1)}.json"
+    cluster.hdfs.files[name] = cluster.hdfs.files[name].replace(b"because", b"\\ud800" + b"x" * 3000)
+    facts(cluster, port)
+    assert len(port.notes["o-1"].encode("utf-8")) < 500
+
+
+def test_what_nobody_foresaw_in_one_job_hides_no_other(cluster, port, monkeypatch):
+    second = Suspend("o-2", application(1), attempt(1, 2), container(1, 3), 1, EPOCH)
+    assert port.perform(second) == Accepted()
+    cluster.save(1, 1, "o-1")
+    cluster.save(1, 2, "o-2")
+    whole = checkpoints.safe_manifest
+
+    def odd(store, task, proof):
+        if task.attempt == attempt(1, 1):
+            raise ZeroDivisionError
+        return whole(store, task, proof)
+
+    monkeypatch.setattr(watch, "safe_manifest", odd)
+    seen = port.observe(Scope(cluster=False, orders=("o-1", "o-2"))).facts
+    assert [fact.order for fact in seen if isinstance(fact, ManifestSeen)] == ["o-2"]
+    assert "ZeroDivisionError" in port.notes["o-1"]
+
+
+@pytest.mark.parametrize("count", [40, 400])
+def test_one_look_reads_so_much_and_no_more(cluster, port, count):
+    """However many manifests, or bytes, an owner puts into a task's folder."""
+    cluster.save(1, 1, "o-9")
+    folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
+    for number in range(count):
+        name = f"{folder}/gen-{number + 2:06d}-{attempt(1, 1)}.manifest.json"
+        cluster.hdfs.files[name], cluster.hdfs.owners[name] = b"[]", ("ann", "600")
+    cluster.hdfs.replay.heard.clear()
+    facts(cluster, port)
+    assert len(cluster.hdfs.replay.heard) <= 40
+
+
+def test_one_look_reads_no_more_bytes_than_allowed(cluster):
+    port = asked(cluster, look_bytes=100_000)
+    cluster.save(1, 1, "o-1")
+    folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
+    for number in range(10):
+        name = f"{folder}/gen-{number + 2:06d}-{attempt(1, 1)}.manifest.json"
+        cluster.hdfs.files[name], cluster.hdfs.owners[name] = b"[" * 60_000, ("ann", "600")
+    cluster.hdfs.replay.heard.clear()
+    facts(cluster, port)
+    assert sum(heard.query["op"] == "OPEN" for heard in cluster.hdfs.replay.heard) <= 3
+    assert not isinstance(port.perform(Release("o-1", *NAMES, 1)), Accepted)
 
 
 def test_progress_is_told_when_something_moved(cluster, port):

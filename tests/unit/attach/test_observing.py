@@ -10,6 +10,7 @@ from yarnctl.deciding.model import (
     Accepted,
     ContainerAsk,
     EpochChanged,
+    ManifestSeen,
     Release,
     Scope,
     SetPriority,
@@ -40,7 +41,7 @@ def test_a_quiet_cluster_costs_two_questions(cluster):
     port = cluster.port()
     assert paths(cluster) == []  # nothing is sent by the constructor
     assert port.observe(HURRIED).cluster == "quiet"
-    assert paths(cluster) == ["/info", "/conf", "/scheduler"]
+    assert paths(cluster) == ["/info", "/nodes", "/conf", "/scheduler"]
     cluster.now_ms += 1000
     seen = port.observe(HURRIED)
     assert (seen.cluster, seen.snapshot) == ("quiet", None)
@@ -228,9 +229,9 @@ def test_who_cannot_be_seen_whole_is_unreachable(cluster, broken):
 
 
 def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
-    port = cluster.port()
+    port = cluster.port(stable_looks=3)
     assert port.identify().node_count == 2
-    assert port.observe(HURRIED).cluster == "seen"
+    assert [port.observe(HURRIED).cluster for _ in range(3)] == ["unreachable"] * 2 + ["seen"]
     cluster.epoch += 1
     nodes = dict(cluster.nodes)
     cluster.nodes.clear()
@@ -246,6 +247,21 @@ def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
     assert [one.cluster for one in found] == ["unreachable"] * 3 + ["seen"] * 2
     assert all(one.facts == () for one in found)
     assert port.identify().epoch == str(EPOCH + 1)
+
+
+def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(cluster):
+    """ResourceManager and yarnctl may have begun together: two of thirty nodes are not the cluster."""
+    port = cluster.port(stable_looks=3)
+    nodes = dict(cluster.nodes)
+    del cluster.nodes["n2:1"]
+    assert "node" in port.standing_aside()
+    assert port.look() is None
+    found = [port.observe(HURRIED)]
+    cluster.nodes.update(nodes)
+    found += [port.observe(HURRIED) for _ in range(3)]
+    assert [one.cluster for one in found] == ["unreachable"] * 3 + ["seen"]
+    assert all(one.facts == () for one in found)
+    assert port.standing_aside() == ""
 
 
 # --- faults -------------------------------------------------------------------------------------
@@ -309,3 +325,43 @@ def test_hostile_ids_go_nowhere(cluster, hostile):
     assert port.perform(Suspend("o-1", hostile, attempt(1, 1), container(1, 2), 1, EPOCH)) is not None
     assert not [path for path in paths(cluster) if ".." in path or "\n" in path]
     assert cluster.hdfs.files == {}
+
+
+def test_a_look_for_people_shows_a_quiet_cluster_with_its_runners(cluster):
+    cluster.apps[application(2)].asks = []
+    port = cluster.port()
+    assert port.observe(HURRIED).cluster == "quiet"
+    shown = port.look()
+    assert shown is not None
+    runners = {view.application: view.runner for view in shown.applications}
+    assert runners == {application(1): True, application(2): False}
+    assert {view.queue for view in shown.queues} == {"production", "research"}
+    cluster.apps.clear()
+    again = port.look()
+    assert again is not None
+    assert again.applications == ()
+
+
+def test_a_look_at_a_cluster_that_is_away_shows_nothing(cluster):
+    port = cluster.port()
+    cluster.break_("GET /ws/v1/cluster/scheduler", page("gone", 500))
+    assert port.look() is None
+    assert port.last_problem
+
+
+def test_what_nobody_foresaw_is_a_cluster_that_cannot_be_seen_and_hides_no_order(cluster, monkeypatch):
+    port = cluster.port()
+    assert port.observe(HURRIED).cluster == "seen"
+    assert (
+        port.perform(Suspend("o-1", application(1), attempt(1, 1), container(1, 2), 1, EPOCH)) == Accepted()
+    )
+    cluster.save(1, 1, "o-1")
+
+    def odd(*_):
+        raise OverflowError("cannot convert float infinity to integer")
+
+    monkeypatch.setattr(port._look, "snapshot", odd)
+    seen = port.observe(Scope(orders=("o-1",)))
+    assert (seen.cluster, [type(fact) for fact in seen.facts]) == ("unreachable", [ManifestSeen])
+    assert "OverflowError" in port.last_problem
+    assert port.look() is None

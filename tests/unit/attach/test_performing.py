@@ -54,6 +54,13 @@ def why(outcome) -> str:
     return outcome.why
 
 
+def not_now(outcome, action) -> str:
+    """Check that the no is none of the attempt's: a Suspend is not counted, a Release is sent again."""
+    kind = Withheld if isinstance(action, Suspend) else Unknown if isinstance(action, Release) else Refused
+    assert isinstance(outcome, kind), outcome
+    return outcome.why
+
+
 # --- who may be touched at all ------------------------------------------------------------------
 
 
@@ -96,7 +103,7 @@ def test_nothing_while_yarn_itself_preempts(cluster, action):
     port = looking(cluster, allow_kill=True)
     cluster.save(1, 1, "o-1")
     assert "YARN itself preempts root.research" in port.standing_aside()
-    assert "YARN itself preempts" in why(port.perform(action))
+    assert "YARN itself preempts" in not_now(port.perform(action), action)
     assert cluster.changes == []
     cluster.preemption_disabled = True
     port.observe(Scope())
@@ -107,7 +114,7 @@ def test_nothing_before_yarns_own_preemption_is_known(cluster):
     cluster.break_("GET /conf", Reply("", 500))
     port = cluster.port()
     port.observe(Scope())
-    assert "not known" in why(port.perform(SUSPEND))
+    assert "not known" in not_now(port.perform(SUSPEND), SUSPEND)
 
 
 # --- asking -------------------------------------------------------------------------------------
@@ -141,7 +148,7 @@ def test_a_doorbell_that_does_not_ring_is_noted_and_the_request_stands(cluster):
 def test_a_request_that_cannot_be_written_is_refused_and_nobody_is_rung(cluster):
     port = looking(cluster)
     cluster.hdfs.denied = "/yarnctl/requests"
-    assert "AccessControlException" in why(port.perform(SUSPEND))
+    assert "AccessControlException" in not_now(port.perform(SUSPEND), SUSPEND)
     assert cluster.changes == []
 
 
@@ -161,15 +168,15 @@ def test_withdraw_leaves_word_once_and_rings(cluster):
 
 
 def test_withdraw_works_after_a_restart_that_forgot_the_order(cluster):
+    asked(cluster)
     assert looking(cluster).perform(WITHDRAW) == Accepted()
     assert f"{FOLDER}/o-1.withdrawn" in cluster.hdfs.files
 
 
-def test_no_more_in_flight_than_allowed(cluster):
-    port = looking(cluster, in_flight_max=1)
-    assert port.perform(SUSPEND) == port.perform(SUSPEND) == Accepted()
-    other = Suspend("o-2", application(1), attempt(1, 2), container(1, 3), 1, EPOCH)
-    assert "under order already" in why(port.perform(other))
+def test_nothing_is_withdrawn_that_was_never_asked_for(cluster):
+    files = dict(cluster.hdfs.files)
+    assert "nobody was asked" in why(looking(cluster).perform(WITHDRAW))
+    assert (cluster.changes, cluster.hdfs.files) == ([], files)
 
 
 # --- releasing ----------------------------------------------------------------------------------
@@ -288,11 +295,34 @@ def test_an_uncertain_release_is_unknown_and_may_be_repeated(cluster):
     assert cluster.changes == [KILLED]
 
 
-def test_a_master_that_is_gone_is_not_released(cluster):
+def test_a_release_that_reaches_no_master_is_sent_again(cluster):
     port = asked(cluster)
     cluster.save(1, 1, "o-1")
     cluster.break_("GET /proxy/", Reply("<html>", 302, "text/html"))
-    assert "does not answer" in why(port.perform(RELEASE))
+    assert "does not answer" in not_now(port.perform(RELEASE), RELEASE)
+    assert cluster.changes == []
+    cluster.broken.clear()
+    assert port.perform(RELEASE) == Accepted()
+
+
+@pytest.mark.parametrize("action", [SUSPEND, RELEASE])
+def test_after_a_restart_nobody_is_refused_because_the_master_is_silent(cluster, action):
+    """Whether it may be touched is not known yet: a checkpoint that lies there is not thrown away."""
+    asked(cluster)
+    cluster.save(1, 1, "o-1")
+    cluster.break_("GET /proxy/", Reply("<html>", 302, "text/html"))
+    port = looking(cluster)
+    assert "cannot be read" in not_now(port.perform(action), action)
+    assert cluster.changes == []
+
+
+def test_a_request_that_cannot_be_taken_back_now_is_taken_back_later(cluster):
+    port = asked(cluster)
+    answer, cluster.hdfs.replay.answer = cluster.hdfs.replay.answer, lambda _: Reply("<html>", 500)
+    assert isinstance(port.perform(WITHDRAW), Unknown)
+    cluster.hdfs.replay.answer = answer
+    assert port.perform(WITHDRAW) == Accepted()
+    assert cluster.hdfs.files[f"{FOLDER}/o-1.withdrawn"] == b""
 
 
 # --- killing and priorities ---------------------------------------------------------------------
@@ -312,7 +342,19 @@ def test_priorities_are_off_unless_allowed(cluster):
     port = looking(cluster, allow_priority=True)
     assert port.perform(change_it) == Accepted()
     cluster.break_("PUT .*/priority", Reply('{"priority":0}'))
-    assert "max-application-priority" in why(port.perform(change_it))
+    capped = port.perform(change_it)
+    assert isinstance(capped, Unknown), "it was changed, though otherwise"
+    assert "max-application-priority" in capped.why
+    assert len(cluster.changes) == 1
+
+
+def test_a_priority_is_put_back_whatever_is_allowed_now(cluster):
+    back = SetPriority(application(2), 5, back=True)
+    cluster.apps[application(2)].queue = "elsewhere"
+    port = cluster.port(hurried_queues=("other",), victim_queues=("another",))  # and nobody waits
+    assert port.perform(back) == Accepted()
+    assert len(cluster.changes) == 1
+    assert port.perform(SetPriority(application(99), 5, back=True)) == Accepted(), "it is gone"
     assert len(cluster.changes) == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from yarnctl.attach.discover import name_nodes_in
 from yarnctl.attach.proof import Proof, prove
 from yarnctl.attach.settings import Attachment
-from yarnctl.attach.standing import MONITOR, OBSERVE_ONLY, POLICIES, why_aside
+from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
 from yarnctl.attach.status import Progress, Status, parse
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.views import Leaf
@@ -78,6 +78,13 @@ def remaining(looks: list[tuple[int, TaskAttempt]], now_ms: int) -> int:
 )
 def test_remaining_time(looks, now_ms, expected):
     assert remaining(looks, now_ms) == expected
+
+
+def test_a_resumed_attempt_seen_late_began_with_its_reduce_phase():
+    """Not with the look: a job is looked at only when it is about to be hit."""
+    progress = Progress()
+    progress.take(row(line("run", 500, 1000, gen=1)), 30_000)
+    assert (progress.since_ms, progress.generation) == (1000, 1)
 
 
 def test_going_on_after_a_hold_is_new_work_from_there():
@@ -152,22 +159,42 @@ def test_a_store_outside_the_named_root_is_left_alone():
 # --- standing aside -----------------------------------------------------------------------------
 
 
+ON = {MONITOR: "true"}
+WITHIN = {**ON, INTRA_QUEUE: "true"}
+
+
 @pytest.mark.parametrize(
-    ("configuration", "disabled", "aside"),
+    ("configuration", "disabled", "within_disabled", "aside"),
     [
-        (None, True, True),
-        ({}, False, False),
-        ({MONITOR: "true"}, True, False),
-        ({MONITOR: "true"}, False, True),
-        ({MONITOR: "true"}, None, True),
-        ({MONITOR: "true", OBSERVE_ONLY: "true"}, False, False),
-        ({MONITOR: "true", POLICIES: "org.example.Other"}, False, False),
-        ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False),
+        (None, True, True, True),
+        ({}, False, False, False),
+        (ON, True, None, False),
+        (ON, False, None, True),
+        (ON, None, None, True),
+        ({**ON, OBSERVE_ONLY: "true"}, False, False, False),
+        ({**ON, POLICIES: "org.example.Other"}, False, False, False),
+        ({MONITOR: "false", POLICIES: "x.ProportionalCapacityPreemptionPolicy"}, False, False, False),
+        (WITHIN, True, True, False),
+        (WITHIN, True, False, True),
+        (WITHIN, True, None, True),
+        ({**ON, INTRA_QUEUE: "false"}, True, False, False),
+        ({INTRA_QUEUE: "true"}, True, False, False),
+        ({**WITHIN, OBSERVE_ONLY: "true"}, True, False, False),
     ],
 )
-def test_standing_aside(configuration, disabled, aside):
-    leaf = Leaf("research", "root.research", wire.Queue("research", preemption_disabled=disabled))
+def test_standing_aside(configuration, disabled, within_disabled, aside):
+    queue = wire.Queue(
+        "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
+    )
+    leaf = Leaf("research", "root.research", queue)
     assert bool(why_aside(configuration, (leaf,), Attachment())) is aside
+
+
+@pytest.mark.parametrize("names", [(), ("production",)])
+def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(names):
+    seen = [Leaf(name, f"root.{name}", wire.Queue(name, preemption_disabled=True)) for name in names]
+    assert "none has been seen" in why_aside(ON, seen, Attachment())
+    assert why_aside({}, seen, Attachment()) == ""
 
 
 # --- discovery ----------------------------------------------------------------------------------

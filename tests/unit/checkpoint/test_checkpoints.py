@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from email.utils import formatdate
 
 import pytest
 
-from tests.unit.hadoop.little_hdfs import LittleHdfs
+from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
 from yarnctl.checkpoint.collecting import DAY_MS, decide, why_kept
 from yarnctl.checkpoint.endings import Ending
@@ -17,6 +18,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.task_runner import yarnctl_task as runner
 
 ROOT = "/yarnctl/checkpoints"
+REQUESTS = "/yarnctl/requests"
 NOW_MS = 1_800_000_000_000
 
 
@@ -76,11 +78,37 @@ def manager(states: dict[str, tuple[str, int]]) -> Replay:
         }
         return Reply(json.dumps({"app": app}))
 
-    return Replay(answer)
+    return Replay(dated(answer))
+
+
+def dated(answer, ahead_ms: int | None = 0):
+    """Let a daemon's answers carry the Date that its clock shows (None: no Date)."""
+
+    def with_date(heard: Heard) -> Reply:
+        reply = answer(heard)
+        if ahead_ms is None:
+            return reply
+        now = formatdate((NOW_MS + ahead_ms) / 1000, usegmt=True)
+        return reply._replace(headers=(*reply.headers, ("Date", now)))
+
+    return with_date
+
+
+def history(jobs: dict[str, tuple[str, int]]) -> Replay:
+    """A history server: job -> state and finishTime."""
+
+    def answer(heard: Heard) -> Reply:
+        name = heard.path.rpartition("/")[2]
+        if not heard.path.startswith("/ws/v1/history/mapreduce/jobs/") or name not in jobs:
+            return Reply('{"RemoteException":{"exception":"NotFoundException","message":"no"}}', 404)
+        job = {"id": name, "state": jobs[name][0], "user": "ann", "finishTime": jobs[name][1]}
+        return Reply(json.dumps({"job": job}))
+
+    return Replay(dated(answer))
 
 
 def run(capfd, hdfs: LittleHdfs, states, *words: str, status: int = 0):
-    with hdfs.serve() as store, manager(states) as rm:
+    with hdfs.serve() as store, states if isinstance(states, Replay) else manager(states) as rm:
         command, *rest = words
         where = ["--rm", rm.url, "--name-node", store.url, "--json"]
         answered = exit_status_of(PROGRAM, ["checkpoints", command, *rest, *where])
@@ -134,6 +162,130 @@ def test_gc_deletes_only_what_is_over_and_only_with_yes(capfd, monkeypatch) -> N
     assert (done["jobs"], done["files"]) == (1, 2)
     assert done["bytes"] > 0
     assert f"{ROOT}/elsewhere" in hdfs.folders
+
+
+@pytest.fixture
+def day(monkeypatch) -> None:
+    monkeypatch.setattr("yarnctl.cli.checkpoints.now_ms", lambda: NOW_MS)
+
+
+def application(number: int) -> str:
+    return f"application_1700000000000_{number:04d}"
+
+
+OVER = {application(1): ("FINISHED", NOW_MS - 2 * DAY_MS)}
+
+
+def request(hdfs: LittleHdfs, job: int, order: str = "here-o-000001", name: str = "") -> str:
+    """Write one request as yarnctl does."""
+    number = f"1700000000000_{job:04d}"
+    folder = f"{REQUESTS}/job_{number}/attempt_{number}_r_000000_0"
+    hdfs.files[f"{folder}/{name or order + '.request.json'}"] = b"{}"
+    hdfs._parents(f"{folder}/x")
+    return f"job_{number}"
+
+
+def test_gc_collects_requests_too(capfd, day) -> None:
+    hdfs = Hdfs()
+    jobs = [request(hdfs, number) for number in (1, 2, 3)]
+    request(hdfs, 1, name="o-1.withdrawn")
+    request(hdfs, 3, name="notes.txt")
+    states = OVER | {application(3): OVER[application(1)], application(2): ("RUNNING", 0)}
+    done = run(capfd, hdfs, states, "gc", "--yes")
+    assert hdfs.deleted == [f"{REQUESTS}/{jobs[0]}"]
+    whys = {row["job"]: row["why"] for row in done["folders"]}
+    assert "RUNNING" in whys[jobs[1]]
+    assert "no runner writes" in whys[jobs[2]]
+
+
+def test_gc_believes_the_history_server_where_the_manager_has_forgotten(capfd, day) -> None:
+    hdfs = Hdfs()
+    jobs = [put(hdfs, number) for number in (1, 2, 3, 4)]
+    told = {
+        jobs[0]: ("SUCCEEDED", NOW_MS - 2 * DAY_MS),
+        jobs[1]: ("SUCCEEDED", NOW_MS - DAY_MS + 1),
+        jobs[2]: ("RUNNING", 0),
+    }
+    with history(told) as server:
+        done = run(capfd, hdfs, {}, "gc", "--yes", "--history", server.url)
+    assert hdfs.deleted == [f"{ROOT}/{jobs[0]}"]
+    whys = {row["job"]: row["why"] for row in done["folders"]}
+    assert "less than 24 h" in whys[jobs[1]]
+    assert "RUNNING" in whys[jobs[2]]
+    assert "neither ResourceManager nor history server" in whys[jobs[3]]
+
+
+def test_a_refused_delete_is_said_and_the_rest_goes_on(capfd, day) -> None:
+    class Denying(Hdfs):
+        def _delete(self, path: str, heard: Heard) -> Reply:
+            return remote("AccessControlException") if path.endswith("0001") else super()._delete(path, heard)
+
+    hdfs = Denying()
+    jobs = [put(hdfs, number) for number in (1, 2)]
+    states = OVER | {application(2): OVER[application(1)]}
+    done = run(capfd, hdfs, states, "gc", "--yes", status=1)
+    assert [one["job"] for one in done["failed"]] == [jobs[0]]
+    assert "AccessControlException" in done["failed"][0]["problem"]
+    assert (done["jobs"], hdfs.deleted) == (1, [f"{ROOT}/{jobs[1]}"])
+
+
+@pytest.mark.parametrize("span", ["23h", "0s", "1439m", "0.9d"])
+def test_less_than_a_day_is_refused(capfd, span: str) -> None:
+    assert exit_status_of(PROGRAM, ["checkpoints", "gc", "--rm", "http://h:1", "--name-node", "http://h:2",
+                                    "--older-than", span]) == 2  # fmt: skip
+    assert "less than a day" in capfd.readouterr().err
+    assert why_kept(Ending("FINISHED", NOW_MS - DAY_MS + 1), NOW_MS, 0) != ""
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "ended_ago_ms", "goes"),
+    [
+        (None, 9 * DAY_MS, False),  # no Date: its time is not known
+        (0, DAY_MS, True),
+        (3_600_000, DAY_MS - 1, False),  # by our clock not yet
+        (-3_600_000, DAY_MS, False),  # by the cluster's clock not yet
+        (-3_600_000, DAY_MS + 3_600_000, True),
+    ],
+)
+def test_an_end_is_a_day_ago_only_by_every_clock(capfd, day, ahead_ms, ended_ago_ms, goes) -> None:
+    hdfs = Hdfs()
+    job = put(hdfs, 1)
+    states = manager({application(1): ("FINISHED", NOW_MS - ended_ago_ms)})
+    states.answer = dated(undated(states.answer), ahead_ms)
+    run(capfd, hdfs, states, "gc", "--yes")
+    assert hdfs.deleted == ([f"{ROOT}/{job}"] if goes else [])
+
+
+def undated(answer):
+    return lambda heard: answer(heard)._replace(headers=())
+
+
+@pytest.mark.parametrize("change", ["runs again", "forgotten", "written to", "strange"])
+def test_it_looks_again_right_before_it_deletes(capfd, day, change: str) -> None:
+    """Between the judgement and the deletion something has come to pass: the folder stays."""
+    hdfs = Hdfs()
+    job = put(hdfs, 1)
+    folder = f"{ROOT}/{job}/task_{job[4:]}_r_000000"
+    asked: list[str] = []
+
+    def answer(heard: Heard) -> Reply:
+        name = heard.path.rpartition("/")[2]
+        if name != application(1):
+            return Reply("{}")
+        asked.append(name)
+        if len(asked) > 1 and change == "forgotten":
+            return Reply('{"RemoteException":{"exception":"NotFoundException","message":"no"}}', 404)
+        if len(asked) > 1 and change in ("written to", "strange"):
+            name_of = "gen-000002-x.part" if change == "written to" else "mine.txt"
+            hdfs.files[f"{folder}/{name_of}"] = b"1"
+        state = "RUNNING" if len(asked) > 1 and change == "runs again" else "FINISHED"
+        app = {"id": name, "state": state, "user": "ann", "finishedTime": NOW_MS - 2 * DAY_MS}
+        return Reply(json.dumps({"app": app}))
+
+    # What was changed after the second question is seen by a look that comes after that question.
+    done = run(capfd, hdfs, Replay(dated(answer)), "gc", "--yes", status=1)
+    assert hdfs.deleted == []
+    assert done["failed"][0]["problem"].startswith("kept: ")
 
 
 TABLE = [

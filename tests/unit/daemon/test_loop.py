@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shutil
+from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
 from typing import Literal
@@ -12,7 +13,7 @@ import pytest
 
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
-from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
 from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view import Publisher
@@ -24,15 +25,18 @@ from yarnctl.deciding.model import (
     Refused,
     Release,
     Scope,
-    SetPriority,
+    Snapshot,
     Suspend,
+    Unknown,
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.journal.memory import MemoryJournal
+from yarnctl.port import ClusterIdentity
 
 
 class Lock:
@@ -57,9 +61,19 @@ class Attached(TinyCluster):
 
     aside = ""
     away = False
+    looks = 0
+
+    def look(self) -> Snapshot | None:
+        raise AssertionError("nobody looks while the loop does")
+
+    def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        return "no scheduler here"
 
     def standing_aside(self) -> str:
         return self.aside
+
+    def ask_again(self, still: Callable[[], str]) -> None:
+        self.still = still
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         self.adopted = [order.order for order in orders]
@@ -94,6 +108,7 @@ def daemon(
         Publisher(),
         clock_ms=lambda: next(ahead),
         lock=lock,
+        look=cluster.look,
     )
     return loop, journal
 
@@ -120,9 +135,9 @@ def test_it_acts_when_told_to() -> None:
     assert kinds(cluster).count("Suspend") == 3
     assert kinds(cluster).count("Release") == 3
     assert cluster.jobs["production-1"].pending == 0
-    assert {action.order for action in cluster.actions if not isinstance(action, SetPriority)} == {
-        f"here-o-00000{number}" for number in (1, 2, 3)
-    }
+    assert {
+        action.order for action in cluster.actions if isinstance(action, Suspend | Release | Withdraw)
+    } == {f"here-o-00000{number}" for number in (1, 2, 3)}
 
 
 @pytest.mark.parametrize("closed", ["lock", "aside", "paused"])
@@ -146,9 +161,45 @@ def test_a_gate_that_closes_in_between_still_takes_back() -> None:
     port = GuardedPort(cluster, Gate(lock, cluster.standing_aside, Misdirection()), enforce=True)
     lock.held = False
     names = ("o-000001", "research-1", "a", "c-research-1-002")
-    assert isinstance(port.perform(Suspend(*names, 1, 0)), Refused)
-    assert isinstance(port.perform(Release(*names, 1)), Refused)
+    assert isinstance(port.perform(Suspend(*names, 1, 0)), Withheld)  # no failure of the attempt
+    assert isinstance(port.perform(Release(*names, 1)), Unknown)  # asked again: it is waited for
     assert not isinstance(port.perform(Withdraw(*names)), Refused)
+
+
+@pytest.mark.parametrize("fault", [OverflowError("inf"), RecursionError(), KeyError("x"), ValueError("n")])
+def test_no_error_of_the_port_ends_the_daemon(fault: Exception) -> None:
+    """A port promises not to raise; what a job's owner wrote may make it break its promise."""
+    cluster = busy()
+    loop, _ = daemon(cluster)
+    loop.run(2)
+    whole = cluster.observe
+    times = iter(range(3))
+
+    def broken(scope: Scope) -> Observation:
+        if next(times, None) is not None:
+            raise fault
+        return whole(scope)
+
+    cluster.observe = broken  # type: ignore[method-assign]
+    loop.run(5)
+    status = loop.status()
+    assert status.tick_errors == 3
+    assert type(fault).__name__ in status.last_error
+    cluster.actions.clear()
+    loop.run(40)
+    assert cluster.actions  # it goes on
+
+
+def test_who_answers_may_end_in_an_error_too() -> None:
+    cluster = busy()
+    port = GuardedPort(cluster, Gate(None, cluster.standing_aside, Misdirection()), enforce=True)
+
+    def broken() -> ClusterIdentity:
+        raise RecursionError
+
+    cluster.identify = broken  # type: ignore[method-assign]
+    assert port.identify() == ClusterIdentity("", 0)
+    assert "RecursionError" in port.last_error
 
 
 def test_stopping_takes_back_and_gives_the_lock_up() -> None:
@@ -161,6 +212,89 @@ def test_stopping_takes_back_and_gives_the_lock_up() -> None:
     assert loop.publisher.view.loop.state == "stopped"
     whys = [record.why for record in journal.records if isinstance(record, Transition) and record.why]
     assert whys == ["yarnctl stops"] * 3
+
+
+def test_it_ends_in_order_and_says_why() -> None:
+    """The last view is published while the lock is still held: its reason is the end's own."""
+
+    class Lost(Lock):
+        def release(self) -> None:
+            self.released, self.held = True, False
+
+    lock = Lost()
+    loop, _ = daemon(busy(), lock=lock)
+    published: list[tuple[str, str, bool]] = []
+    publish = loop.publisher.tick
+
+    def noted(controller, seen, status, *more) -> None:
+        published.append((status.state, status.why, lock.released))
+        publish(controller, seen, status, *more)
+
+    loop.publisher.tick = noted  # type: ignore[method-assign, assignment]
+    loop.run(3)
+    assert published[-1] == ("stopped", "has looked 3 times, as told", False)
+    assert lock.released
+    loop.stop()
+    lock.held = True
+    loop.run()
+    assert published[-1][:2] == ("stopped", "asked to stop")
+
+
+def test_an_end_by_an_error_is_said_and_the_lock_given_up() -> None:
+    class Full(MemoryJournal):
+        def append(self, records) -> None:
+            raise OSError("no space left on device")
+
+    lock = Lock()
+    loop, _ = daemon(busy(), lock=lock)
+    loop.recorder.journal = Full()
+    with pytest.raises(OSError, match="no space"):
+        loop.run(5)
+    assert lock.released
+    assert loop.publisher.view.loop.why == "failed: OSError: no space left on device"
+
+
+def test_a_stance_says_why() -> None:
+    for enforce, stance in ((True, "enforcing"), (False, "observing")):
+        loop, journal = daemon(busy(), enforce=enforce, lock=Lock() if enforce else None)
+        loop.run(4)
+        stances = [record for record in journal.records if isinstance(record, Stance)]
+        assert [one.stance for one in stances] == [stance]
+        assert stances[0].why
+
+
+def test_in_quiet_times_it_looks_now_and_then_for_people() -> None:
+
+    class Quiet(Attached):
+        def observe(self, scope: Scope) -> Observation:
+            return msgspec.structs.replace(super().observe(scope), snapshot=None, cluster="quiet")
+
+        def look(self) -> Snapshot | None:
+            self.looks += 1
+            return None if self.away else TinyCluster.observe(self, Scope()).snapshot
+
+    cluster = Quiet(5, 4, {"production": 19, "research": 1})
+    cluster.submit("research-1", "research", 4)
+    loop, _ = daemon(cluster, lock=Lock())
+    ages, shown = [], []
+    publish = loop.publisher.tick
+
+    def noted(*given) -> None:
+        publish(*given)
+        view = loop.publisher.view
+        shown.append(view.snapshot)
+        ages.append(-1 if view.snapshot_at_ms is None else given[1].now_ms - view.snapshot_at_ms)
+
+    loop.publisher.tick = noted  # type: ignore[method-assign, assignment]
+    loop.run(100)
+    assert max(ages) < SHOW_EVERY_MS + 250
+    assert min(ages) >= 0
+    assert 2 < cluster.looks <= 2 + 100 * 250 // SHOW_EVERY_MS
+    assert all(snapshot is not None and snapshot.applications for snapshot in shown)
+    assert loop.publisher.view.quiet
+    cluster.away = True  # a look that fails leaves what was seen
+    loop.run(101)
+    assert loop.publisher.view.snapshot is not None
 
 
 def test_a_cluster_that_is_away_is_waited_for() -> None:
@@ -232,3 +366,16 @@ def test_one_daemon_per_state_directory(tmp_path: Path) -> None:
     (tmp_path / "state" / "instance").write_text("../../x")
     with pytest.raises(BadInput, match="no name of an instance"):
         StateDir(tmp_path / "state", lambda: "other")
+
+
+def test_a_state_directory_has_a_place_of_its_own_which_a_copy_has_not(tmp_path: Path) -> None:
+    """By it a restarted daemon knows that whoever held the cluster's lock from here is dead."""
+    with StateDir(tmp_path / "state", lambda: "abcd1234") as first:
+        place = first.place
+        shutil.copytree(tmp_path / "state", tmp_path / "copy")
+        with StateDir(tmp_path / "copy", lambda: "other") as copy:
+            assert copy.instance == first.instance
+            assert copy.place != place
+    assert place
+    with StateDir(tmp_path / "state", lambda: "other") as again:
+        assert again.place == place

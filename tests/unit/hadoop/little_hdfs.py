@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import threading
+from collections.abc import Callable
 
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
 
@@ -20,12 +21,14 @@ def remote(exception: str, status: int = 403, message: str = "said the NameNode"
 
 
 class LittleHdfs:
-    """``files``: path -> bytes; ``folders``: the paths of directories. Use ``serve()``."""
+    """``files``: path -> bytes; ``folders``: the paths of directories; ``clock``: ms. Use ``serve()``."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.folders = {"/"}
         self.owners: dict[str, tuple[str, str]] = {}
+        self.modified: dict[str, int] = {}
+        self.clock: Callable[[], int] = lambda: 1
         self.guard = threading.Lock()
 
     def serve(self) -> Replay:
@@ -46,6 +49,7 @@ class LittleHdfs:
             return remote("FileAlreadyExistsException")
         self._parents(path)
         self.files[path] = heard.body
+        self.modified[path] = self.clock()
         self.owners[path] = (heard.query.get("user.name", "dr.who"), heard.query.get("permission", "644"))
         return Reply(b"", 201)
 
@@ -65,12 +69,16 @@ class LittleHdfs:
         if heard.query.get("renameoptions") == "OVERWRITE":
             if path not in self.files:
                 return remote("FileNotFoundException", 404)
-            self.files[target] = self.files.pop(path)
+            self._move(path, target)
             return Reply(b"", kind="application/octet-stream")
         if path not in self.files or target in self.files or posixpath.dirname(target) not in self.folders:
             return Reply('{"boolean":false}')
-        self.files[target] = self.files.pop(path)
+        self._move(path, target)
         return Reply('{"boolean":true}')
+
+    def _move(self, path: str, target: str) -> None:
+        self.files[target] = self.files.pop(path)
+        self.modified[target] = self.modified.pop(path, 1)
 
     def _delete(self, path: str, _heard: Heard) -> Reply:
         return Reply(json.dumps({"boolean": self.files.pop(path, None) is not None}))
@@ -84,7 +92,8 @@ class LittleHdfs:
         kind = "FILE" if path in self.files else "DIRECTORY"
         return {
             "type": kind, "pathSuffix": name, "owner": owner, "group": "g", "permission": permission,
-            "length": len(self.files.get(path, b"")), "modificationTime": 1, "fileId": 7,
+            "length": len(self.files.get(path, b"")), "fileId": 7,
+            "modificationTime": self.modified.get(path, 1),
         }  # fmt: skip
 
     def _getfilestatus(self, path: str, _heard: Heard) -> Reply:

@@ -197,6 +197,28 @@ def test_a_redirect_keeps_method_body_and_name_and_pins_its_target():
         assert heard.headers["Accept"] == "application/json"
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_redirect_to_an_address_nobody_named_is_not_followed(method):
+    with ExitStack() as stack:
+        stranger = stack.enter_context(Replay(Reply(METRICS)))
+        target = (("Location", f"{stranger.url}/ws/v1/cluster/metrics"),)
+        standby = stack.enter_context(Replay(Reply("This is standby RM", 307, "text/plain", target)))
+        to = stack.enter_context(Transport([standby.url], Identity("ann"), QUICK))
+        with pytest.raises(Standby, match="name it too"):
+            to.change("PUT", PATH, b"{}") if method == "PUT" else to.read(PATH, wire.CLUSTER_METRICS)
+        assert stranger.heard == []
+
+
+def test_a_redirect_to_an_address_nobody_named_passes_the_question_on():
+    """The same ResourceManager under another of its names: it is asked by the name that we know."""
+    with ExitStack() as stack:
+        active = stack.enter_context(Replay(Reply(METRICS)))
+        other_name = active.url.replace("127.0.0.1", "localhost")
+        target = (("Location", f"{other_name}{PATH}"),)
+        standby = stack.enter_context(Replay(Reply("This is standby RM", 307, "text/plain", target)))
+        assert metrics(standby.url, active.url).total_mib == 1024
+
+
 def test_a_get_is_repeated_after_a_503_and_a_change_is_not():
     seen = iter([Reply("", 503), Reply(METRICS)] * 2)
     with Replay(lambda _heard: next(seen)) as rm, Transport([rm.url], limits=QUICK) as to:

@@ -184,15 +184,6 @@ def test_a_deadline_is_a_tag(tags, expected):
     assert views.deadline_at_ms(wire.Application("a", tags=tags)) == expected
 
 
-def test_rank_is_priority_then_submission_then_the_number_in_the_id():
-    rows = [
-        wire.Application("application_1_10", submitted_at_ms=5),
-        wire.Application("application_1_9", submitted_at_ms=5),
-        wire.Application("application_1_11", submitted_at_ms=9, priority=8),
-    ]
-    assert views.ranks(rows) == {"application_1_11": 0, "application_1_9": 1, "application_1_10": 2}
-
-
 @pytest.mark.parametrize(
     ("priority", "kind"), [(0, "am"), (5, "map"), (10, "reduce"), (19, "map"), (20, "map"), (3, None)]
 )
@@ -213,4 +204,3 @@ def test_an_application_just_accepted_by_3_5_has_no_containers():
     row = wire.Application("a", containers=-1, allocated_mib=-1, allocated_vcores=-1, progress_percent=250.0)
     view = views.application_view(row, queue="q", rank=0, am_size=Resources(1, 1), task_size=Resources(1, 1))
     assert (view.containers, view.used, view.progress_ratio) == (0, (0, 0), 1.0)
-    assert views.unreserved(wire.Application("a", reserved_mib=5)) == (0, 0)

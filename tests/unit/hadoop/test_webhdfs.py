@@ -230,12 +230,40 @@ def test_a_released_lock_is_free_at_once(little):
     assert bob.acquire()
 
 
-def test_the_same_instance_goes_on_at_once_after_a_restart(little):
+@pytest.mark.parametrize(
+    ("before", "after", "at_once"),
+    [
+        ("boot-1:7", "boot-1:7", True),
+        ("boot-1:7", "boot-1:8", False),
+        ("boot-1:7", "boot-2:7", False),
+        ("", "", False),
+    ],
+    ids=["the same place", "a copy of the state directory", "another host or boot", "nobody can tell"],
+)
+def test_a_restart_goes_on_at_once_only_where_the_old_one_is_proven_dead(little, before, after, at_once):
+    """Two processes may have one name: of a state directory that was copied, or lies on a share."""
     clock = Clock()
-    assert LockFile(store(little.replay), "/lock", "ann", 10_000, clock).acquire()
-    again = LockFile(store(little.replay), "/lock", "ann", 10_000, clock)
-    assert again.acquire()
-    assert again.renew()
+    old = LockFile(store(little.replay), "/lock", "ann-1", 10_000, clock, before)
+    assert old.acquire()
+    new = LockFile(store(little.replay), "/lock", "ann-2", 10_000, clock, after)
+    assert new.acquire() is at_once
+    assert new.held is at_once
+    assert old.renew() is not at_once
+    if not at_once:
+        clock.now += 5
+        old.renew()
+        assert not new.acquire()
+        clock.now += 10
+        assert new.acquire()
+
+
+def test_who_let_its_own_lock_lapse_takes_it_again_at_once(little):
+    clock = Clock()
+    ann = LockFile(store(little.replay), "/lock", "ann-1", 10_000, clock)
+    assert ann.acquire()
+    clock.now += 6
+    assert not ann.renew()
+    assert ann.acquire()
 
 
 def test_a_late_renewal_of_the_dead_harms_nobody(little):

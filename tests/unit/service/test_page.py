@@ -13,9 +13,11 @@ import msgspec
 import pytest
 
 from tests.unit.service.browser import Browser, browsing
-from tests.unit.service.conftest import Served
+from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy, last
 from yarnctl.daemon.view import View
+from yarnctl.service.app import make_app
+from yarnctl.service.serving import serve_in_thread
 
 PRODUCTION = "application_1_000002"
 PROBE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -178,3 +180,17 @@ def test_a_picture_can_be_taken(page, tmp_path):
     page.picture(to)
     assert to.read_bytes().startswith(b"\x89PNG")
     assert to.stat().st_size > 10_000
+
+
+def test_where_reading_needs_the_token_the_page_asks_for_it(chromium):
+    handle = serve_in_thread(make_app(busy, token=TOKEN, open_reads=False), token=TOKEN)
+    try:
+        chromium.open(handle.url)
+        chromium.until("!document.querySelector('#ask').hidden")
+        assert "reading needs the token" in chromium.text()
+        chromium.script("document.querySelector('#token').value = arguments[0]", TOKEN)
+        chromium.script("document.querySelector('#ask button').click()")
+        chromium.until("document.querySelector('#ask').hidden")
+        chromium.until("document.querySelector('#state').textContent === 'running'")
+    finally:
+        handle.stop()

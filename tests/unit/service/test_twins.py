@@ -9,9 +9,12 @@ import threading
 import msgspec
 import pytest
 
+from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
+from yarnctl.service.app import make_app
+from yarnctl.service.serving import serve_in_thread
 
 PRODUCTION = "application_1_000002"
 
@@ -139,3 +142,19 @@ def test_what_a_terminal_would_obey_is_not_printed(served, say):
     assert status == 0
     assert "\x1b" not in out
     assert "\\x1b[31mred" in out
+
+
+def test_where_reading_needs_the_token_its_file_is_named(say, monkeypatch, tmp_path):
+    handle = serve_in_thread(make_app(busy, token=TOKEN, open_reads=False), token=TOKEN)
+    try:
+        monkeypatch.setenv("YARNCTL_URL", handle.url)
+        status, _, err = say("apps")
+        assert (status, "YARNCTL_TOKEN_FILE" in err) == (2, True)
+        file = tmp_path / "token"
+        monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(file))
+        assert say("apps")[0] == 2
+        file.write_text(TOKEN + "\n")
+        status, out, _ = say("apps")
+        assert (status, PRODUCTION in out) == (0, True)
+    finally:
+        handle.stop()

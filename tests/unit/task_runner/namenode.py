@@ -6,6 +6,7 @@ that dies in the middle of a body leaves a shorter file that looks complete; a s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -26,6 +27,20 @@ class Files:
         self.rename_fails = False
         self.cut_next_bodies = 0
         self.cut_reads = False
+        self.lose_renames: list[str] = []  # "before" or "after" it is carried out, one for each to come
+        self.dead_after_loss = False
+        self.dead = False
+        self.instead: object = None
+        self.drip = False
+        self.gate = threading.Event()
+
+    def put(self, path: str, data: bytes) -> None:
+        """Put a file there, and the folders above it."""
+        folder = path.rsplit("/", 1)[0]
+        while folder:
+            self.folders.setdefault(folder, "700")
+            folder = folder.rsplit("/", 1)[0]
+        self.files[path] = data
 
     def status(self, path: str) -> dict[str, object] | None:
         """Return a FileStatus."""
@@ -88,7 +103,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         files, path, asked = self.taken_apart()
         op = asked["op"]
-        if self.refused_as_standby():
+        if self.is_odd() or self.refused_as_standby():
             return
         if op == "OPEN" and path in files.files:
             if asked.get("at") != "datanode":
@@ -108,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         files, path, asked = self.taken_apart()
-        if self.refused_as_standby():
+        if self.is_odd() or self.refused_as_standby():
             return
         if asked["op"] == "MKDIRS":
             parts = path.strip("/").split("/")
@@ -116,12 +131,19 @@ class Handler(BaseHTTPRequestHandler):
                 files.folders.setdefault("/" + "/".join(parts[:end]), asked.get("permission", "755"))
             self.say(200, {"boolean": True})
         elif asked["op"] == "RENAME":
+            lost = files.lose_renames.pop(0) if files.lose_renames else ""
+            if lost == "before":
+                self.fall_silent()
+                return
             happens = (
                 not files.rename_fails and path in files.files and asked["destination"] not in files.files
             )
             if happens:
                 files.files[asked["destination"]] = files.files.pop(path)
-            self.say(200, {"boolean": happens})
+            if lost:
+                self.fall_silent()
+            else:
+                self.say(200, {"boolean": happens})
         elif asked["op"] == "CREATE" and path in files.files:
             self.refuse(403, "FileAlreadyExistsException")
         elif asked.get("at") != "datanode":
@@ -134,6 +156,37 @@ class Handler(BaseHTTPRequestHandler):
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         self.server.held.users.add(asked["user.name"])
         return self.server.held, parts.path[len(PREFIX) :], asked
+
+    def fall_silent(self) -> None:
+        """Take the question and never answer it."""
+        self.server.held.dead = self.server.held.dead_after_loss
+        self.close_connection = True
+        self.connection.close()
+
+    def is_odd(self) -> bool:
+        """Do what no good server does, if a test wants it."""
+        held = self.server.held
+        if held.dead:
+            self.fall_silent()
+        elif held.drip:
+            self.drip()
+        elif held.instead is not None:
+            self.say(200, held.instead)
+        return held.dead or held.drip or held.instead is not None
+
+    def drip(self) -> None:
+        """Answer byte after byte, for ever."""
+        where = "" if "at=datanode" in self.path else f"{self.path}&at=datanode"
+        if where and "op=OPEN" in self.path:
+            self.say(307, Location=f"http://{self.server.host}{where}")
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(1 << 40))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while not self.server.held.gate.wait(0.01):
+                self.wfile.write(b"x")
+        self.close_connection = True
 
     def refused_as_standby(self) -> bool:
         if self.server.held.standby:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from yarnctl.task_runner.yarnctl_task import (
     LocalStore,
@@ -78,11 +79,17 @@ class Job:
         }
         return {**os.environ, **conf}
 
-    def start(self, reducer: Sequence[str], *options: str, promise: bool = True) -> Attempt:
-        """Start the next attempt; its input is a pipe."""
+    def start(
+        self,
+        reducer: Sequence[str],
+        *options: str,
+        promise: bool = True,
+        stdin: IO[bytes] | int = subprocess.PIPE,
+    ) -> Attempt:
+        """Start the next attempt; its input is a pipe if nothing else is given."""
         attempt = self.attempts
         self.attempts += 1
-        return Attempt(self, attempt, [*(["--restartable"] if promise else []), *options], reducer)
+        return Attempt(self, attempt, [*(["--restartable"] if promise else []), *options], reducer, stdin)
 
     def run(
         self, data: bytes, reducer: Sequence[str], *options: str, promise: bool = True
@@ -113,7 +120,16 @@ class Job:
 class Attempt:
     """A running attempt."""
 
-    def __init__(self, job: Job, number: int, options: Sequence[str], reducer: Sequence[str]) -> None:
+    stdin: IO[bytes]
+
+    def __init__(
+        self,
+        job: Job,
+        number: int,
+        options: Sequence[str],
+        reducer: Sequence[str],
+        stdin: IO[bytes] | int = subprocess.PIPE,
+    ) -> None:
         self.job = job
         self.task = job.task(number)
         store = ["--store", f"file://{job.store.root}", "--poll-ms", "0"]
@@ -122,17 +138,18 @@ class Attempt:
             argv,
             env=job.env(number),
             cwd=job.folder,
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
             start_new_session=True,
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT}) and None,
         )
-        assert self.process.stdin
         assert self.process.stdout
         assert self.process.stderr
-        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        self.stdout, self.stderr = self.process.stdout, self.process.stderr
+        if self.process.stdin:
+            self.stdin = self.process.stdin
         self.log = b""
 
     def feed(self, data: bytes) -> None:
@@ -147,15 +164,19 @@ class Attempt:
                 return raw.decode()
         raise AssertionError(f"no line with {mark!r} in:\n{self.log.decode()}")
 
-    def request(self, order: str, **more: object) -> None:
-        """Write a request and ring the bell, to the whole group as YARN does."""
-        write_request(self.job.requests, self.task, order, **more)
+    def ring(self) -> None:
+        """Ring the bell, to the whole group as YARN does."""
         os.killpg(self.process.pid, signal.SIGQUIT)
+
+    def request(self, order: str, **more: object) -> None:
+        """Write a request and ring."""
+        write_request(self.job.requests, self.task, order, **more)
+        self.ring()
 
     def withdraw(self, order: str) -> None:
         """Take a request back and ring."""
         withdraw_request(self.job.requests, self.task, order)
-        os.killpg(self.process.pid, signal.SIGQUIT)
+        self.ring()
 
     def end_input(self) -> None:
         """Close the input here; a process that has it as well may still write."""

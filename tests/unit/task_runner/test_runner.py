@@ -245,7 +245,8 @@ def test_while_draining_and_holding_the_new_generation_counts(tmp_path):
     assert "gen=1" in attempt.until("ckpt=unchanged gen=1 order=second")
     attempt.request("third")
     attempt.until("ckpt=unchanged gen=1 order=third")
-    attempt.withdraw("first")
+    for order in ("first", "second", "third"):
+        attempt.withdraw(order)
     attempt.until("phase=run")
     attempt.end_input()
     (tmp_path / "gate").write_text("open")
@@ -487,6 +488,7 @@ def test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside(tmp_pa
         ({"mapreduce_map_output_key_class": "org.apache.hadoop.io.LongWritable"}, "key.class"),
         ({"stream_map_output_field_separator": "||"}, "not one byte"),
         ({"mapreduce_task_attempt_id": ""}, "not run by Hadoop"),
+        ({"stream_non_zero_exit_is_failure": "false"}, "non.zero.exit"),
     ],
 )
 def test_where_nothing_can_be_proven_the_reducer_runs_untouched(tmp_path, conf, why):
@@ -536,7 +538,7 @@ def test_a_child_that_fails_while_it_is_drained_leaves_no_checkpoint(tmp_path):
 
 def test_a_child_that_leaves_early_is_not_started_again(tmp_path):
     job = Job(tmp_path)
-    data = grouped(9000, 2)
+    data = grouped(5000, 2)  # all of it stays in Java's buffer till the end
     attempt = job.start(["head", "-n", "3"], "--suspend-at", "4000")
     with contextlib.suppress(BrokenPipeError):  # as Java sees it
         attempt.feed(data)
@@ -697,9 +699,12 @@ def test_it_is_written_in_python_3_8_and_its_standard_library():
 def interpreter_of(version: str) -> str | None:
     """One on the path that starts, else one that pyenv keeps but has not chosen."""
     kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = [shutil.which(f"python{version}"), *sorted(kept.glob(f"{version}.*/bin/python{version}"))]
+    found: list[object] = [
+        shutil.which(f"python{version}"),
+        *sorted(kept.glob(f"{version}.*/bin/python{version}")),
+    ]
     for path in filter(None, found):
-        if subprocess.run([path, "-c", ""], capture_output=True).returncode == 0:
+        if subprocess.run([str(path), "-c", ""], capture_output=True).returncode == 0:
             return str(path)
     return None
 

@@ -79,6 +79,7 @@ def test_group_fields_need_as_many_key_fields():
             "cannot be suspended",
         ),
         (["-Dmapreduce.job.ubertask.enable=true", "-reducer", "r"], "cannot be suspended"),
+        (["-D", "stream.non.zero.exit.is.failure=false", "-reducer", "r"], "cannot be suspended"),
         (["-D", "mapreduce.reduce.speculative=true", "-reducer", "r"], "share a checkpoint"),
         (["-D", "stream.map.output.field.separator=||", "-reducer", "r"], "one byte"),
         (["-reducer", "python3", "red.py"], "expected here"),

@@ -7,6 +7,7 @@ const byId = (id) => document.getElementById(id);
 const open = new Set(["asked", "suspending", "checkpointed", "freed"]);
 const explained = new Map(); // decision id -> its story, while it is unfolded
 let lastAnswerAt = null;
+let token = ""; // where reading needs one: kept for as long as the page is open, and nowhere else
 
 function element(tag, text, className) {
   const made = document.createElement(tag);
@@ -16,7 +17,9 @@ function element(tag, text, className) {
 }
 
 async function get(path) {
-  const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(path, { cache: "no-store", headers, signal: AbortSignal.timeout(PATIENCE_MS) });
+  byId("ask").hidden = answer.status !== 401;
   const body = await answer.json();
   if (!answer.ok) throw new Error(body && body.error ? body.error.message : `status ${answer.status}`);
   return body;
@@ -239,6 +242,12 @@ async function newHistory() {
   }
   return samples;
 }
+
+byId("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  token = byId("token").value.trim();
+  poll();
+});
 
 async function run() {
   await poll();

@@ -1,0 +1,216 @@
+"""The live act: a small cluster of real processes, and yarnctl attached to it over HTTP.
+
+Law: nothing is staged. The programs are those that a user has, the reducer is plain Python, and the verdict
+compares bytes: the output of the job that was suspended with that of the same job undisturbed. Everything
+lives in a temporary folder and on free ports, and ends with the act.
+
+::
+
+    serve ── the job alone, without its pauses ── the job in company: reduces at work
+                            └── production arrives ── suspensions ── both done ── compare
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from emulator.demo.looking import Cluster, Orders, Suspended, Tell, at_work
+from emulator.demo.programs import Failed, Program, Programs, ended_by_signals
+
+SCRIPTS = Path(__file__).resolve().parents[1] / "data" / "demo"
+LOOK_S = 0.2
+"""The pace of looking: neither REST nor a file has anything to wait on."""
+
+DOCUMENTS = 3
+
+
+class LivePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How large the act is. ``words`` are all keys, ``pause_s`` what the reducer spends on each.
+
+    ``limit_s``: an act that takes so long has failed.
+    """
+
+    nodes: int = 2
+    slots: int = 3
+    reduces: int = 5
+    words: int = 500
+    pause_s: float = 0.14
+    speed: float = 1.0
+    limit_s: float = 150.0
+
+
+class LiveOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it. ``identical``: the two outputs, byte for byte. Seconds of the wall clock."""
+
+    identical: bool
+    suspensions: int
+    resumed: int
+    request_to_manifest_s: float | None
+    production_s: float
+    research_s: float
+    bytes_compared: int
+
+
+def play(plan: LivePlan, tell: Tell) -> LiveOutcome:
+    """Play the act. Raises Failed if a program fails or nothing moves; leaves nothing behind."""
+    with (
+        ended_by_signals(),
+        tempfile.TemporaryDirectory(prefix="yarnctl-demo-") as folder,
+        Programs(Path(folder)) as programs,
+    ):
+        return _Act(plan, Path(folder), programs, tell).play()
+
+
+class _Act:
+    """One act: its programs, its folder, its clock."""
+
+    def __init__(self, plan: LivePlan, folder: Path, programs: Programs, tell: Tell) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.programs = programs
+        self._tell = tell
+        self._began_s = time.monotonic()
+        self.url = ""
+        self.orders = Orders(folder / "state" / "journal.jsonl", self.tell)
+        self.running: list[Program] = []
+
+    def tell(self, text: str) -> None:
+        """Tell what happens, and when."""
+        self._tell(f"{self.passed_s:6.1f} s  {text}")
+
+    @property
+    def passed_s(self) -> float:
+        """Seconds since the act began."""
+        return time.monotonic() - self._began_s
+
+    def play(self) -> LiveOutcome:
+        """Play from the first program to the verdict."""
+        plan = self.plan
+        write_documents(self.folder / "in", plan.words)
+        self._serve()
+        self.tell(
+            "research counts words with a reducer of its own, alone and without pauses (to compare with)"
+        )
+        alone = self._submit("alone", "research", plan.reduces, "--no-runner")
+        self._until(alone.over, "the undisturbed run")
+        watch = self.programs.start(
+            "yarnctl", "run", "--rm", self.url, "--enforce", "--listen", "off",
+            "--state-dir", str(self.folder / "state"),
+        )  # fmt: skip
+        self.running.append(watch)
+        self.tell(f"yarnctl run --rm {self.url} --enforce")
+        return self._in_company()
+
+    def _serve(self) -> None:
+        plan = self.plan
+        serve = self.programs.start(
+            "yarn-emulator", "serve", "--nodes", str(plan.nodes), "--slots", str(plan.slots), "--port", "0",
+            "--speed", str(plan.speed), "--work", str(self.folder / "work"), "--json",
+        )  # fmt: skip
+        self.url = str(msgspec.json.decode(serve.first_line())["url"])
+        self.running.append(serve)
+        self.tell(f"yarn-emulator serve: {plan.nodes} nodes of {plan.slots} containers, real processes")
+
+    def _in_company(self) -> LiveOutcome:
+        plan, cluster, looked = self.plan, Cluster(self.url), _Resumes()
+        began_s = self.passed_s
+        self.tell(
+            f"the same job, {plan.pause_s * 1000:.0f} ms a word: {plan.reduces} reduces fill the cluster"
+        )
+        pause = ("--restartable", "--cmdenv", f"PAUSE_S={plan.pause_s}")
+        research = self._submit("research", "research", plan.reduces, *pause)
+        self._until(lambda: _at_work(cluster, "research") >= plan.reduces, "all reduces at work")
+        self.tell("production arrives: a job of one map and two reduces, and nothing is free")
+        arrived_s = self.passed_s
+        production = self._submit("production", "production", 2, "--no-runner")
+        done_s = 0.0
+
+        def both_over() -> bool:
+            nonlocal done_s
+            self.orders.look()
+            looked.look(cluster, self.orders, self.tell)
+            if not done_s and production.over():
+                done_s = self.passed_s
+                self.tell("production is done")
+            return bool(done_s) and research.over()
+
+        self._until(both_over, "both jobs")
+        self.tell("research is done")
+        return self._verdict(done_s - arrived_s, self.passed_s - began_s)
+
+    def _verdict(self, production_s: float, research_s: float) -> LiveOutcome:
+        saved = self.orders.saved
+        one, other = (outputs(self.folder / name) for name in ("alone", "research"))
+        return LiveOutcome(
+            identical=bool(one) and one == other,
+            suspensions=len(saved),
+            resumed=sum(one.resumed for one in saved),
+            request_to_manifest_s=statistics.median(one.took_s for one in saved) if saved else None,
+            production_s=production_s,
+            research_s=research_s,
+            bytes_compared=sum(map(len, one.values())),
+        )
+
+    def _submit(self, name: str, queue: str, reduces: int, *more: str) -> Program:
+        python = sys.executable
+        return self.programs.start(
+            "yarn-emulator", "submit", "--rm", self.url, "--name", name, "--queue", queue,
+            "--input", str(self.folder / "in"), "--output", str(self.folder / name),
+            "--mapper", f"{python} -S {SCRIPTS / 'words_of.py'}",
+            "--reducer", f"{python} -S {SCRIPTS / 'count_words.py'}", "--reduces", str(reduces),
+            *more, "--json",
+        )  # fmt: skip
+
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
+        """Look until something has come about. Raises Failed when it does not, or a program has ended."""
+        while not condition():
+            for program in self.running:
+                if program.over():
+                    raise Failed(f"{program.title} ended in the middle: {program.last_words()}")
+            if self.passed_s > self.plan.limit_s:
+                raise Failed(f"the live act took more than {self.plan.limit_s:g} s waiting for {what}")
+            time.sleep(LOOK_S)
+
+
+class _Resumes:
+    """Sees suspended tasks go on."""
+
+    def look(self, cluster: Cluster, orders: Orders, tell: Tell) -> None:
+        """Tell of each task that works again since it was suspended."""
+        waiting: list[Suspended] = [one for one in orders.saved if not one.resumed]
+        application = cluster.application("research") if waiting else ""
+        for one in waiting:
+            number = int(one.attempt.rpartition("_")[2])
+            later = cluster.attempts(application, one.task)[number + 1 :]
+            if any(at_work(attempt) or attempt.get("state") == "SUCCEEDED" for attempt in later):
+                one.resumed = True
+                tell(f"  {one.short} has resumed behind word {one.keys_done}")
+
+
+def _at_work(cluster: Cluster, name: str) -> int:
+    application = cluster.application(name)
+    return cluster.reduces_at_work(application) if application else 0
+
+
+def write_documents(folder: Path, words: int) -> None:
+    """Write the input: a few documents of numbered words, each word several times, always the same."""
+    folder.mkdir()
+    lines: dict[int, list[str]] = {index: [] for index in range(DOCUMENTS)}
+    for number in range(words * 4):
+        word = (number * 7919 + number // words) % words
+        lines[number % DOCUMENTS].append(f"word{word:04d}")
+    for index, found in lines.items():
+        rows = [f"doc{index}-{row}\t{' '.join(found[row : row + 10])}\n" for row in range(0, len(found), 10)]
+        (folder / f"documents-{index}").write_text("".join(rows))
+
+
+def outputs(folder: Path) -> dict[str, bytes]:
+    """Return a job's output, part by part."""
+    return {part.name: part.read_bytes() for part in sorted(folder.glob("part-*"))}

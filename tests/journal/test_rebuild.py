@@ -1,0 +1,158 @@
+"""Going on from a journal: what was decided stays decided, however this program would decide."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.journal.test_restart import mortal
+from yarnctl.daemon.guards import Misdirection
+from yarnctl.deciding.records import Decision, Header, Transition
+from yarnctl.errors import Different
+from yarnctl.journal.believing import Believing
+from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.implied import Implied
+from yarnctl.journal.rebuild import rebuild
+from yarnctl.journal.replay import Replay, replay
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal in which a controller died four times."""
+    path = tmp_path_factory.mktemp("journal") / "j"
+    run = mortal(path, (20, 47, 71, 90))
+    run.go()
+    run.file.close()
+    assert run.restarts == 4
+    return path
+
+
+def cut(journal: Path, beside: Path, lines: int) -> Path:
+    with JournalFile(beside, durable=False) as file:
+        file.append([line.record for line in read(journal) if line.number <= lines])
+    return beside
+
+
+def test_what_is_believed_is_what_is_derived(journal: Path) -> None:
+    """At every line of an honest journal both readings agree in all that a controller goes on with."""
+    derived, believed = Replay("j", decide=False), Believing()
+    compared = 0
+    for line in read(journal):
+        derived.line(line)
+        believed.take(line.record)
+        if derived.expected:  # in the middle of what one fact has led to
+            continue
+        one, two = derived.left(), believed.left()
+        assert two.work.ledger.open == one.work.ledger.open, line
+        assert two.work.ledger.issued == one.work.ledger.issued
+        assert two.work.ledger.barred == one.work.ledger.barred, line
+        assert two.work.ledger.tries == one.work.ledger.tries
+        assert two.work.ledger.late == one.work.ledger.late
+        assert two.work.sent == one.work.sent, line
+        assert two.due == tuple(one.due), line
+        assert two.numbered == one.numbered
+        compared += 1
+    assert compared > 50
+
+
+def test_a_mended_policy_keeps_no_daemon_from_starting(
+    journal: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def other(case, settings):
+        raise AssertionError("nothing is decided again")
+
+    before = rebuild(journal)
+    monkeypatch.setattr("yarnctl.journal.replay.choose", other)
+    monkeypatch.setattr("yarnctl.journal.replay.case_problem", lambda *_: "it would be another case today")
+    monkeypatch.setattr("yarnctl.journal.replay.JOB_POLICIES", {})
+    after = rebuild(journal)
+    assert before is not None
+    assert after is not None
+    assert after.remembered.decisions == before.remembered.decisions > 0
+    assert after.remembered.ledger.open == before.remembered.ledger.open
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5, 0.7, 0.9])
+def test_a_mended_settlement_keeps_no_daemon_from_starting(
+    journal: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    part: float,
+) -> None:
+    """It says so, and goes on with the orders as they were told."""
+    lines = sum(1 for _ in read(journal))
+    path = cut(journal, tmp_path / "j", int(lines * part))
+    before = rebuild(path)
+    move = Implied.move
+
+    def otherwise(self, order_id, event, at_ms, *, why="", **more):
+        return move(self, order_id, event, at_ms, why=f"{why}!", **more)
+
+    monkeypatch.setattr(Implied, "move", otherwise)
+    with pytest.raises(Different):
+        replay(read(path), str(path))
+    after = rebuild(path)
+    assert before is not None
+    assert after is not None
+    assert after.remembered.decisions == before.remembered.decisions
+    assert list(after.remembered.ledger.open) == list(before.remembered.ledger.open)
+    assert [line.levelno for line in caplog.records] == [logging.WARNING]
+
+
+def test_a_journal_that_makes_no_sense_at_all_is_gone_on_from(journal: Path, tmp_path: Path) -> None:
+    """Every second transition is gone: nothing raises, and no more orders are open than were made."""
+    path = tmp_path / "j"
+    records = [line.record for line in read(journal)]
+    dropped = [
+        record for place, record in enumerate(records) if place % 2 or not isinstance(record, Transition)
+    ]
+    with JournalFile(path, durable=False) as file:
+        file.append(dropped)
+    with pytest.raises(Different):
+        replay(read(path), str(path))
+    rebuilt = rebuild(path)
+    assert rebuilt is not None
+    made = {order for record in records if isinstance(record, Decision) for order in record.orders}
+    assert set(rebuilt.remembered.ledger.open) <= made
+
+
+def test_a_broken_chain_is_still_a_broken_chain(journal: Path, tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:10] + lines[11:]))
+    with pytest.raises(Different):
+        rebuild(path)
+
+
+def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
+    def unclaimed(why: str) -> Transition:
+        return Transition(
+            order="o-000001", source="freed", event="unclaimed", target="lost", at_ms=1, why=why
+        )
+
+    for why, counts in (
+        ("nobody was seen to get it in 12000 ms", False),
+        ("nobody was seen to get it in 12000 ms, and its asker still waits", True),
+    ):
+        watch = Misdirection()
+        watch.take([unclaimed(why)] * 3)
+        assert bool(watch.why) is counts
+
+
+def test_a_fresh_controller_after_a_header_alone_begins_anew(journal: Path, tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    records = [line.record for line in read(journal)]
+    head = records[0]
+    assert isinstance(head, Header)
+    with JournalFile(path, durable=False) as file:
+        file.append([*records[:60], head])
+    left, before = Believing(), Believing()
+    for record in records[:60]:
+        left.take(record)
+        before.take(record)
+    left.take(head)
+    assert left.left().work.ledger.open == before.left().work.ledger.open

@@ -1,0 +1,77 @@
+"""A queue is held and put back through the emulator's REST, as in Hadoop; and answers carry a Date."""
+
+from __future__ import annotations
+
+import time
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import pytest
+import requests
+
+from emulator.live.all_in_one import Plan
+from tests.live.test_all_in_one import cluster
+from yarnctl.attach.attaching import attach
+from yarnctl.attach.settings import Attachment
+from yarnctl.config import Cluster
+from yarnctl.daemon.holding import Holder
+from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum
+from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.records import Record
+from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.session import Limits
+
+QUICK = Limits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
+
+
+def maximum_of(url: str) -> str:
+    rows = requests.get(f"{url}/ws/v1/cluster/scheduler-conf", timeout=30).json()["property"]
+    name = "yarn.scheduler.capacity.root.research.maximum-capacity"
+    return next(row["value"] for row in rows if row["name"] == name)
+
+
+@pytest.mark.parametrize("mutable", [True, False])
+def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: bool) -> None:
+    with cluster(tmp_path, Plan(nodes=1, processes=False)) as (client, whole):
+        told = Cluster(resource_managers=(client.url,), user="yarnctl")
+        port = attach(told, Attachment(enforce=True, allow_hold=True), lambda: time.time_ns() // 1_000_000)
+        try:
+            deadline_s = time.monotonic() + 60
+            while port.observe(Scope()).cluster == "unreachable" and time.monotonic() < deadline_s:
+                pass  # the first looks see whether its nodes stand still
+            before = maximum_of(client.url)
+            whole.site.scheduler_conf.mutable = mutable
+            holder, records = Holder(port.queue_limits, port.perform, ("research",)), list[Record]()
+            holder.follow(records.append, 0, 1, True, "")
+            if not mutable:
+                assert "MutableConfScheduler" in str(port.queue_limits("research"))
+                assert (records, holder.held) == ([], {})
+                return
+            assert port.queue_limits("research") == ("root.research", QueueLimits(0.05, 0.05))
+            assert maximum_of(client.url) == "5"
+            holder.stop(records.append, 1)
+            assert maximum_of(client.url) == before
+            assert isinstance(port.perform(SetQueueMaximum("root.research", 0.0)), Refused)
+            assert isinstance(port.perform(SetQueueMaximum("root.production", 1.0)), Refused)
+            assert isinstance(port.perform(SetQueueMaximum("root.research", 0.535, back=True)), Accepted)
+            assert maximum_of(client.url) == "53.5"
+        finally:
+            port.close()
+
+
+def test_answers_carry_a_date_that_goes_on(tmp_path: Path) -> None:
+    with cluster(tmp_path, Plan(nodes=1, processes=False)) as (client, _):
+        for path in (MANAGER_INFO, "/conf", "/webhdfs/v1/?op=GETFILESTATUS&user.name=yarnctl", "/nowhere"):
+            headers = requests.get(client.url + path, timeout=30).headers
+            assert abs(parsedate_to_datetime(headers["Date"]).timestamp() - time.time()) < 600, path
+        seen = {requests.get(client.url + MANAGER_INFO, timeout=30).headers["Date"]}
+        deadline_s = time.monotonic() + 60
+        while len(seen) < 2 and time.monotonic() < deadline_s:
+            seen.add(requests.get(client.url + MANAGER_INFO, timeout=30).headers["Date"])
+        assert len(seen) == 2, "the Date stands still"
+        ahead = ahead_ms(
+            client.url + MANAGER_INFO, Identity(user="x"), QUICK, lambda: time.time_ns() // 1_000_000
+        )
+        assert ahead is not None
+        assert abs(ahead) < 600_000

@@ -1,0 +1,28 @@
+"""``python -m tests.soak CAMPAIGN [options]``: long seeded campaigns; exit status 1 if one is lost.
+
+Each campaign is a module of this package with ``main(arguments) -> exit status``, loaded when it is named.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+CAMPAIGNS = {
+    "equal": "suspended at random moments, output and counters identical",
+    "campaigns": "faults at random moments, nothing lost or doubled",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the campaign that is named first."""
+    if not arguments or arguments[0] not in CAMPAIGNS:
+        print("usage: python -m tests.soak CAMPAIGN [--help]", file=sys.stderr)
+        for name, what in CAMPAIGNS.items():
+            print(f"  {name:<10} {what}", file=sys.stderr)
+        return 2
+    return int(import_module(f"tests.soak.{arguments[0]}").main(arguments[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,204 @@
+"""A slice of the campaign ``campaigns``: fifty random ones, and every check of theirs seen red."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.soak.campaigns import run_all, summary_of
+from tests.soak.fault_campaign import Verdict, run_campaign
+from tests.soak.fault_checks import CHECKS, Asked, Left, expected_parts, read_records
+from tests.soak.fault_plan import IN_TURN, KINDS, Campaign, campaign_of
+from tests.soak.fault_web import KillAsked
+from tests.soak.rig import clock_ms
+from tests.soak.workloads import WORKLOADS, job_of, write_input
+from yarnctl.deciding.model import Accepted, Release
+from yarnctl.deciding.records import Decision, Performed, Transition
+
+RUNS, SEED = 50, 1
+JOBS, AT_ONCE = 2, 13
+
+
+def test_fifty_campaigns_lose_and_double_nothing(tmp_path: Path) -> None:
+    seeds = list(range(SEED, SEED + RUNS))
+    played = summary_of(SEED, RUNS, run_all(seeds, tmp_path, JOBS, AT_ONCE))
+    assert {one.seed: one.breaches for one in played.verdicts if one.breaches} == {}
+    assert played.is_clean, (played.lost, played.never_struck)
+    assert len(played.verdicts) == RUNS
+    assert played.checkpoints > RUNS // 5
+    assert played.recovered > 0
+    tame = [msgspec.structs.replace(one, struck={**one.struck, "nm": 0}) for one in played.verdicts]
+    assert summary_of(SEED, RUNS, tame).never_struck == ["nm"]
+    assert not summary_of(SEED, RUNS, tame).is_clean
+    assert summary_of(SEED, RUNS, played.verdicts[1:]).lost == [SEED]
+
+
+def test_a_campaign_is_a_function_of_its_seed() -> None:
+    campaigns = [campaign_of(seed) for seed in range(SEED, SEED + RUNS)]
+    assert campaigns == [campaign_of(seed) for seed in range(SEED, SEED + RUNS)]
+    assert {fault.kind for one in campaigns for fault in one.faults} == set(KINDS)
+    assert all(1 <= len(one.faults) <= 4 for one in campaigns)
+    assert any(one.processes for one in campaigns)
+    assert {"before-append", "nm", "http-500"} <= set(IN_TURN)
+
+
+# --- each check, seen red ---------------------------------------------------------------------------
+
+QUIET = Campaign(
+    seed=0,
+    processes=False,
+    program=False,
+    nodes=2,
+    slots=3,
+    reduces=7,
+    reduce_ms=4000,
+    keys=40,
+    production=2,
+    hold_ms=30_000,
+    faults=(),
+)
+
+
+@pytest.fixture(scope="module")
+def modelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+    """What a campaign without any fault has left behind; its files stay as long as the tests run."""
+    folder = tmp_path_factory.mktemp("quiet")
+    kept: list[Left] = []
+    verdict: Verdict = run_campaign(QUIET, folder / "campaign", kept.append)
+    assert verdict.breaches == {}
+    assert verdict.recovery == "decided"
+    assert verdict.orders["granted"] > 0, verdict
+    yield kept[0]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def of_processes(left: Left, folder: Path) -> Left:
+    """The same as if real reducers had done it: files with output, and what they logged."""
+    work = WORKLOADS["sum"]._replace(keys=30, reduces=2)
+    job = job_of(work, write_input(work, folder, "1"), folder / "research")
+    Path(job.output).mkdir()
+    Path(job.output, "_SUCCESS").touch()
+    for name, data in expected_parts(job).items():
+        Path(job.output, name).write_bytes(data)
+    lines = (f"{one.attempt} {one.raw['created_at_ms']} {one.last_key.hex()}\n" for one in left.manifests)
+    (folder / "research" / "groups").write_text("".join(lines), encoding="ascii")
+    research = msgspec.structs.replace(left.research, job=job, folder=folder / "research")
+    campaign = msgspec.structs.replace(left.campaign, processes=True)
+    return left._replace(campaign=campaign, jobs=[research, *left.jobs[1:]])
+
+
+def _failed(left: Left) -> Left:
+    return left._replace(endings={**left.endings, left.research.application: ("FAILED", "planted")})
+
+
+def _short(left: Left) -> Left:
+    """A group is lost: the last line of a part, or the last key of a modelled reduce."""
+    if left.campaign.processes:
+        part = sorted((left.research.folder / "out").glob("part-*"))[0]
+        part.write_bytes(b"".join(part.read_bytes().splitlines(keepends=True)[:-1]))
+        return left
+    log = left.masters[left.research.application][-1].actor.keys
+    task, pieces = next((task, kept) for task, kept in log._pieces.items() if kept)
+    pieces[0] = pieces[0]._replace(to_key=pieces[0].to_key - 1)
+    pieces.append(pieces[-1]._replace(from_key=pieces[-1].to_key + 2, to_key=pieces[-1].to_key + 2))
+    assert log.pieces(task) != tuple(pieces)
+    return left
+
+
+def _again(left: Left) -> Left:
+    """A later attempt begins where the checkpoint before it did not end."""
+    first = left.manifests[0]
+    if left.campaign.processes:
+        with (left.research.folder / "groups").open("a", encoding="ascii") as log:
+            name = first.attempt.rpartition("_")[0]
+            log.write(f"{name}_900 1 {first.last_key.hex()}\n")
+        return left
+    raw = {**first.raw, "previous_generation": 7}
+    return left._replace(manifests=[first._replace(raw=raw), *left.manifests[1:]])
+
+
+def _twice(left: Left) -> Left:
+    return left._replace(manifests=[*left.manifests, left.manifests[0]])
+
+
+def _unwritten(left: Left) -> Left:
+    """Something was done that the journal does not know: it was performed before it was written down."""
+    return left._replace(records=[one for one in left.records if not isinstance(one, Decision)])
+
+
+def _lossy(left: Left) -> Left:
+    """An attempt is killed that never saved anything (its manifests are not there)."""
+    named = {one.attempt for one in left.manifests}
+    killed = next(one for one in left.kills if one.attempt in named)
+    task = killed.attempt.rpartition("_")[0].replace("attempt_", "task_")
+    others = [one for one in left.manifests if task not in one.attempt.replace("attempt_", "task_")]
+    return left._replace(manifests=others, kills=[KillAsked(killed.attempt, clock_ms(), 200)])
+
+
+def _standing(left: Left) -> Left:
+    """A request stands after its order was given up, and its attempt lives on."""
+    decision = next(one for one in left.records if isinstance(one, Decision))
+    order, attempt = decision.orders[0], decision.picks[0].task.attempt
+    over = next(one for one in left.attempts if one.id == attempt)
+    move = Transition(
+        order=order,
+        source="suspending",
+        event="give-up",
+        target="given_up",
+        at_ms=over.finished_at_ms - 5000,
+    )
+    manifests = [one for one in left.manifests if left.order_of(one.raw["order"]) != order]
+    asked = [Asked(f"{left.instance}-{order}", attempt, False)]
+    return left._replace(records=[*left.records, move], asked=asked, manifests=manifests)
+
+
+def _changed(left: Left) -> Left:
+    """A line of the journal is gone."""
+    copy = left.journal.with_suffix(".changed")
+    lines = left.journal.read_bytes().splitlines(keepends=True)
+    copy.write_bytes(b"".join(lines[:2] + lines[3:]))
+    return left._replace(journal=copy, records=read_records(copy))
+
+
+def _disagreeing(left: Left) -> Left:
+    """The journal says that an attempt completed, and it was killed."""
+    order = next(
+        one.order for one in left.records if isinstance(one, Transition) and one.event == "ended-as-ordered"
+    )
+    move = Transition(order=order, source="checkpointed", event="completed", target="completed", at_ms=1)
+    return left._replace(records=[*left.records, move])
+
+
+def _blind(left: Left) -> Left:
+    names = ("o-999999", "application_1_1", "attempt_1_1_r_000000_0", "container_1_1_01_000002")
+    return left._replace(records=[*left.records, Performed(1, Release(*names, 1), Accepted())])
+
+
+DOCTORED: dict[str, Callable[[Left], Left]] = {
+    "every_job_succeeded": _failed,
+    "orders_have_one_effect": _twice,
+    "orders_are_in_the_journal": _unwritten,
+    "kills_lose_nothing": _lossy,
+    "no_request_is_left": _standing,
+    "journal_replays": _changed,
+    "ledger_agrees": _disagreeing,
+    "releases_follow_checkpoints": _blind,
+    "nothing_computed_again": _again,
+    "output_is_whole": _short,
+}
+"""Check -> what makes it red; those that change files stand last."""
+
+
+def test_every_check_can_fail(modelled: Left, tmp_path: Path) -> None:
+    assert set(DOCTORED) == set(CHECKS)
+    for left in (of_processes(modelled, tmp_path), modelled):
+        for name, doctor in DOCTORED.items():
+            assert CHECKS[name](left) == [], name
+            assert CHECKS[name](doctor(left)) != [], name
+    torn = tmp_path / "journal"
+    torn.write_bytes(modelled.journal.read_bytes()[:-20])
+    assert read_records(torn) == modelled.records

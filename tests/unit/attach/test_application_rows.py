@@ -1,0 +1,128 @@
+"""Application rows: what is made anew only where something changed is what would be made from nothing."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+
+from yarnctl.attach.application_rows import ApplicationRows, serving_order
+from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.hadoop import views, wire
+from yarnctl.units import Resources
+
+SIZE = Resources(1024, 1)
+
+
+def row(number: int, chance: random.Random) -> wire.Application:
+    pending = chance.choice([0, 0, 1024])
+    use = wire.PartitionUse(pending=wire.Vector(pending, pending // 1024))
+    return wire.Application(
+        application=f"application_1_{number:04d}",
+        user=f"u{number % 3}",
+        queue=chance.choice(["research", "team"]),
+        state="RUNNING",
+        progress_percent=chance.random() * 100,
+        kind="MAPREDUCE",
+        tags=chance.choice(["", "", "deadline:1700000000"]),
+        priority=chance.choice([0, 0, 0, 1]),
+        submitted_at_ms=number // 2,
+        allocated_mib=1024 * chance.randrange(4),
+        allocated_vcores=chance.randrange(4),
+        containers=chance.randrange(4),
+        uses=chance.choice([None, wire.Uses((use,)), wire.Uses((use,))]),
+    )
+
+
+def moved(one: wire.Application, chance: random.Random) -> wire.Application:
+    """Return the row as it may look a second later: mostly it has only got on a little."""
+    other = row(int(one.application[-4:]), chance)
+    names = [name for name in one.__struct_fields__ if name not in ("application", "user", "kind")]
+    drawn = chance.choice(["progress_percent", "progress_percent", *names])
+    if chance.random() < 0.3:
+        return one
+    return msgspec.structs.replace(one, **{drawn: getattr(other, drawn)})
+
+
+def test_the_same_as_made_from_nothing():
+    chance = random.Random(7)
+    rows, number = [row(number, chance) for number in range(30)], 30
+    kept, asks, why_not = ApplicationRows(), {}, {}
+    for _ in range(300):
+        kept.take(rows)
+        waiting = {
+            one.application: views.pending(one)
+            for one in rows
+            if one.uses is None or views.pending(one) != (0, 0)
+        }
+        assert kept.waiting == waiting
+        if chance.random() < 0.8:  # a look that ends before its snapshot must not lose what changed
+            asks = {name: (ContainerAsk(10, SIZE, chance.choice([1, 1, 2])),) for name in waiting}
+            for one in chance.sample(rows, 3):
+                why_not[one.application] = chance.choice(["so", "so", "not so"])
+            why_not.pop(chance.choice(list(why_not)), None)
+            check(kept, rows, asks, why_not)
+        rows = [moved(one, chance) for one in rows]
+        if chance.random() < 0.4:
+            del rows[chance.randrange(len(rows))]
+            rows.insert(chance.randrange(len(rows)), row(number, chance))
+            number += 1
+        if chance.random() < 0.1:
+            chance.shuffle(rows)
+
+
+def check(kept: ApplicationRows, rows: list[wire.Application], asks: dict, why_not: dict) -> None:
+    def make(one: wire.Application, rank: int) -> ApplicationView:
+        name = one.application
+        return views.application_view(
+            one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE, demand=asks.get(name, ()),
+            runner=name not in why_not,
+        )  # fmt: skip
+
+    shown = kept.views(make, asks, why_not)
+    ordered = sorted(rows, key=serving_order)
+    assert [view.application for view in shown] == [one.application for one in ordered]
+    ranks = [view.rank for view in shown]
+    assert ranks == sorted(set(ranks)), "ranks order, and no two are alike"
+    for view, one, rank in zip(shown, ordered, ranks, strict=True):
+        fresh = make(one, rank)
+        exact = bool(one.tags)
+        if not exact:  # to the percent
+            assert view.progress_ratio * 100 // 1 == one.progress_percent // 1
+            fresh = msgspec.structs.replace(fresh, progress_ratio=view.progress_ratio)
+        assert view == fresh
+
+
+def test_only_who_is_new_or_has_changed_is_judged_again():
+    chance = random.Random(3)
+    rows, kept = [row(number, chance) for number in range(5)], ApplicationRows()
+    kept.take(rows)
+    assert kept.unjudged() == rows
+    kept.take(rows)
+    assert kept.unjudged() == []
+    rows[2] = msgspec.structs.replace(rows[2], queue="other")
+    kept.take(rows)
+    kept.take(rows)
+    assert kept.unjudged() == [rows[2]], "and it is not forgotten by a look in between"
+    kept.take(rows[:2])
+    assert kept.unjudged() == []
+    kept.take(rows[:3])
+    assert kept.ended() == {one.application for one in rows[3:]}
+    assert kept.ended() == set()
+
+
+def test_who_keeps_its_rank_keeps_its_record():
+    chance = random.Random(5)
+    rows, kept = [row(number, chance) for number in range(6)], ApplicationRows()
+    make = make_plain
+    kept.take(rows)
+    before = {view.application: view for view in kept.views(make)}
+    ended = sorted(rows, key=serving_order)[1]
+    kept.take([one for one in rows if one is not ended])
+    after = kept.views(make)
+    assert len(after) == 5
+    assert all(before[view.application] is view for view in after)
+
+
+def make_plain(one: wire.Application, rank: int) -> ApplicationView:
+    return views.application_view(one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE)

@@ -1,0 +1,258 @@
+"""Holding queues back: written down first, put back in any case, also after a death at any point."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
+from yarnctl.daemon.holding import RETRY_MS, Holder
+from yarnctl.daemon.loop import Loop
+from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
+from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, QueueHold, QueueLimits
+from yarnctl.deciding.records import Holding, Performed, Record
+from yarnctl.errors import Different
+from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.maxima import Maxima
+from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.replay import replay
+
+RESEARCH = "root.research"
+
+
+class Queues:
+    """A scheduler's configuration; ``answers`` come instead of Accepted, one after the other."""
+
+    def __init__(self, maximum_ratio: float = 1.0) -> None:
+        self.maximum_ratio = maximum_ratio
+        self.answers: list[Outcome] = []
+        self.done: list[SetQueueMaximum] = []
+        self.why = ""
+
+    def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        return self.why or (f"root.{queue}", QueueLimits(0.05, self.maximum_ratio))
+
+    def perform(self, action: SetQueueMaximum) -> Outcome:
+        self.done.append(action)
+        outcome = self.answers.pop(0) if self.answers else Accepted()
+        if not isinstance(outcome, Refused | Withheld):
+            self.maximum_ratio = action.ratio
+        return outcome
+
+
+def holder_of(queues: Queues, held: dict[str, Holding] | None = None, enabled: bool = True) -> Holder:
+    return Holder(queues.limits, queues.perform, ("research",), held, enabled=enabled)
+
+
+def test_a_hold_begins_with_an_order_and_outlives_the_last_ask() -> None:
+    when = QueueHold()
+    assert not when.wanted(0, open_orders=0, waiting=True)
+    assert when.wanted(1000, open_orders=1, waiting=True)
+    assert when.wanted(9000, open_orders=0, waiting=True)
+    assert when.wanted(9000 + HOLD_AFTER_MS - 1, open_orders=0, waiting=False)
+    assert not when.wanted(9000 + HOLD_AFTER_MS, open_orders=0, waiting=False)
+    assert not when.wanted(9001 + HOLD_AFTER_MS, open_orders=0, waiting=True)
+
+
+def test_it_is_lowered_once_and_put_back_to_what_it_was() -> None:
+    queues, told = Queues(0.8), list[Record]()
+    holder = holder_of(queues)
+    for at_ms in (0, 250, 500):
+        holder.follow(told.append, at_ms, 1, True, "")
+    assert queues.maximum_ratio == 0.05
+    holder.follow(told.append, 500 + HOLD_AFTER_MS, 0, False, "")
+    assert queues.maximum_ratio == 0.8
+    assert [type(record) for record in told] == [Holding, Performed] * 2
+    assert [action.back for action in queues.done] == [False, True]
+
+
+@pytest.mark.parametrize("why", ["closed", "stop"])
+def test_it_is_put_back_when_yarnctl_may_not_act_and_when_it_stops(why: str) -> None:
+    queues, told = Queues(), list[Record]()
+    holder = holder_of(queues)
+    holder.follow(told.append, 0, 1, True, "")
+    if why == "closed":
+        holder.follow(told.append, 250, 1, True, "paused by a person")
+    else:
+        holder.stop(told.append, 250)
+    assert queues.maximum_ratio == 1.0
+    assert holder.held == {}
+
+
+@pytest.mark.parametrize("how", ["not shown", "refused"])
+def test_a_scheduler_that_cannot_be_changed_is_told_once(how: str, caplog: pytest.LogCaptureFixture) -> None:
+    queues, told = Queues(), list[Record]()
+    if how == "not shown":
+        queues.why = "HTTP 400 only supported by MutableConfScheduler"
+    else:
+        queues.answers = [Refused("HTTP 403")]
+    holder = holder_of(queues)
+    for at_ms in range(0, 60_000, 1000):
+        holder.follow(told.append, at_ms, 1, True, "")
+    assert queues.maximum_ratio == 1.0
+    assert holder.held == {}
+    assert len([line for line in caplog.records if line.levelno >= logging.WARNING]) == 1
+    assert len(queues.done) == (how == "refused")
+
+
+def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
+    queues, told = Queues(), list[Record]()
+    holder = holder_of(queues)
+    queues.answers = [Withheld("another yarnctl holds the lock")]
+    holder.follow(told.append, 0, 1, True, "")
+    assert holder.held == {}
+    holder.follow(told.append, 250, 1, True, "")
+    assert list(holder.held) == [RESEARCH]
+    maxima = Maxima()
+    for record in told:
+        assert not isinstance(record, Holding) or maxima.problem(record) == ""
+        maxima.take(record)
+    assert list(maxima.held) == [RESEARCH]
+
+
+def test_a_try_that_fails_is_made_again_less_and_less_often() -> None:
+    queues, told = Queues(), list[Record]()
+    holder = holder_of(queues)
+    queues.answers = [Unknown("no answer")]  # perhaps lowered: it must be put back
+    holder.follow(told.append, 0, 1, True, "")
+    assert RESEARCH in holder.held
+    queues.answers = [Refused("HTTP 503"), Unknown("no answer")]
+    tries = []
+    for at_ms in range(HOLD_AFTER_MS, HOLD_AFTER_MS + 60_000, 250):
+        before = len(queues.done)
+        holder.follow(told.append, at_ms, 0, False, "")
+        tries += [at_ms - HOLD_AFTER_MS] * (len(queues.done) - before)
+    assert tries == [0, RETRY_MS, 3 * RETRY_MS]
+    assert (queues.maximum_ratio, holder.held) == (1.0, {})
+
+
+def test_without_the_option_only_what_an_earlier_run_left_is_put_back() -> None:
+    queues, told = Queues(0.05), list[Record]()
+    left = Holding(0, RESEARCH, 0.75, 0.05, "asks are being served")
+    holder = holder_of(queues, {RESEARCH: left}, enabled=False)
+    holder.follow(told.append, 1000, 3, True, "")
+    assert queues.maximum_ratio == 0.75
+    holder.follow(told.append, 1250, 3, True, "")
+    assert len(queues.done) == 1
+
+
+# --- in the loop, and after deaths --------------------------------------------------------------
+
+
+class Died(BaseException):
+    """kill -9."""
+
+
+def holding_loop(cluster: Attached, queues: Queues, held: dict[str, Holding] | None = None) -> Loop:
+    loop, _ = daemon(cluster, lock=Lock())
+    loop._holder = holder_of(queues, held)
+    return loop
+
+
+def test_a_run_holds_while_it_serves_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    cluster, queues = busy(), Queues(0.9)
+    loop = holding_loop(cluster, queues)
+    journal = JournalFile(tmp_path / "journal.jsonl", durable=False)
+    loop.recorder.journal = journal
+    loop.run(60)
+    journal.close()
+    assert [action.back for action in queues.done][:2] == [False, True]
+    assert queues.maximum_ratio == 0.9
+    records = [line.record for line in read(journal.path, closed=True)]
+    replay(read(journal.path, closed=True), str(journal.path))
+    first = next(place for place, record in enumerate(records) if isinstance(record, Holding))
+    assert isinstance(records[first + 1], Performed), "written down first, done then"
+
+
+class Mortal(MemoryJournal):
+    """A journal on disk whose process dies before or after the chosen append of a hold."""
+
+    def __init__(self, file: JournalFile, die: Callable[[], None]) -> None:
+        super().__init__()
+        self.file, self.die = file, die
+
+    def append(self, records) -> None:
+        held = any(
+            isinstance(record, Holding)
+            or (isinstance(record, Performed) and isinstance(record.action, SetQueueMaximum))
+            for record in records
+        )
+        if held:
+            self.die()
+        self.file.append(records)
+        if held:
+            self.die()
+
+
+@pytest.mark.parametrize("point", range(1, 9))
+def test_a_death_at_any_point_leaves_nothing_lowered(tmp_path: Path, point: int) -> None:
+    """Before and after each of the four records of a hold: the next run puts back, or finds it so."""
+    path = tmp_path / "journal.jsonl"
+    cluster, queues, left = busy(), Queues(0.9), [point]
+
+    def die() -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise Died
+
+    loop = holding_loop(cluster, queues)
+    file = JournalFile(path, durable=False)
+    loop.recorder.journal = Mortal(file, die)
+    loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing
+
+    def live() -> None:
+        loop.run(200)
+        loop._take_back()
+
+    with pytest.raises(Died):
+        live()
+    file.file.close()
+    mend(path)
+    rebuilt = rebuild(path)
+    assert rebuilt is not None
+    if queues.maximum_ratio != 0.9:
+        assert rebuilt.held[RESEARCH].before_ratio == 0.9
+    again, _ = daemon(cluster, lock=Lock())
+    again.controller._remembered = rebuilt.remembered
+    again._holder = holder_of(queues, rebuilt.held, enabled=False)
+    told: list[Record] = []
+    again._holder.follow(told.append, again.controller.now_ms, 0, False, "")
+    assert queues.maximum_ratio == 0.9
+
+
+def test_the_journal_tells_lowered_from_put_back_and_lies_from_truth() -> None:
+    maxima = Maxima()
+    lowered = Holding(1, RESEARCH, 0.9, 0.05, "asks are being served")
+    back = Holding(2, RESEARCH, 0.05, 0.9, "nobody hurried waits any more")
+    assert maxima.problem(back)
+    assert maxima.problem(lowered) == ""
+    maxima.take(lowered)
+    assert maxima.problem(lowered)
+    assert maxima.performed_problem(SetQueueMaximum(RESEARCH, 0.5))
+    assert maxima.performed_problem(SetQueueMaximum(RESEARCH, 0.05)) == ""
+    maxima.take(Performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted()))
+    assert maxima.performed_problem(SetQueueMaximum(RESEARCH, 0.05))
+    assert maxima.problem(Holding(2, RESEARCH, 0.05, 1.0, "nobody hurried waits any more"))
+    assert maxima.problem(back) == ""
+    maxima.take(back)
+    maxima.take(Performed(2, SetQueueMaximum(RESEARCH, 0.9, back=True), Accepted()))
+    assert maxima.held == {}
+
+
+def test_replay_sees_a_change_that_no_record_calls_for(tmp_path: Path) -> None:
+    cluster, queues = busy(), Queues(0.9)
+    loop = holding_loop(cluster, queues)
+    journal = JournalFile(tmp_path / "journal.jsonl", durable=False)
+    loop.recorder.journal = journal
+    loop.run(60)
+    journal.close()
+    records = [line.record for line in read(journal.path, closed=True)]
+    forged = tmp_path / "forged.jsonl"
+    with JournalFile(forged, durable=False) as file:
+        file.append([record for record in records if not isinstance(record, Holding)])
+    with pytest.raises(Different, match="no record says so"):
+        replay(read(forged, closed=True), str(forged))

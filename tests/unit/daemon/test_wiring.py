@@ -1,0 +1,61 @@
+"""Wiring: every guard that is built is also asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.daemon.test_loop import busy
+from yarnctl.attach.settings import Attachment
+from yarnctl.config import Cluster
+from yarnctl.daemon import running
+from yarnctl.daemon.naming import NamedPort
+from yarnctl.daemon.running import Plan, make_loop
+from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.settings import DEFAULT
+
+
+def plan(path: Path) -> Plan:
+    """Return a plan that only observes; nothing listens at its addresses."""
+    return Plan(
+        cluster=Cluster(resource_managers=("http://127.0.0.1:1",), name_nodes=("http://127.0.0.1:1",)),
+        attachment=Attachment(),
+        settings=DEFAULT,
+        state_dir=path / "state",
+        store_root="/yarnctl/ours",
+    )
+
+
+def test_the_port_asks_the_gate_right_before_it_ends_an_attempt(tmp_path: Path) -> None:
+    cluster = busy()
+    with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
+        loop, journal = make_loop(plan(tmp_path), state, NamedPort(cluster, "here"), None)
+        assert cluster.still() == ""
+        loop.pause("maintenance")
+        assert "maintenance" in cluster.still()
+        journal.close()
+
+
+def test_the_port_knows_where_checkpoints_must_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Attachment] = []
+
+    def attach(_cluster: Cluster, attachment: Attachment, *_more: Any) -> None:
+        told.append(attachment)
+        raise InterruptedError
+
+    monkeypatch.setattr(running, "attach", attach)
+    with pytest.raises(InterruptedError):
+        running.run(plan(tmp_path))
+    assert told[0].store_root == "/yarnctl/ours"
+
+
+def test_lock_and_folders_are_asked_within_the_bounds_of_the_loop(tmp_path: Path) -> None:
+    """They are asked on the loop's own thread: ten minutes for a file would be ten minutes without a look."""
+    client = running._hdfs(plan(tmp_path))
+    for bounds in (client._bulk, client._to.limits):
+        assert bounds.answer_ms <= 5_000
+        assert bounds.silence_ms <= 5_000
+        assert bounds.retries == 0
+        assert bounds.answer_bytes <= 64 << 20

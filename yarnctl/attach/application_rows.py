@@ -1,0 +1,177 @@
+"""Application rows: the unfinished applications of one look, beside those of the look before.
+
+Law: what has not changed costs nothing but the comparison. A cluster has thousands of applications, of
+which a few per cent move from one look to the next; so rows are compared as columns, and views, waiting
+sums and proofs are made anew for those alone that changed. The result is the same as if all were made anew.
+
+Ranks only order: a row keeps its rank as long as it may (no rank twice, none smaller than one before it),
+so that an application that ends does not touch the views of all behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from yarnctl.deciding.model import ApplicationView
+from yarnctl.hadoop import views, wire
+
+_NOTHING = (0, 0)
+MakeView = Callable[[wire.Application, int], ApplicationView]
+
+
+class ApplicationRows:
+    """The rows by id, in the order of the answer, and what was made of them.
+
+    ``waiting``: id -> pending sum (MiB, vcores) of those that wait or may wait (nobody has told).
+    """
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, wire.Application] = {}
+        self.waiting: dict[str, tuple[int, int]] = {}
+        self._stale: set[str] = set()
+        self._moved: set[str] = set()
+        self._unjudged: dict[str, None] = {}
+        self._ended: set[str] = set()
+        self._places: dict[str, int] = {}
+        self._ranks: dict[str, int] = {}
+        self._views: list[Any] = []
+        self._inputs: tuple[dict[str, Any], ...] = ()
+
+    def take(self, found: Sequence[wire.Application]) -> None:
+        """Take in a look's rows; of an application that is told twice the last counts."""
+        before, names = self.by_name, [row.application for row in found]
+        self.by_name = dict(zip(names, found, strict=True))
+        if len(self.by_name) < len(found):
+            names, found = list(self.by_name), list(self.by_name.values())
+        old: Iterable[wire.Application | None] = before.values()
+        if names != list(before):
+            old = [before.get(name) for name in names]
+            for gone in before.keys() - self.by_name.keys():
+                self._forget(gone)
+                self._ended.add(gone)
+            self._places = {}
+        self._note(self._compare(found, old), before)
+
+    def _compare(
+        self, found: Sequence[wire.Application], old: Iterable[wire.Application | None]
+    ) -> list[str]:
+        """Return who is new or has changed; note who has only got on.
+
+        Compared is all that views, waiting sums and proofs are made of, what moves most often first.
+        """
+        changed: list[str] = []
+        for row, was in zip(found, old, strict=True):
+            if (
+                was is None
+                or row.allocated_mib != was.allocated_mib
+                or row.containers != was.containers
+                or row.uses != was.uses
+                or row.allocated_vcores != was.allocated_vcores
+                or row.state != was.state
+                or row.diagnostics != was.diagnostics
+                or row.queue != was.queue
+                or row.priority != was.priority
+                or row.tags != was.tags
+                or row.submitted_at_ms != was.submitted_at_ms
+                or row.kind != was.kind
+                or row.requests != was.requests
+            ):
+                changed.append(row.application)
+            elif row.progress_percent != was.progress_percent and (
+                row.tags or row.progress_percent // 1 != was.progress_percent // 1
+            ):  # to the percent, unless a deadline hangs on it
+                self._moved.add(row.application)
+        return changed
+
+    def _forget(self, name: str) -> None:
+        self.waiting.pop(name, None)
+        self._ranks.pop(name, None)
+        self._unjudged.pop(name, None)
+        self._stale.discard(name)
+        self._moved.discard(name)
+
+    def _note(self, changed: Iterable[str], before: Mapping[str, wire.Application]) -> None:
+        """Note what is to be made anew, and who waits for how much."""
+        for name in changed:
+            row, was = self.by_name[name], before.get(name)
+            self._stale.add(name)
+            self._ended.discard(name)
+            self._unjudged[name] = None
+            if was is None or was.priority != row.priority or was.submitted_at_ms != row.submitted_at_ms:
+                self._places = {}
+            sum_ = pending(row)
+            if sum_ == _NOTHING and row.uses is not None:
+                self.waiting.pop(name, None)
+            else:
+                self.waiting[name] = sum_
+
+    def unjudged(self) -> list[wire.Application]:
+        """Return the rows that are new or have changed since this was asked last."""
+        names, self._unjudged = self._unjudged, {}
+        return [self.by_name[name] for name in names]
+
+    def ended(self) -> set[str]:
+        """Return who has gone since this was asked last, and has not come back."""
+        names, self._ended = self._ended, set()
+        return names
+
+    def make_all_anew(self) -> None:
+        """Trust no view that was made."""
+        self._stale.update(self.by_name)
+
+    # --- views --------------------------------------------------------------------------------
+
+    def views(self, make: MakeView, *inputs: Mapping[str, Any]) -> tuple[ApplicationView, ...]:
+        """Return the views in serving order; ``inputs`` (by id) are what else ``make`` looks at."""
+        if not self._places:
+            self._put_in_order()
+        stale, shown, places, rows = self._stale, self._views, self._places, self.by_name
+        for now, was in zip(inputs, self._inputs or ({},) * len(inputs), strict=True):
+            stale.update(differing(now, was))
+        for name in stale.intersection(rows):
+            shown[places[name]] = make(rows[name], self._ranks[name])
+        for name in self._moved - stale:
+            place, ratio = places[name], views.progress_ratio(rows[name])
+            if ratio != shown[place].progress_ratio:
+                shown[place] = msgspec.structs.replace(shown[place], progress_ratio=ratio)
+        self._stale, self._moved = set(), set()
+        self._inputs = tuple(dict(now) for now in inputs)
+        return tuple(shown)
+
+    def _put_in_order(self) -> None:
+        """Give every row its rank and its view its place; a row that has no view yet is stale."""
+        made: dict[str, Any] = {view.application: view for view in self._views}
+        ordered = [row.application for row in sorted(self.by_name.values(), key=serving_order)]
+        self._places = {name: place for place, name in enumerate(ordered)}
+        self._views = [made.get(name) for name in ordered]
+        rank = -1
+        for name in ordered:
+            rank = max(rank + 1, self._ranks.get(name, 0))
+            if self._ranks.get(name) != rank:
+                self._ranks[name] = rank
+                self._stale.add(name)
+
+
+def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
+    """Return the names whose value is another one, new or gone."""
+    if now == was:
+        return set()
+    nothing = object()
+    found = {name for name, value in now.items() if was.get(name, nothing) != value}
+    return found | (was.keys() - now.keys())
+
+
+def pending(row: wire.Application) -> tuple[int, int]:
+    """Return the pending sum (MiB, vcores); most applications have one partition."""
+    if row.uses is not None and len(row.uses.partitions) == 1:
+        vector = row.uses.partitions[0].pending
+        return vector.memory_mib, vector.vcores
+    return views.pending(row)
+
+
+def serving_order(row: wire.Application) -> tuple[int, int, int, str]:
+    """FIFO order: priority, submission, id (``..._9999`` before ``..._10000``)."""
+    return (-row.priority, row.submitted_at_ms, len(row.application), row.application)

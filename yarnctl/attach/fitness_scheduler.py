@@ -1,0 +1,242 @@
+"""Rules of fitness about the scheduler: queues, shares, limits, its own preemption, and our rights in it.
+
+Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read it.
+"""
+
+from __future__ import annotations
+
+from yarnctl.attach.fitness import (
+    CAPACITY,
+    Facts,
+    Word,
+    conf_reason,
+    fail,
+    is_true,
+    number_of,
+    ok,
+    unknown,
+    warn,
+)
+from yarnctl.attach.standing import MONITOR, OBSERVE_ONLY, POLICIES, POLICY
+from yarnctl.hadoop.views import Leaf
+
+MAX_PRIORITY = "yarn.cluster.max-application-priority"
+FULL_PERCENT = 99.0
+AM_RATIO_MIN = 0.2
+
+
+def scheduler(facts: Facts) -> Word:
+    """Only the capacity scheduler's order is modelled: who gets room that is freed."""
+    name = facts.setting("yarn.resourcemanager.scheduler.class")
+    fix = (
+        "set yarn.resourcemanager.scheduler.class=org.apache.hadoop.yarn.server.resourcemanager"
+        ".scheduler.capacity.CapacityScheduler (yarn-site.xml)"
+    )
+    if facts.leaves is not None:
+        return ok("the capacity scheduler answers")
+    if name is not None and not name.endswith(".CapacityScheduler"):
+        return fail(name.rpartition(".")[2], fix)
+    return unknown(facts.reason("leaves"))
+
+
+def _queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], Word | None]:
+    """Return the leaves by these names, or the word that stands for all of them."""
+    if facts.leaves is None:
+        return (), unknown(facts.reason("leaves"))
+    missing = [name for name in names if not facts.of((name,))]
+    if missing:
+        said = f"no leaf queue {', '.join(missing)}; there are {', '.join(one.name for one in facts.leaves)}"
+        return (), fail(said, f"add it to {CAPACITY}root.queues, or name others with --hurried and --victims")
+    return facts.of(names), None
+
+
+def queues(facts: Facts) -> Word:
+    """Hurried and patient jobs must be in different leaf queues that are running."""
+    names = facts.hurried + (() if facts.mode == "deadlines" else facts.victims)
+    found, word = _queues(facts, names)
+    if word is not None:
+        return word
+    stopped = [leaf for leaf in found if leaf.queue.state not in ("RUNNING", "")]
+    if stopped:
+        one = stopped[0]
+        return warn(f"{one.path} is {one.queue.state}", f"set {CAPACITY}{one.path}.state=RUNNING")
+    return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+
+
+def hurried_share(facts: Facts) -> Word:
+    """Freed room goes to the queue furthest below its guarantee: that must be the hurried one."""
+    if facts.mode == "deadlines":
+        return ok("one queue by deadlines: shares do not matter")
+    _, word = _queues(facts, facts.hurried + facts.victims)
+    if word is not None:
+        return word
+    ours = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.hurried))
+    theirs = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.victims))
+    first = facts.of(facts.hurried)[0].path
+    said = f"hurried {ours:g} %, victims {theirs:g} %"
+    if ours <= 0:
+        return fail(said, f"set {CAPACITY}{first}.capacity=95")
+    if ours <= theirs:
+        return warn(said, f"set {CAPACITY}{first}.capacity so that it covers what is to be won, e.g. 95")
+    return ok(said)
+
+
+def victim_share(facts: Facts) -> Word:
+    """With a guarantee of 0 % a queue may run one master only; what is guaranteed cannot be taken."""
+    if facts.mode == "deadlines":
+        return ok("one queue by deadlines: shares do not matter")
+    found, word = _queues(facts, facts.victims)
+    if word is not None:
+        return word
+    for leaf in found:
+        share, most = leaf.queue.guaranteed_percent, leaf.queue.maximum_percent
+        key = f"{CAPACITY}{leaf.path}.capacity"
+        if share <= 0:
+            return fail(f"{leaf.path} is guaranteed 0 %", f"set {key}=5")
+        if share >= most:
+            return fail(f"all that {leaf.path} can have is guaranteed: {share:g} %", f"set {key}=5")
+        if share > 50:
+            return warn(
+                f"{leaf.path} is guaranteed {share:g} %: only more can be taken", f"lower {key}, e.g. to 5"
+            )
+    return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+
+
+def maxima(facts: Facts) -> Word:
+    """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
+    found, word = _queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
+    if word is not None:
+        return word
+    for leaf in found:
+        if leaf.queue.maximum_percent < FULL_PERCENT:
+            said = f"{leaf.path} may have {leaf.queue.maximum_percent:g} % at most"
+            return warn(said, f"set {CAPACITY}{leaf.path}.maximum-capacity=100")
+    return ok("each may have the whole cluster")
+
+
+def user_limit(facts: Facts) -> Word:
+    """One user gets the queue's guarantee times user-limit-factor at most, whatever is free."""
+    found, word = _queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
+    if word is not None:
+        return word
+    for leaf in found:
+        factor, share = leaf.queue.user_limit_factor, leaf.queue.guaranteed_percent
+        if factor < 0:
+            continue
+        if share * factor < leaf.queue.maximum_percent - 1:
+            least = -(-leaf.queue.maximum_percent // max(share, 0.01))
+            said = f"one user of {leaf.path} may have {share * factor:g} % (factor {factor:g})"
+            return warn(said, f"set {CAPACITY}{leaf.path}.user-limit-factor={least:.0f} (or -1 from 3.4.0)")
+    return ok("one user may fill each queue")
+
+
+def am_share(facts: Facts) -> Word:
+    """A job whose ApplicationMaster may not start gains nothing by freed room; the default 0.1 starts one."""
+    fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
+    found, word = _queues(facts, facts.hurried + facts.victims if facts.mode == "queues" else facts.hurried)
+    if word is not None:
+        return word
+    waiting = [leaf for leaf in found if leaf.queue.applications_pending > 0]
+    if waiting:
+        number = waiting[0].queue.applications_pending
+        return warn(f"{number} applications of {waiting[0].path} are not activated", fix)
+    ratio = number_of(facts.capacity("maximum-am-resource-percent"))
+    if ratio is None:
+        seen = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+        return unknown(f"nobody waits for it now; {seen}", f"see that it is so: {fix}")
+    return warn(f"{ratio:g} of a queue", fix) if ratio < AM_RATIO_MIN else ok(f"{ratio:g} of a queue")
+
+
+def max_priority(facts: Facts) -> Word:
+    """With --mode deadlines yarnctl orders jobs by priority; a maximum of 0 caps all of them silently."""
+    if facts.mode != "deadlines":
+        return ok("not needed without --mode deadlines")
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    most = number_of(facts.setting(MAX_PRIORITY)) or 0
+    if most <= 0:
+        return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
+    return ok(f"{MAX_PRIORITY} is {most:g}")
+
+
+def locality_delay(facts: Facts) -> Word:
+    """A map that waits for its node lets patient jobs take the freed room in the same pass."""
+    delay = number_of(facts.capacity("node-locality-delay"))
+    fix = f"set {CAPACITY}node-locality-delay=-1"
+    if delay is None:
+        return unknown(
+            facts.reason("scheduler", "capacity-scheduler.xml is not shown"), f"see that it is so: {fix}"
+        )
+    return warn(f"{delay:g} missed chances", fix) if delay > 0 else ok("off")
+
+
+def minimum_allocation(facts: Facts) -> Word:
+    """Asks are rounded up to this: a large one wastes room and makes sizes of victims and asks differ."""
+    key = "yarn.scheduler.minimum-allocation-mb"
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    least = number_of(facts.setting(key)) or 1024
+    if least > 1024:
+        return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
+    return ok(f"{key} is {least:g} MiB")
+
+
+def own_preemption(facts: Facts) -> Word:
+    """YARN's own preemption kills what yarnctl would save; yarnctl stands aside where it is on."""
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    policies = facts.setting(POLICIES) or POLICY
+    if not is_true(facts.setting(MONITOR)) or POLICY not in policies or is_true(facts.setting(OBSERVE_ONLY)):
+        return ok("off")
+    found, word = _queues(facts, facts.victims)
+    if word is not None:
+        return word
+    for leaf in found:
+        if leaf.queue.preemption_disabled is not True:
+            fix = f"set {CAPACITY}{leaf.path}.disable_preemption=true, or {MONITOR}=false (yarn-site.xml)"
+            return fail(f"it is on for {leaf.path}", fix)
+    return ok("on, but not for the victims' queues")
+
+
+# --- rights -----------------------------------------------------------------------------------
+
+
+def acls(facts: Facts) -> Word:
+    """Where ACLs count, stopping an attempt and setting a priority need the right to administer the queue."""
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    if not is_true(facts.setting("yarn.acl.enable")):
+        return ok("yarn.acl.enable is false: anybody may, and so may we")
+    admins = facts.setting("yarn.admin.acl")
+    if _listed(facts.us, "*" if admins is None else admins):
+        return ok("yarn.admin.acl names us")
+    found, word = _queues(facts, facts.hurried + facts.victims if facts.mode == "queues" else facts.hurried)
+    if word is not None:
+        return word
+    if facts.scheduler is None:
+        reason = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+        return unknown(f"yarn.acl.enable is true; {reason}", f"let each acl_administer_queue name {facts.us}")
+    for leaf in found:
+        told = _queue_acls(facts, leaf.path)
+        if any(_listed(facts.us, acl) for acl in told):
+            continue
+        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={facts.us or 'yarnctl'}"
+        if any(acl.partition(" ")[2].strip() for acl in told):
+            return unknown(f"{leaf.path} is administered by groups, and ours are not known here", fix)
+        return fail(f"{facts.us or 'we'} may not administer {leaf.path}", fix)
+    return ok("we may administer the queues")
+
+
+def _queue_acls(facts: Facts, path: str) -> list[str]:
+    """Return the ACLs that grant administration of a queue: its own and those above it (root: everybody)."""
+    parts = path.split(".")
+    above = [".".join(parts[: end + 1]) for end in range(len(parts))]
+    default = {"root": "*"}
+    told = [(facts.capacity(f"{one}.acl_administer_queue"), default.get(one, " ")) for one in above]
+    return [otherwise if acl is None else acl for acl, otherwise in told]
+
+
+def _listed(user: str, acl: str) -> bool:
+    """Say whether an ACL ("users groups") names a user or everybody; groups are not known here."""
+    users = acl.partition(" ")[0]
+    return acl.strip() == "*" or (bool(user) and user in users.split(","))

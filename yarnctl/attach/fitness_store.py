@@ -1,0 +1,101 @@
+"""Rules of fitness about HDFS: whether it answers, and whether our folders in it are safe to use.
+
+Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read it. The rules of folders agree
+with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys them, too.
+"""
+
+from __future__ import annotations
+
+from yarnctl.attach.fitness import Facts, Word, conf_reason, fail, is_true, ok, unknown, warn
+
+
+def webhdfs(facts: Facts) -> Word:
+    """Checkpoints and requests travel over WebHDFS; without it nothing can be saved."""
+    if facts.webhdfs:
+        return ok("it answers")
+    return fail(
+        facts.reason("webhdfs"), "give --name-node, and keep dfs.webhdfs.enabled=true (hdfs-site.xml)"
+    )
+
+
+def permissions(facts: Facts) -> Word:
+    """Without permissions any tenant may change another's checkpoints and requests."""
+    for source in (facts.name_node, facts.configuration):
+        told = None if source is None else source.get("dfs.permissions.enabled")
+        if told is not None:
+            fix = "set dfs.permissions.enabled=true (hdfs-site.xml of the NameNode)"
+            return ok("on") if is_true(told) else fail("off", fix)
+    return unknown(f"the NameNode's /conf: {facts.reason('name_node', 'it does not say')}")
+
+
+def isolation(facts: Facts) -> Word:
+    """With simple authentication everybody may say to be anybody: good will alone keeps tenants apart."""
+    told = (facts.name_node or {}).get("hadoop.security.authentication") or facts.setting(
+        "hadoop.security.authentication"
+    )
+    if told is None:
+        return unknown(conf_reason(facts))
+    if told.strip().lower() == "kerberos":
+        return ok("Kerberos")
+    fix = "set hadoop.security.authentication=kerberos (core-site.xml), if tenants must not trust each other"
+    return warn(f"{told} authentication: names are not proven", fix)
+
+
+def requests_root(facts: Facts) -> Word:
+    """Runners obey requests only in a folder that is ours and that nobody else may write to."""
+    root, found = facts.requests_root, facts.requests
+    us = facts.us or "yarnctl"
+    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chown {us} {root} && hdfs dfs -chmod 755 {root}"
+    if found is None:
+        if root in facts.absent:
+            return warn(f"{root} is not there yet", fix)
+        return unknown(facts.reason("requests"))
+    if found.kind != "DIRECTORY":
+        return fail(f"{root} is no folder", fix)
+    if found.owner != us or not found.mode & 0o200:
+        return fail(f"{root} belongs to {found.owner}, mode {found.mode:o}: we may not write to it", fix)
+    if found.mode & 0o022:
+        return fail(f"{root} may be written to by others (mode {found.mode:o})", fix)
+    return ok(f"{root} is ours, mode {found.mode:o}")
+
+
+def store_root(facts: Facts) -> Word:
+    """Each job's user makes a folder of its own here, and none may move another's: mode 1777."""
+    root, found = facts.store_root, facts.store
+    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root}"
+    if found is None:
+        if root in facts.absent:
+            return warn(f"{root} is not there yet", fix)
+        return unknown(facts.reason("store"))
+    if found.kind != "DIRECTORY":
+        return fail(f"{root} is no folder", fix)
+    if found.mode & 0o022 and not found.mode & 0o1000:
+        return fail(f"{root} may be written to by others and is not sticky (mode {found.mode:o})", fix)
+    if not found.mode & 0o022:
+        return fail(f"nobody but {found.owner} may keep checkpoints in {root} (mode {found.mode:o})", fix)
+    if not found.mode & 0o002:
+        return warn(f"only {found.owner} and its group may use {root} (mode {found.mode:o})", fix)
+    if found.owner not in _trusted(facts, found.owner):
+        said = f"{root} belongs to {found.owner}, who may remove what others keep there"
+        return warn(said, f"hdfs dfs -chown {facts.us or 'yarnctl'} {root}")
+    return ok(f"mode {found.mode:o}")
+
+
+def folders_above(facts: Facts) -> Word:
+    """Who may rename a folder above ours may put another one in its place."""
+    if not facts.above:
+        return unknown(facts.reason("above", "the folders above were not seen"))
+    for path, found in facts.above.items():
+        if found.mode & 0o022 and not found.mode & 0o1000:
+            fix = f"hdfs dfs -chmod {'1777' if path == '/' else '755'} {path}"
+            return fail(f"{path} may be written to by others and is not sticky (mode {found.mode:o})", fix)
+        if found.owner not in _trusted(facts, found.owner):
+            fix = f"hdfs dfs -chown {facts.us or 'yarnctl'} {path} && hdfs dfs -chmod 755 {path}"
+            return warn(f"{path} belongs to {found.owner}, who may remove what is in it", fix)
+    return ok(f"{', '.join(facts.above)}: nobody else may change what is in them")
+
+
+def _trusted(facts: Facts, otherwise: str) -> tuple[str, ...]:
+    """Return who may own what is around ours: we, and HDFS's superuser, who owns the root."""
+    top = facts.above.get("/")
+    return (facts.us or "yarnctl", otherwise if top is None else top.owner)

@@ -1,0 +1,82 @@
+"""Before anything is done: our folders in HDFS are there, ours, and safe; else the daemon does nothing.
+
+Law: nothing is enforced over folders that have not been seen to be safe. They are looked at again now and
+then, for somebody may change them; while HDFS does not answer, what was seen last counts.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from yarnctl.attach import folders
+from yarnctl.attach.fitness import Facts, Word
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.hadoop.webhdfs import WebHdfs
+
+_LOG = logging.getLogger("yarnctl.daemon")
+
+RETRY_MS = 2_000
+AGAIN_MS = 60_000
+
+
+class Folders:
+    """Keeps an eye on the folders. ``why`` says why nothing may be done, "" if all is well.
+
+    ``begin`` names the two roots and who we are.
+    """
+
+    def __init__(self, hdfs: WebHdfs, begin: Facts) -> None:
+        self._hdfs = hdfs
+        self._begin = begin
+        self._next_ms = 0
+        self._said: tuple[Word, ...] = ()
+        self._seen = False
+        self.why = "our folders in HDFS have not been seen yet"
+
+    def require(self, now_ms: int) -> None:
+        """Look for the first time; raises BadInput for what is wrong. HDFS that is away is waited for."""
+        self.keep(now_ms)
+        bad = [word for word in self._said if word.severity == "fail"]
+        if bad:
+            raise BadInput("HDFS", bad[0].seen, f"{bad[0].fix}, or run without --enforce")
+
+    def keep(self, now_ms: int) -> None:
+        """Look if it is time to: make what is missing, judge what is there."""
+        if now_ms < self._next_ms:
+            return
+        try:
+            said = self._look()
+        except Unreachable as problem:
+            self._next_ms = now_ms + RETRY_MS
+            if not self._seen:
+                self.why = f"our folders in HDFS cannot be seen: {problem}"
+            return
+        except YarnctlError as problem:
+            said = (self._refused(str(problem)),)
+        self._next_ms = now_ms + AGAIN_MS
+        self._tell(said, ("warn", "fail") if self._seen else ("warn",))  # at first require() says what fails
+        self._seen = True
+        self.why = next((f"{word.seen}; {word.fix}" for word in said if word.severity == "fail"), "")
+
+    def _look(self) -> tuple[Word, ...]:
+        facts = folders.seen(self._hdfs, self._begin)
+        if facts.absent:
+            made = folders.make(self._hdfs, facts)
+            _LOG.info("made in HDFS: %s", ", ".join(made))
+            facts = folders.seen(self._hdfs, self._begin)
+        return folders.words(facts)
+
+    def _refused(self, problem: str) -> Word:
+        roots = f"{self._begin.requests_root} and {self._begin.store_root}"
+        us = self._begin.us
+        fix = (
+            f"make them as HDFS's administrator: {self._begin.requests_root} owned by {us}, mode 755,"
+            f" {self._begin.store_root} mode 1777"
+        )
+        return Word("fail", f"{roots} cannot be seen or made by {us}: {problem}", fix)
+
+    def _tell(self, said: tuple[Word, ...], severities: tuple[str, ...]) -> None:
+        for word in said:
+            if word not in self._said and word.severity in severities:
+                _LOG.warning("%s; %s", word.seen, word.fix)
+        self._said = said

@@ -1,0 +1,56 @@
+"""Restoring priorities that an earlier life changed: written down first, done then, until YARN has them.
+
+Law: what was changed is put back at the next start, whatever that start was told, whether anybody waits or
+not; a try that fails is made again. Only an answer that says so ends it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from yarnctl.deciding.model import Accepted, Outcome, Refused, SetPriority, Unknown
+from yarnctl.deciding.queue_hold import FOUND
+from yarnctl.deciding.records import Performed, Record, Restoring
+
+_LOG = logging.getLogger("yarnctl.daemon")
+
+RETRY_MS = 5_000
+RETRY_MAX_MS = 600_000
+AT_ONCE_MAX = 8
+"""So many are tried after one tick: each may take the ResourceManager its time."""
+
+
+class Restorer:
+    """Puts back the priorities ``changed``: application -> the one it had. ``perform`` carries one out."""
+
+    def __init__(self, perform: Callable[[SetPriority], Outcome], changed: Mapping[str, int]) -> None:
+        self._perform = perform
+        self.changed = dict(changed)
+        self._pending = sorted(self.changed)
+        self._again_at_ms = 0
+        self._pause_ms = RETRY_MS
+
+    def follow(self, write: Callable[[Record], None], now_ms: int) -> None:
+        """After a tick: put back some of what is left; all again after a pause."""
+        if not self.changed or now_ms < self._again_at_ms:
+            return
+        round_, self._pending = self._pending[:AT_ONCE_MAX], self._pending[AT_ONCE_MAX:]
+        for application in round_:
+            self._restore(write, now_ms, application)
+        if not self._pending and self.changed:
+            self._pending = sorted(self.changed)
+            self._again_at_ms = now_ms + self._pause_ms
+            self._pause_ms = min(2 * self._pause_ms, RETRY_MAX_MS)
+
+    def _restore(self, write: Callable[[Record], None], now_ms: int, application: str) -> None:
+        priority = self.changed[application]
+        write(Restoring(now_ms, application, priority, FOUND))
+        action = SetPriority(application, priority, back=True)
+        outcome = self._perform(action)
+        write(Performed(now_ms, action, outcome))
+        if isinstance(outcome, Accepted):
+            del self.changed[application]
+        elif isinstance(outcome, Refused | Unknown):
+            told = f"{application} has not got its priority {priority} back yet: {outcome.why}"
+            _LOG.warning("%s; it is tried again", told)

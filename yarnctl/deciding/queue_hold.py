@@ -1,0 +1,68 @@
+"""Holding victims' queues back while asks are being served, so that the room freed is not taken back.
+
+Law: pure, and off unless an administrator asks for it. A queue is held at its own guarantee, never below;
+what it had before is in the record that is written first, and is put back when nobody hurried has waited
+and no order has been open for a while. Between two waves of a hurried job nothing is asked for, and just
+then the patient jobs' asks would take the room (facts, section 11: take-back).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from yarnctl.deciding.model import SetQueueMaximum
+from yarnctl.deciding.records import Holding
+
+HOLD_AFTER_MS = 15_000
+"""So long a hold outlives the last ask: about the pause between a job's maps and its reduces."""
+
+SERVING, OVER, FOUND = "asks are being served", "nobody hurried waits any more", "an earlier run left it so"
+STOPPING, ASIDE = "yarnctl stops", "yarnctl may not act now"
+
+
+class QueueLimits(msgspec.Struct, frozen=True):
+    """A queue's configured guarantee and maximum, as parts of its parent."""
+
+    guaranteed_ratio: float
+    maximum_ratio: float
+
+
+class QueueHold:
+    """Says when queues are to be held. ``after_ms``: see :data:`HOLD_AFTER_MS`."""
+
+    def __init__(self, after_ms: int = HOLD_AFTER_MS) -> None:
+        self.after_ms = after_ms
+        self._wanted_at_ms: int | None = None
+
+    def wanted(self, now_ms: int, open_orders: int, waiting: bool) -> bool:
+        """Say whether to hold now; it begins with an order, and lasts while anybody hurried waits."""
+        if open_orders or (waiting and self._wanted_at_ms is not None):
+            self._wanted_at_ms = now_ms
+        if self._wanted_at_ms is not None and now_ms - self._wanted_at_ms >= self.after_ms:
+            self._wanted_at_ms = None
+        return self._wanted_at_ms is not None
+
+    def forget(self) -> None:
+        """Begin anew: the next hold begins with an order."""
+        self._wanted_at_ms = None
+
+
+def hold(queue: str, limits: QueueLimits, at_ms: int) -> Holding | None:
+    """Return the record of holding a queue at its guarantee; None if there is nothing to hold."""
+    if limits.maximum_ratio <= limits.guaranteed_ratio:
+        return None
+    return Holding(at_ms, queue, limits.maximum_ratio, limits.guaranteed_ratio, SERVING)
+
+
+def put_back(held: Mapping[str, Holding], at_ms: int, why: str) -> tuple[Holding, ...]:
+    """Return the records of putting back what queues had before, by name."""
+    return tuple(
+        Holding(at_ms, queue, held[queue].ratio, held[queue].before_ratio, why) for queue in sorted(held)
+    )
+
+
+def action_of(record: Holding) -> SetQueueMaximum:
+    """Return what a record calls for."""
+    return SetQueueMaximum(record.queue, record.ratio, back=record.why != SERVING)
