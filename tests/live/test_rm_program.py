@@ -15,7 +15,7 @@ from emulator.live.scheduler_xml import queues_of_file, queues_of_text
 from emulator.live.serving import bind
 from yarnctl.errors import BadInput
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DUAL = ROOT / "hadoop-conf/dual-queue/capacity-scheduler.xml"
 
 

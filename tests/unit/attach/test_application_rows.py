@@ -93,6 +93,18 @@ def check(kept: ApplicationRows, rows: list[wire.Application], asks: dict, why_n
         assert view == fresh
 
 
+def test_rank_is_priority_then_submission_then_the_number_in_the_id():
+    rows = [
+        wire.Application(application=f"application_1_{number}", priority=priority, submitted_at_ms=at_ms)
+        for number, priority, at_ms in [(10000, 0, 5), (9999, 0, 5), (7, 0, 4), (8, 3, 9)]
+    ]
+    kept = ApplicationRows()
+    kept.take(rows)
+    shown = kept.views(make_plain, {}, {})
+    assert [view.application[14:] for view in shown] == ["8", "7", "9999", "10000"]
+    assert [view.rank for view in shown] == sorted({view.rank for view in shown})
+
+
 def test_only_who_is_new_or_has_changed_is_judged_again():
     chance = random.Random(3)
     rows, kept = [row(number, chance) for number in range(5)], ApplicationRows()
