@@ -66,12 +66,22 @@ def spread(
 def _submitted(
     pool: ProcessPoolExecutor, work: Callable[[Order], Done], orders: Sequence[Order]
 ) -> list[Future[Done]]:
-    """Hand out the orders; workers are born deaf to interrupts, as they are later on."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Hand out the orders; workers are born deaf to interrupts, as they are later on.
+
+    The mask is what they inherit. It does not keep the signal from a thread of some library, and Python would
+    then raise here, in the middle of a start, so an interrupt is kept until all have been started.
+    """
+    heard: list[int] = []
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
-        return [pool.submit(work, order) for order in orders]
+        submitted = [pool.submit(work, order) for order in orders]
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if heard:
+        raise KeyboardInterrupt
+    return submitted
 
 
 def _be_a_worker() -> None:
