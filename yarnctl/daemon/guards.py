@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 import msgspec
 
 from yarnctl.deciding.model import (
     Action,
+    Kill,
     Observation,
     Outcome,
+    Refused,
     Release,
     Scope,
     SetPriority,
     SetQueueMaximum,
     Snapshot,
+    Suspend,
     Unknown,
     Withdraw,
     Withheld,
@@ -138,13 +141,21 @@ class GuardedPort:
 
     ``seen`` keeps the newest whole observation, for people; no error of the port below gets out, whatever a
     job's owner has put in its way. ``clock_ms`` tells when it is that nothing could be seen.
+    ``going_on`` are the orders of an earlier life: each may have been sent, whatever comes of sending it again.
     """
 
     def __init__(
-        self, port: ClusterPort, gate: Gate, *, enforce: bool, clock_ms: Callable[[], int] | None = None
+        self,
+        port: ClusterPort,
+        gate: Gate,
+        *,
+        enforce: bool,
+        clock_ms: Callable[[], int] | None = None,
+        going_on: Collection[str] = (),
     ) -> None:
         self.port = port
         self._clock_ms = clock_ms
+        self._going_on = frozenset(going_on)
         self.gate = gate
         self.enforce = enforce
         self.seen: Observation | None = None
@@ -196,6 +207,14 @@ class GuardedPort:
 
     def perform(self, action: Action) -> Outcome:
         """Act, if that is allowed now."""
+        outcome = self._perform(action)
+        if not (isinstance(outcome, Withheld | Refused) and isinstance(action, Suspend | Kill)):
+            return outcome
+        # An earlier life may have sent it just before it ended. Only time, or a fact, settles it then: given
+        # up it is withdrawn for certain, forgotten now its request would stand.
+        return Unknown(outcome.why) if self.enforce and action.order in self._going_on else outcome
+
+    def _perform(self, action: Action) -> Outcome:
         if not self.enforce:
             return Withheld("observing: nothing is changed without --enforce")
         why = self.gate.closed()[1]

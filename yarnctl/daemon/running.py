@@ -125,7 +125,8 @@ def make_loop(
     controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes)
     port.ask_again(lambda: gate.closed()[1])
-    guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms)
+    going_on = rebuilt.remembered.ledger.open if rebuilt else ()
+    guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
     loop = Loop(
         controller,
         guarded,

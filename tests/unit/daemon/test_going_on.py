@@ -60,7 +60,8 @@ def life(
     if rebuilt is not None:
         misdirection.take(rebuilt.recent)
     gate = Gate(lock or Lock(), cluster.standing_aside, misdirection)
-    port = GuardedPort(NamedPort(cluster, "here"), gate, enforce=enforce)
+    going_on = rebuilt.remembered.ledger.open if rebuilt else ()
+    port = GuardedPort(NamedPort(cluster, "here"), gate, enforce=enforce, going_on=going_on)
     loop = Loop(
         Controller(
             msgspec.structs.replace(DEFAULT, observe_only=not enforce),

@@ -166,6 +166,18 @@ def test_a_gate_that_closes_in_between_still_takes_back() -> None:
     assert not isinstance(port.perform(Withdraw(*names)), Refused)
 
 
+def test_what_an_earlier_life_may_have_sent_is_not_forgotten_while_the_gate_is_closed() -> None:
+    """Killed after the request was written: "surely not sent" would leave the request standing for ever."""
+    cluster, lock = busy(), Lock()
+    gate = Gate(lock, cluster.standing_aside, Misdirection())
+    port = GuardedPort(cluster, gate, enforce=True, going_on=["o-000001"])
+    lock.held = False
+    assert isinstance(port.perform(Suspend("o-000001", "research-1", "a", "c-research-1-002", 1, 0)), Unknown)
+    assert isinstance(
+        port.perform(Suspend("o-000002", "research-1", "b", "c-research-1-003", 1, 0)), Withheld
+    )
+
+
 @pytest.mark.parametrize("fault", [OverflowError("inf"), RecursionError(), KeyError("x"), ValueError("n")])
 def test_no_error_of_the_port_ends_the_daemon(fault: Exception) -> None:
     """A port promises not to raise; what a job's owner wrote may make it break its promise."""
