@@ -141,7 +141,7 @@ class GuardedPort:
 
     ``seen`` keeps the newest whole observation, for people; no error of the port below gets out, whatever a
     job's owner has put in its way. ``clock_ms`` tells when it is that nothing could be seen.
-    ``going_on`` are the orders of an earlier life: each may have been sent, whatever comes of sending it again.
+    ``going_on`` are the orders of an earlier life: each may have been sent, whatever sending it again gives.
     """
 
     def __init__(

@@ -172,10 +172,9 @@ def test_what_an_earlier_life_may_have_sent_is_not_forgotten_while_the_gate_is_c
     gate = Gate(lock, cluster.standing_aside, Misdirection())
     port = GuardedPort(cluster, gate, enforce=True, going_on=["o-000001"])
     lock.held = False
-    assert isinstance(port.perform(Suspend("o-000001", "research-1", "a", "c-research-1-002", 1, 0)), Unknown)
-    assert isinstance(
-        port.perform(Suspend("o-000002", "research-1", "b", "c-research-1-003", 1, 0)), Withheld
-    )
+    earlier, new = Suspend("o-000001", "r-1", "a", "c-2", 1, 0), Suspend("o-000002", "r-1", "b", "c-3", 1, 0)
+    assert isinstance(port.perform(earlier), Unknown)
+    assert isinstance(port.perform(new), Withheld)
 
 
 @pytest.mark.parametrize("fault", [OverflowError("inf"), RecursionError(), KeyError("x"), ValueError("n")])
