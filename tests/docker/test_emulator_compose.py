@@ -1,7 +1,7 @@
 """The compose file of the emulated cluster: built, up, used, hurt and gone.
 
 The engine is the one that runs, or one that is started here. Where there is none and none can be started
-the tests are skipped with the reason, unless CI or YARNCTL_REQUIRE_DOCKER is set: then they fail.
+the tests are skipped with the reason, unless YARNCTL_REQUIRE_DOCKER is set: then they fail.
 """
 
 from __future__ import annotations
