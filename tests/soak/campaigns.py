@@ -157,7 +157,8 @@ def _tell(summary: Summary, output: Path, folder: Path) -> None:
     if summary.never_struck:
         print(f"never struck: {', '.join(summary.never_struck)}", file=sys.stderr)
     if summary.lost:
-        print(f"lost: seeds {summary.lost}; what they left lies in {folder}", file=sys.stderr)
+        print(f"what they left lies in {folder}", file=sys.stderr)
+        print(f"lost: seeds {summary.lost}", file=sys.stderr)
     elif not os.listdir(folder):
         folder.rmdir()
 
