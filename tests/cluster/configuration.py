@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
@@ -92,6 +93,17 @@ def write(shape: Shape, folder: Path, jars: Path, ports: Ports) -> Path:
         shuffle = {**sites["mapred-site"], "mapreduce.shuffle.port": "0"}
         _write_sites(folder / f"conf-nm-{number}", {**sites, "yarn-site": node, "mapred-site": shuffle})
     return conf
+
+
+def change(file: Path, properties: Mapping[str, str | None]) -> None:
+    """Set properties in a site file that is there; None takes one away."""
+    root = ElementTree.parse(file).getroot()
+    held = {entry.findtext("name", ""): entry.findtext("value", "") for entry in root}
+    for key, value in properties.items():
+        held.pop(key, None)
+        if value is not None:
+            held[key] = value
+    _write_sites(file.parent, {file.stem: held})
 
 
 def _write_sites(conf: Path, sites: dict[str, dict[str, str]]) -> None:

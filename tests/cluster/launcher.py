@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,7 +20,7 @@ import requests
 
 from tests.cluster import daemons
 from tests.cluster.artifacts import jars as jars_of
-from tests.cluster.configuration import OPENS, Ports, Shape, free_ports, write
+from tests.cluster.configuration import OPENS, Ports, Shape, change, free_ports, write
 from tests.cluster.daemons import Daemon, DaemonDied
 
 STARTS = 3
@@ -87,6 +88,25 @@ class Cluster:
         daemon.process.kill()
         daemon.process.wait()
 
+    def restart(self, name: str) -> None:
+        """Stop one daemon politely and start it again with the configuration as it is now."""
+        daemons.stop([self.daemons.pop(name)])
+        self.start(name)
+
+    def restart_manager(self, changes: Mapping[str, Mapping[str, str | None]]) -> None:
+        """Restart the ResourceManager with other properties (by file, as Shape has them), nodes and all.
+
+        ``None`` takes a property away. What ran is gone; returns when every node is in service again.
+        """
+        for name, properties in changes.items():
+            change(self.conf / f"{name}.xml", properties)
+        self.restart("resourcemanager")
+        self.wait_for_nodes(self.shape.nodes)
+
+    def pid(self, name: str) -> int:
+        """Return a daemon's process."""
+        return self.daemons[name].process.pid
+
     def wait_for_nodes(self, count: int) -> None:
         """Wait until the ResourceManager counts as many active nodes."""
         daemons.wait(self.daemons.values(), lambda: self._active_nodes() == count, f"{count} active nodes")
@@ -141,7 +161,7 @@ class Cluster:
         self.start("historyserver")
         self.wait_for_nodes(self.shape.nodes)
         history = f"{self.history_url}/ws/v1/history/info"
-        daemons.wait(self.daemons.values(), lambda: _answer(history) is not None, "the history server")
+        daemons.wait(self.daemons.values(), lambda: self._answer(history) is not None, "the history server")
         self._note()
 
     def _format(self) -> None:
@@ -172,13 +192,17 @@ class Cluster:
             (programs / name).chmod(0o755)
 
     def _active_nodes(self) -> int:
-        metrics = (_answer(f"{self.rm_url}/ws/v1/cluster/metrics") or {}).get("clusterMetrics", {})
+        metrics = (self._answer(f"{self.rm_url}/ws/v1/cluster/metrics") or {}).get("clusterMetrics", {})
         return int(metrics.get("activeNodes", -1))
 
     def _hdfs_serves(self) -> bool:
-        beans = _answer(f"{self.hdfs_url}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState") or {}
+        beans = self._answer(f"{self.hdfs_url}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystemState") or {}
         rows = beans.get("beans") or [{}]
         return rows[0].get("FSState") == "Operational" and rows[0].get("NumLiveDataNodes") == 1
+
+    def _answer(self, url: str) -> Any:
+        """Return the JSON that a daemon answers, None if it does not (a secured cluster asks otherwise)."""
+        return _answer(url)
 
     def _note(self) -> None:
         told = {"rm": self.rm_url, "hdfs": self.hdfs_url, "history": self.history_url}

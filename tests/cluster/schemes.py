@@ -1,0 +1,73 @@
+"""The schemes that are compared: what the ResourceManager is told, and whether yarnctl is attached.
+
+Law: the queues are those of the paper's Fig 4 (facts/natjam.md, section 7): caps give production a quarter;
+whoever takes room back (YARN itself, or yarnctl) starts from queues of 95 and 5 percent, in which every
+freed container is production's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Changes = Mapping[str, Mapping[str, str | None]]
+
+QUEUE = "yarn.scheduler.capacity.root."
+PREEMPTION = "yarn.resourcemanager.monitor.capacity.preemption."
+TUNED = {
+    f"{PREEMPTION}monitoring_interval": "1000",
+    f"{PREEMPTION}max_wait_before_kill": "1000",
+    f"{PREEMPTION}total_preemption_per_round": "1.0",
+    f"{PREEMPTION}max_ignored_over_capacity": "0",
+    f"{PREEMPTION}natural_termination_factor": "1.0",
+}
+"""YARN's preemption as an administrator would tune it for speed (facts/hadoop.md, sections 6 and 11)."""
+
+
+class Scheme(NamedTuple):
+    """``with_production`` and ``with_research`` say which jobs run; ``attached`` whether yarnctl does."""
+
+    name: str
+    production: int
+    research: int
+    research_most: int = 100
+    monitored: bool = False
+    settings: Mapping[str, str] = {}
+    attached: bool = False
+    with_production: bool = True
+    with_research: bool = True
+
+    def changes(self) -> Changes:
+        """Return what the ResourceManager's files must say."""
+        production_most = 100 if self.research_most == 100 else 100 - self.research_most
+        preemptable = str(not self.monitored).lower()
+        return {
+            "capacity-scheduler": {
+                f"{QUEUE}production.capacity": str(self.production),
+                f"{QUEUE}research.capacity": str(self.research),
+                f"{QUEUE}production.maximum-capacity": str(production_most),
+                f"{QUEUE}research.maximum-capacity": str(self.research_most),
+                f"{QUEUE}research.disable_preemption": preemptable,
+                f"{QUEUE}production.user-limit-factor": "4",
+                f"{QUEUE}research.user-limit-factor": "40",
+            },
+            "yarn-site": {
+                "yarn.resourcemanager.scheduler.monitor.enable": str(self.monitored).lower(),
+                **dict.fromkeys(TUNED),
+                **self.settings,
+            },
+        }
+
+
+SCHEMES = {
+    scheme.name: scheme
+    for scheme in (
+        Scheme("production-alone", 95, 5, with_research=False),
+        Scheme("research-alone", 95, 5, with_production=False),
+        Scheme("hard-cap", 25, 75, research_most=75),
+        Scheme("soft-cap", 25, 75),
+        Scheme("yarn-defaults", 95, 5, monitored=True),
+        Scheme("yarn-tuned", 95, 5, monitored=True, settings=TUNED),
+        Scheme("yarnctl", 95, 5, attached=True),
+    )
+}
