@@ -162,8 +162,6 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     wanted = given.schemes.split(",")
     runs = _read(given.output)
-        json.loads(given.output.read_bytes())["runs"] if given.output.exists() else []
-    )
     folder = Path(tempfile.mkdtemp(prefix="bench-hadoop-"))
     with Cluster(Shape(given.hadoop, node_memory_mib=SHAPE.node_memory_mib)) as cluster:
         prepare(cluster)

@@ -22,6 +22,7 @@ from tests.cluster.hdfs import Hdfs
 from tests.cluster.launcher import Cluster
 
 PROGRAM = Path(__file__).parent / "programs" / "work.py"
+BLOW_UP = PROGRAM.with_name("blow_up.py")
 YARNCTL = str(Path(sys.executable).with_name("yarnctl"))
 LOOK_S = 0.25
 PATIENCE_S = 900.0
@@ -31,7 +32,8 @@ FINAL = ("FINISHED", "FAILED", "KILLED")
 class Plan(NamedTuple):
     """A job: ``groups[i]`` key groups in reduce ``i``, ``key_s`` of work each, ``values`` lines in a group.
 
-    ``settings`` are ``-D`` properties, ``wrap`` words for ``yarnctl wrap`` ("" submits without the runner).
+    ``settings`` are ``-D`` properties, ``words`` further options of streaming, ``wrap`` words for
+    ``yarnctl wrap`` (none: submitted without the runner).
     """
 
     name: str
@@ -43,6 +45,8 @@ class Plan(NamedTuple):
     user: str = "alice"
     wrap: tuple[str, ...] = ()
     settings: Mapping[str, str] = {}
+    words: tuple[str, ...] = ()
+    mapper: str = "/bin/cat"
 
     @property
     def reduce_s(self) -> tuple[float, ...]:
@@ -204,10 +208,10 @@ def streaming_words(
     }
     words = ["hadoop", "jar", str(cluster.streaming_jar)]
     words += [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
-    words += ["-files", str(PROGRAM), "-mapper", "/bin/cat", "-reducer", f"{sys.executable} work.py"]
+    words += ["-files", f"{PROGRAM},{BLOW_UP}", "-mapper", plan.mapper, "-reducer", f"{sys.executable} work.py"]
     words += ["-input", source, "-output", output]
     words += ["-cmdenv", f"KEY_S={plan.key_s}", "-cmdenv", f"GROUP_LOG={groups}"]
-    return words
+    return [*words, *plan.words]
 
 
 def _start(cluster: Cluster, plan: Plan, words: list[str], log: Path) -> subprocess.Popen[bytes]:
