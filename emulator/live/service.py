@@ -313,9 +313,24 @@ class LiveResourceManager:
         attempt = app.attempts[container.attempt - 1]
         if not container.is_master:
             attempt.ended.append(ended)
+            self._ask_again(container, attempt)
         elif attempt.state in ("LAUNCHED", "RUNNING"):
             story = f"AM container {container.id} exited with {ended.exit_status}: {ended.diagnostics}"
             self._attempt_failed(app, attempt, story.removesuffix(": "), now_ms)
+
+    def _ask_again(self, container: ContainerRecord, attempt: AttemptRecord) -> None:
+        """A container is gone before its master fetched it: ask in its place, as YARN does.
+
+        The master does not know it and will not miss it, and the ask that it answered counts no more.
+        (``AbstractYarnScheduler.recoverResourceRequestForContainer``: requests of what was not acquired.)
+        """
+        if container.acquired or container not in attempt.granted:
+            return
+        attempt.granted.remove(container)
+        if attempt is container.app.attempt and attempt.registered:
+            actor = container.actor
+            ask = Ask(actor.priority, actor.memory_mib, actor.vcores, off_switch=actor.priority == 10)
+            self.actor.scheduler.ask(container.app.actor, ask, 1)
 
     def _forget(self, container: ContainerRecord) -> None:
         self.containers.pop(container.id, None)
@@ -331,6 +346,7 @@ class LiveResourceManager:
         attempt = container.app.attempts[container.attempt - 1]
         if not container.is_master:
             attempt.ended.append(Ended(container.id, exit_status, now_ms, why))
+            self._ask_again(container, attempt)
 
     # --- masters (MasterService) ----------------------------------------------------------
 
@@ -402,8 +418,6 @@ class LiveResourceManager:
     def _mail(attempt: AttemptRecord, number: int) -> Allocated:
         granted = []
         for container in attempt.granted:
-            if container.actor.state == RELEASED:
-                continue
             container.acquired = True
             actor = container.actor
             granted.append(

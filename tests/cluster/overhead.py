@@ -8,12 +8,15 @@ computed again counts on top. Instants are Hadoop's (history server) and the red
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import requests
 
-from tests.cluster.jobs import Job
+from tests.cluster.jobs import LOOK_S, Job
+
+PATIENCE_S = 120.0
 
 
 class Interruption(NamedTuple):
@@ -46,12 +49,52 @@ def interruptions(job: Job, history_url: str) -> list[Interruption]:
 
 def reduces(job: Job, history_url: str) -> list[list[dict[str, Any]]]:
     """Return the attempts at each reduce of a finished job, in order."""
-    name = job.application.replace("application_", "job_", 1)
-    root = f"{history_url}/ws/v1/history/mapreduce/jobs/{name}/tasks"
-    tasks = requests.get(f"{root}?type=r", timeout=60).json()["tasks"]["task"]
-    answers = [requests.get(f"{root}/{task['id']}/attempts", timeout=60).json() for task in tasks]
+    return _attempts(job, history_url, "r")
+
+
+def timetable(job: Job, history_url: str) -> dict[str, Any]:
+    """Return when everything of a finished job happened, ms since the ResourceManager took it.
+
+    ``master_ms`` is the start of its master, ``maps`` are (start, end), ``reduces`` by task: (start,
+    shuffled, merged, first group, last group's end, end, state); -1 where nothing happened.
+    """
+    zero_ms = job.row()["startedTime"]
+    maps = _attempts(job, history_url, "m")
+    return {
+        "master_ms": _history(job, history_url, "")["job"]["startTime"] - zero_ms,
+        "maps": [(row["startTime"] - zero_ms, row["finishTime"] - zero_ms) for task in maps for row in task],
+        "reduces": [[_spans(job, row, zero_ms) for row in task] for task in reduces(job, history_url)],
+        "ended_ms": job.row()["finishedTime"] - zero_ms,
+    }
+
+
+def _spans(job: Job, row: dict[str, Any], zero_ms: int) -> tuple[int | str, ...]:
+    path = job.groups / str(row["id"])
+    begun = _log(path) if path.exists() else []
+    first, last = (begun[0][1], begun[-1][1] + job.plan.key_s) if begun else (-1.0, -1.0)
+    seen = (row["startTime"], row.get("shuffleFinishTime", 0), row.get("mergeFinishTime", 0))
+    spans = (*seen, round(first * 1000), round(last * 1000), row["finishTime"])
+    return (*(at_ms - zero_ms if at_ms > 0 else -1 for at_ms in spans), str(row["state"]))
+
+
+def _attempts(job: Job, history_url: str, kind: str) -> list[list[dict[str, Any]]]:
+    tasks = _history(job, history_url, f"/tasks?type={kind}")["tasks"]["task"]
+    answers = [_history(job, history_url, f"/tasks/{task['id']}/attempts") for task in tasks]
     rows = [answer["taskAttempts"]["taskAttempt"] for answer in answers]
     return [sorted(task, key=lambda row: int(row["id"].rpartition("_")[2])) for task in rows]
+
+
+def _history(job: Job, history_url: str, path: str) -> dict[str, Any]:
+    """Ask the history server; it learns of a job a little after its end."""
+    name = job.application.replace("application_", "job_", 1)
+    ends = time.monotonic() + PATIENCE_S
+    url = f"{history_url}/ws/v1/history/mapreduce/jobs/{name}{path}"
+    while not (answer := requests.get(url, timeout=60)).ok:
+        if time.monotonic() > ends:
+            raise AssertionError(f"the history server does not know {name}: {answer.text[:500]}")
+        time.sleep(LOOK_S)
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 def _interruption(job: Job, old: dict[str, Any], new: dict[str, Any]) -> Interruption:

@@ -20,6 +20,7 @@ import msgspec
 from tests.soak.fault_checks import CHECKS, Left, open_orders, read_records, read_requests
 from tests.soak.fault_plan import Campaign, Fault
 from tests.soak.fault_stage import Stage, stage
+from tests.soak.fault_story import story
 from tests.soak.rig import clock_ms, wait_until
 from yarnctl.deciding.records import Decision, Transition
 
@@ -100,11 +101,13 @@ def _wait(on: Stage, condition: Callable[[], object], what: str) -> None:
     """Wait for something; start yarnctl again whenever it was killed."""
     deadline_s = time.monotonic() + WAIT_S
     pause = threading.Event()
+    whole = on.cluster.whole
     while not condition():
         if not on.daemon.alive:
             on.daemon.start()
         if time.monotonic() > deadline_s:
-            raise AssertionError(f"never within {WAIT_S:.0f} s: {what}")
+            told = on.seen(lambda: story(whole.site.manager, whole.nodes, whole.masters))
+            raise AssertionError(f"never within {WAIT_S:.0f} s: {what}; what each believes:\n{told}")
         pause.wait(LOOK_EVERY_S)
 
 

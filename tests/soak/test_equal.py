@@ -12,6 +12,7 @@ from tests.soak.planted import BUGS, plant
 from tests.soak.rig import Computed, computed_twice
 from tests.soak.workloads import WORKLOADS
 
+ONE_WORKER = pytest.mark.xdist_group("equal")  # they share what was played
 RUNS = 20
 PLANTED = ("skips-one-group-too-few",)
 
@@ -22,6 +23,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
     return campaign(RUNS, seed=7, folder=folder, jobs=32, quick=True, variants=1, planted=PLANTED)
 
 
+@ONE_WORKER
 def test_twenty_disturbed_jobs_leave_what_undisturbed_ones_leave(played: Campaign) -> None:
     honest = [run for run in played.runs if not run.planted]
     assert {run.workload for run in honest} == set(WORKLOADS)
@@ -31,6 +33,7 @@ def test_twenty_disturbed_jobs_leave_what_undisturbed_ones_leave(played: Campaig
     assert played.summary()["computed_twice"] == 0
 
 
+@ONE_WORKER
 def test_a_planted_bug_is_noticed(played: Campaign) -> None:
     planted = {run.planted: run for run in played.runs if run.planted}
     assert {name: played.found(run) for name, run in planted.items()} == dict.fromkeys(PLANTED, True)

@@ -36,6 +36,8 @@ from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 from yarnctl.task_runner.yarnctl_task import sealed
 
+pytestmark = pytest.mark.xdist_group("refusals")  # what is made once for all is made in one worker
+
 ROOT = Path(__file__).resolve().parents[2]
 LINKS = {
     "tests/unit/task_runner/test_wrap.py": (
