@@ -10,14 +10,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTHONS := $(or $(PYTHON),python3.11 python3.12 python3.13 python3.14 python3)
 ACTORS := $(shell cat tests/architecture/actors.txt)
-WORKERS ?= 2
+# More than cores: the tests that play a cluster wait most of the time.
+WORKERS ?= 4
 SEED ?= 1
 HADOOP ?= 3.4.2
+ROUNDS ?= 5
 
-.PHONY: help setup demo test test-docker soak hadoop-up hadoop-down lint format bench acceptance clean
+.PHONY: help setup demo test test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop lint format bench acceptance clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## make .venv with everything for development
 
@@ -25,10 +27,14 @@ demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded wo
 	$(BIN)/yarn-emulator demo
 
 test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-test-docker: $(VENV)/.dev ## build and run the emulated cluster in containers (needs root or a Docker engine)
+test-docker: $(VENV)/.dev ## build and run the emulated and the real cluster in containers (root or an engine)
 	$(BIN)/python -m pytest tests/docker $(PYTEST_ARGS)
+
+test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, pages, Kerberos (Java and Maven)
+	$(BIN)/python -m pytest tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/cluster $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns; SEED=N
 	$(BIN)/python -m tests.soak equal --runs 200 --seed $(SEED)
@@ -40,6 +46,9 @@ hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HAD
 
 hadoop-down: $(VENV)/.dev ## stop it, and wait until it has stopped
 	@$(BIN)/python -m tests.cluster down
+
+bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, write bench-hadoop.json; ROUNDS=5
+	$(BIN)/python -m tests.cluster.bench --hadoop $(HADOOP) --rounds $(ROUNDS)
 
 lint: $(VENV)/.dev ## ruff, mypy, import contracts, and the ban on clocks and chance
 	$(BIN)/ruff check .
@@ -60,7 +69,7 @@ acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and 
 
 clean: ## remove .venv, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
-	rm -rf docker/emulator/context
+	rm -rf docker/emulator/context docker/hadoop/context
 	rm -f acceptance.json bench-results.json soak-*.json
 
 # The demo needs no development tools: two stamps, the second implies the first.

@@ -104,6 +104,7 @@ class AppMaster:
         "reduce_attempts",
         "reduces_asked",
         "reduces_left",
+        "returning",
         "running",
         "shuffling",
         "store",
@@ -144,6 +145,7 @@ class AppMaster:
         self.keys = KeyLog(job.reduce_keys)
         self.store: dict[int, Manifest] = {}
         self.suspensions = 0
+        self.returning: list[Container] | None = None
         self.lost_ms = 0
         self.overhead_ms = 0
 
@@ -264,6 +266,8 @@ class AppMaster:
         """The attempt has its JVM at ``ready_ms`` and all map output exists: fix its phases."""
         if container.resumed:
             work_at_ms = ready_ms + self.return_ms(container.task, container.from_key)
+            if self.returning is not None:
+                self.returning.append(container)
         else:
             if ready_ms != self._ready_ms:
                 self._ready_ms, self._begin_ms = ready_ms, ready_ms + self.job.shuffle_ms

@@ -17,6 +17,7 @@ from yarnctl.deciding.model import (
     Accepted,
     Action,
     ApplicationView,
+    CameBack,
     ContainerAsk,
     Kill,
     Observation,
@@ -53,6 +54,7 @@ class VirtualPort:
             heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
         )
         self._ordered: dict[str, Container] = {}
+        self._leaving: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}
         self._shown: dict[int, tuple[int, ApplicationView]] = {}
 
@@ -77,7 +79,7 @@ class VirtualPort:
     def observe(self, scope: Scope) -> Observation:
         """Look at what ``scope`` names."""
         rm, now_ms = self.cluster.rm, self.cluster.kernel.now_ms
-        facts, rm.facts = tuple(rm.facts), []
+        facts, rm.facts = (*rm.facts, *self._came_back(now_ms)), []
         rm.watching = bool(scope.orders)
         snapshot = None
         if scope.cluster and self.demand(scope.gate_queues):
@@ -97,6 +99,35 @@ class VirtualPort:
             tasks=tasks,
             unreachable=tuple(unreachable),
             facts=facts,
+        )
+
+    def _came_back(self, now_ms: int) -> list[CameBack]:
+        """Tell which attempts have begun with new keys where a checkpoint of ours ends."""
+        facts = []
+        for number, (master, orders) in list(self._leaving.items()):
+            if master.app.finished_at_ms is not None:
+                del self._leaving[number]
+            if not master.returning:
+                continue
+            waiting, master.returning = master.returning, []
+            for container in waiting:
+                if container.work_at_ms > now_ms:
+                    if container.state == RUNNING:
+                        master.returning.append(container)
+                elif container.task in orders and container.ending in ("", "completed", "suspended"):
+                    facts.append(self._return(container, master, orders[container.task], now_ms))
+        return facts
+
+    def _return(self, container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
+        back_ms = master.return_ms(container.task, container.from_key)
+        shuffle_ms = master.job.shuffle_ms if self.cluster.timing.reshuffle else 0
+        return CameBack(
+            order,
+            attempt_id(container),
+            max(0, container.work_at_ms - back_ms - container.granted_at_ms),
+            shuffle_ms,
+            back_ms - shuffle_ms,
+            now_ms,
         )
 
     def _snapshot(self, now_ms: int) -> Snapshot:
@@ -247,6 +278,7 @@ class VirtualPort:
         match action:
             case Suspend():
                 self._ordered[action.order] = container
+                self._leave(container, action.order)
                 self.cluster.rm.watching = True
                 return suspension.request(container, action.order)
             case Withdraw():
@@ -256,6 +288,14 @@ class VirtualPort:
             case Kill():
                 self._ordered[action.order] = container
                 return self._kill(container, action.order)
+
+    def _leave(self, container: Container, order: str) -> None:
+        """Remember by which order a task may leave, to tell when it is back."""
+        master: AppMaster = container.app.master
+        if master.returning is None:
+            master.returning = []
+        _, orders = self._leaving.setdefault(container.app.number, (master, {}))
+        orders[container.task] = order
 
     def _kill(self, container: Container, order: str) -> Outcome:
         if container.state != RUNNING:

@@ -5,17 +5,18 @@ Law: one line on stdout once all nodes are registered; everything else goes to s
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from emulator.cli.live_options import SLOT_MIB, containers_option, work_option
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from emulator.live.node import LiveNode
 
-SLOT_MIB = 1024
 DEFAULT_SLOTS = 4
 
 
@@ -31,21 +32,8 @@ DEFAULT_SLOTS = 4
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
 @click.option("--name", metavar="H", help="Host name under which masters reach it.  [default: --host]")
 @click.option("--rack", default="/default-rack", show_default=True, metavar="PATH")
-@click.option(
-    "--containers",
-    default="process",
-    show_default=True,
-    type=click.Choice(("process", "modelled")),
-    help="modelled: start no task's process.",
-)
-@click.option(
-    "--work",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("yarn-emulator-work"),
-    show_default=True,
-    metavar="DIR",
-    help="The folder that all processes of the cluster share.",
-)
+@containers_option("modelled: start no task's process.")
+@work_option("The folder that all processes of the cluster share.")
 @click.option("--json", "as_json", is_flag=True, help="Say that it is ready as one line of JSON.")
 def command(
     rm: str,

@@ -14,18 +14,16 @@ from typing import Protocol, TypeVar
 from yarnctl.errors import Unreachable
 
 T = TypeVar("T")
+Call = Callable[[], T]
+Answered = Callable[[T], object]
+Unanswered = Callable[[str], object]
+"""Hears why there was no answer."""
 
 
 class Carrier(Protocol):
     """Carries calls; exactly one of ``answered`` and ``unanswered`` is called, now or later."""
 
-    def carry(
-        self,
-        place: str,
-        call: Callable[[], T],
-        answered: Callable[[T], object],
-        unanswered: Callable[[str], object],
-    ) -> None:
+    def carry(self, place: str, call: Call[T], answered: Answered[T], unanswered: Unanswered) -> None:
         """Carry one call to a place."""
         ...
 
@@ -37,13 +35,7 @@ class Carrier(Protocol):
 class DirectCarrier:
     """Everybody lives in this process, on this event loop."""
 
-    def carry(
-        self,
-        place: str,
-        call: Callable[[], T],
-        answered: Callable[[T], object],
-        unanswered: Callable[[str], object],
-    ) -> None:
+    def carry(self, place: str, call: Call[T], answered: Answered[T], unanswered: Unanswered) -> None:
         """Call, now."""
         try:
             answer = call()
@@ -65,13 +57,7 @@ class ThreadedCarrier:
         self._threads: dict[str, ThreadPoolExecutor] = {}
         self._closed = False
 
-    def carry(
-        self,
-        place: str,
-        call: Callable[[], T],
-        answered: Callable[[T], object],
-        unanswered: Callable[[str], object],
-    ) -> None:
+    def carry(self, place: str, call: Call[T], answered: Answered[T], unanswered: Unanswered) -> None:
         """Call from the place's thread."""
         if self._closed:
             return

@@ -108,11 +108,13 @@ class MasterRest:
     def _kill(self, request: Request) -> Reply:
         kind = request.header("content-type").partition(";")[0].strip()
         if kind != JSON:
-            raise Problem(415, "NotSupportedException", "HTTP 415 Unsupported Media Type")
+            raise Problem(503, "WebApplicationException", "")  # as 3.4.2 says it
         if request.values[0] != self.live.job_id:
             raise Problem(404, "NotFoundException", f"job, {request.values[0]}, is not found")
         attempt = self._attempt(request)
         wanted = msgspec.json.decode(request.body, type=_Wanted).state
+        if wanted == attempt.state:
+            return json_reply({"state": wanted})  # nothing to do, whatever it is
         if wanted != "KILLED":
             raise Problem(400, "BadRequestException", "Only 'KILLED' is allowed as a target state.")
         self.live.around(lambda: self.live.kill_attempt(attempt))

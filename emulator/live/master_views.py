@@ -54,15 +54,11 @@ class MasterViews:
             "elapsedTime": (ended_ms or self._now()) - began_ms,
             "id": live.job_id,
             "name": live.conf["mapreduce.job.name"],
-            "queue": live.conf["mapreduce.job.queuename"],
+            "queue": f"root.{live.conf['mapreduce.job.queuename'].removeprefix('root.')}",
             "user": live.launch.user,
             "state": "INITED" if live.state == "NEW" else live.state,
             "uberized": False,
             "diagnostics": live.diagnostics,
-            "acls": [
-                {"name": "mapreduce.job.acl-view-job", "value": " "},
-                {"name": "mapreduce.job.acl-modify-job", "value": " "},
-            ],
         }
         for is_map, kind, total in ((True, "map", len(job.map_ms)), (False, "reduce", len(job.reduce_ms))):
             shown.update(self._side(is_map, kind, total))

@@ -363,4 +363,18 @@ def status_of(container: Container, actor: LiveActor, kept: Kept, now_ms: int) -
         begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
         done = min(length_ms, now_ms - begun_ms)
     line = f"yarnctl phase={phase} groups={groups} done={done} known={length_ms} all=1 gen={generation} can=1"
+    if phase == "run":
+        base = key_end_ms(container.from_key, keys, length_ms)
+        line += f" ran={max(0, now_ms - container.work_at_ms)} base={base}"
+    if container.resumed:
+        line += f" back={_back_ms(container, actor)}"
     return line + (f" order={container.order}" if phase == "hold" and container.order else "")
+
+
+def _back_ms(container: Container, actor: LiveActor) -> int:
+    """Return how long a resumed attempt took from its process's start to its first new key, without shuffle.
+
+    ``log_from_key`` grows when it saves: by then it has been told.
+    """
+    shuffle_ms = actor.job.shuffle_ms if actor.timing.reshuffle else 0
+    return max(0, actor.return_ms(container.task, container.from_key) - shuffle_ms)

@@ -147,7 +147,6 @@ class AppRecord:
 
     __slots__ = (
         "actor",
-        "asked",
         "attempts",
         "containers",
         "counted_at_ms",
@@ -180,7 +179,6 @@ class AppRecord:
         self.progress_ratio = 0.0
         self.attempts: list[AttemptRecord] = []
         self.containers: dict[str, ContainerRecord] = {}
-        self.asked: dict[int, Resources] = {}
         self.mib_ms = self.vcore_ms = 0
 
     @property

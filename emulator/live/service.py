@@ -401,8 +401,6 @@ class LiveResourceManager:
             if self._sane(one)
         ]
         self.actor.allocate(app.actor, asks)
-        for ask, _ in asks:
-            app.asked.setdefault(ask.priority, Resources(ask.memory_mib, ask.vcores))
         for name in message.release:
             container = app.containers.get(name)
             if container is not None and not container.is_master:

@@ -337,15 +337,17 @@ _CLASSES = {
     "StandbyException": "org.apache.hadoop.ipc.StandbyException",
     "PathIsNotEmptyDirectoryException": "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException",
     "ParentNotDirectoryException": "org.apache.hadoop.fs.ParentNotDirectoryException",
+    "InternalServerErrorException": "javax.ws.rs.InternalServerErrorException",
     "UnsupportedOperationException": "java.lang.UnsupportedOperationException",
+    "UndeclaredThrowableException": "java.lang.reflect.UndeclaredThrowableException",
+    "WebApplicationException": "javax.ws.rs.WebApplicationException",
 }
 
 
 def remote_exception(problem: Problem) -> Reply:
     """Tell a problem as Hadoop does: a RemoteException in JSON."""
-    said = {
-        "exception": problem.kind,
-        "message": problem.message,
-        "javaClassName": _CLASSES.get(problem.kind, f"java.lang.{problem.kind}"),
-    }
+    said = {"exception": problem.kind, "message": problem.message}
+    said["javaClassName"] = _CLASSES.get(problem.kind, f"java.lang.{problem.kind}")
+    if not problem.message:  # an exception without a message has none here, either
+        del said["message"]
     return json_reply({"RemoteException": said}, problem.status)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.bench.admission import admission_cli, admission_fair_share, admission_simpy, admission_sweep
 from tests.bench.emulator import emulator_250, emulator_5000, emulator_simpy
 from tests.bench.heartbeats import heartbeats_row
 from tests.bench.http_tick import http_tick_row
@@ -32,6 +33,10 @@ BENCHES: dict[str, Callable[[], Row]] = {
     "live-size": live_size,
     "runner-overhead": runner_overhead,
     "help": help_row,
+    "admission-simpy": admission_simpy,
+    "admission-cli": admission_cli,
+    "admission-sweep": admission_sweep,
+    "admission-fair": admission_fair_share,
 }
 RESULTS = Path("bench-results.json")
 LINE = "{:<15} {:>12} {:>13} {:>11}  {:<10} {:<6} {}"

@@ -32,7 +32,7 @@ def prepare(cluster: Cluster, superuser: str = "root") -> None:
     hdfs = Hdfs(cluster.hdfs_url, superuser)
     hdfs.make("/yarnctl", "755", "yarnctl")
     hdfs.make("/yarnctl/requests", "755", "yarnctl")
-    hdfs.make("/yarnctl/checkpoints", "1777")
+    hdfs.make("/yarnctl/checkpoints", "1777", group="yarnctl")
     for user in ("alice", "bob"):
         hdfs.make(f"/user/{user}", "755", user)
 
@@ -41,11 +41,16 @@ class Attached:
     """One daemon; use it as a context. ``state_dir`` holds journal and log."""
 
     def __init__(
-        self, cluster: Cluster, state_dir: Path, options: Sequence[str] = QUEUES, enforce: bool = True
+        self,
+        cluster: Cluster,
+        state_dir: Path,
+        options: Sequence[str] = QUEUES,
+        enforce: bool = True,
+        rm_url: str = "",
     ) -> None:
         self.state_dir = state_dir
         self.log = state_dir / "daemon.log"
-        self._words = [YARNCTL, "run", "--rm", cluster.rm_url, "--name-node", cluster.hdfs_url]
+        self._words = [YARNCTL, "run", "--rm", rm_url or cluster.rm_url, "--name-node", cluster.hdfs_url]
         self._words += ["--listen", "off", "--state-dir", str(state_dir), *options]
         self._words += ["--enforce"] if enforce else []
         self._waits_for = "enforcing" if enforce else "observing"

@@ -24,7 +24,7 @@ from tests.cluster.attached import QUEUES, Attached, prepare
 from tests.cluster.configuration import Shape
 from tests.cluster.jobs import LOOK_S, RESTARTABLE, Finished, Job, Plan
 from tests.cluster.launcher import Cluster
-from tests.cluster.overhead import interruptions
+from tests.cluster.overhead import interruptions, timetable
 from tests.cluster.schemes import SCHEMES, Scheme
 
 SLOTS = 12
@@ -75,8 +75,10 @@ def _both(cluster: Cluster, scheme: Scheme, folder: Path, number: str) -> dict[s
     hurried = Job(cluster, production(), folder, number) if scheme.with_production else None
     if hurried is not None:
         _note(seen, "production", hurried, hurried.wait())
+        seen["production_timetable"] = timetable(hurried, cluster.history_url)
     if patient is not None:
         _note(seen, "research", patient, patient.wait())
+        seen["research_timetable"] = timetable(patient, cluster.history_url)
         costs = [one.overhead_s for one in interruptions(patient, cluster.history_url)]
         seen["overhead_s"] = [round(cost, 2) for cost in costs]
     return seen
@@ -180,7 +182,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _progress(number: int, rounds: int, seen: dict[str, Any], scheme: str, took_s: float) -> None:
-    shown = {key: value for key, value in seen.items() if not key.endswith(("digests", "_ms"))}
+    shown = {key: value for key, value in seen.items() if not key.endswith(("digests", "_ms", "timetable"))}
     print(f"[{number + 1}/{rounds}] {scheme}: {shown} ({took_s:.0f} s)", file=sys.stderr, flush=True)
 
 

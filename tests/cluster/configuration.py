@@ -138,6 +138,7 @@ def _core(folder: Path, ports: Ports) -> dict[str, str]:
         "fs.defaultFS": f"hdfs://127.0.0.1:{ports.name_node}",
         "hadoop.tmp.dir": f"{folder}/tmp",
         "hadoop.http.staticuser.user": "nobody",
+        "hadoop.user.group.static.mapping.overrides": "dr.who=;yarnctl=yarnctl",
     }
 
 

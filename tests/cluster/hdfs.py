@@ -20,12 +20,14 @@ class Hdfs:
         self._root = f"{url}/webhdfs/v1"
         self._user = user
 
-    def make(self, path: str, mode: str = "755", owner: str = "") -> None:
-        """Make a folder with a mode; the superuser may give it to somebody."""
+    def make(self, path: str, mode: str = "755", owner: str = "", group: str = "") -> None:
+        """Make a folder with a mode; the superuser may give it to somebody, or to a group."""
         self._ask("PUT", path, op="MKDIRS", permission=mode)
         self._ask("PUT", path, op="SETPERMISSION", permission=mode)
         if owner:
             self._ask("PUT", path, op="SETOWNER", owner=owner)
+        if group:
+            self._ask("PUT", path, op="SETOWNER", group=group)
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file anew."""

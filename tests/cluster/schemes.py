@@ -18,7 +18,6 @@ TUNED = {
     f"{PREEMPTION}monitoring_interval": "1000",
     f"{PREEMPTION}max_wait_before_kill": "1000",
     f"{PREEMPTION}total_preemption_per_round": "1.0",
-    f"{PREEMPTION}max_ignored_over_capacity": "0",
     f"{PREEMPTION}natural_termination_factor": "1.0",
 }
 """YARN's preemption as an administrator would tune it for speed (facts/hadoop.md, sections 6 and 11)."""

@@ -133,10 +133,10 @@ class Kdc:
         _run("kadmin.local", "-q", f"ktadd -norandkey -k {self.keytab} {' '.join(names)}")
 
     def login(self, name: str, cache: Path | None = None) -> dict[str, str]:
-        """Get a ticket from the keytab; return the environment of programs that are to use it."""
-        given = {**os.environ, **({"KRB5CCNAME": str(cache)} if cache else {})}
-        _run("kinit", "-k", "-t", str(self.keytab), name, env=given)
-        return given
+        """Get a ticket from the keytab; return what makes a program use it."""
+        told = {"KRB5CCNAME": str(cache or self.folder / "tickets")}
+        _run("kinit", "-k", "-t", str(self.keytab), name, env={**os.environ, **told})
+        return told
 
     def _start(self) -> None:
         for name, text in (("krb5.conf", KRB5_CONF), ("kdc.conf", KDC_CONF)):
@@ -288,6 +288,7 @@ class SecureCluster(Cluster):
                 "hadoop.http.authentication.kerberos.keytab": keytab,
                 "hadoop.http.authentication.signature.secret.file": f"{self.folder}/tls/signature",
                 "hadoop.ssl.require.client.cert": "false",
+                "hadoop.user.group.static.mapping.overrides": "dr.who=;yarnctl=yarnctl;hdfs=;mallory=",
             },
             "hdfs-site": {
                 "dfs.block.access.token.enable": "true",
@@ -382,4 +383,4 @@ def _add(file: Path, properties: dict[str, str]) -> None:
 def as_user(cluster: SecureCluster, name: str) -> Iterator[dict[str, str]]:
     """Give the environment of a client program with a ticket of its own."""
     cache = cluster.kdc.folder / f"tickets-{name}"
-    yield {**cluster.environment, **cluster.kdc.login(name, cache), "HADOOP_CONF_DIR": str(cluster.conf)}
+    yield {**cluster.environment, **cluster.kdc.login(name, cache)}

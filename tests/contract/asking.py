@@ -190,9 +190,17 @@ def attempt_path(attempt: str) -> str:
     return f"tasks/{task}/attempts/{attempt}"
 
 
-def refusal(answer: Answer) -> str:
-    """Return the exception of a RemoteException, whose three fields must agree."""
+def refusal(answer: Answer, message: bool = True) -> str:
+    """Return the exception of a RemoteException, whose fields must agree; some come without a message."""
     said = answer.json()["RemoteException"]
-    assert said["message"], answer
+    assert bool(said.get("message")) is message, answer
     assert said["javaClassName"].endswith(said["exception"]), answer
     return str(said["exception"])
+
+
+def assert_not_taken(cluster: Cluster, answer: Answer, kind: str = "NotSupportedException") -> None:
+    """A wrong method or media type is a 503: Hadoop's own way of failing has no number for it."""
+    assert answer.status == 503, answer
+    assert refusal(answer, message=cluster.host.version == "3.5") == (
+        kind if cluster.host.version == "3.5" else "WebApplicationException"
+    )

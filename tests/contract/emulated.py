@@ -17,7 +17,7 @@ from emulator.live.service import Settings
 from emulator.timing import Timing
 from emulator.workload.job import Job
 from tests.contract.asking import Cluster
-from tests.contract.host import Ability, Answer, JobPlan
+from tests.contract.host import PATIENCE_S, Ability, Answer, JobPlan
 
 NODES, SLOTS = 3, 4
 """The last node falls silent at once: two count."""
@@ -50,6 +50,7 @@ class Emulated:
     """A host of the emulator at ``rm``: ResourceManager, proxy, history and WebHDFS have one address."""
 
     slot_mib = 1024
+    patience_s = PATIENCE_S
     standby = ""
     superuser = "yarnctl"
     cannot: Mapping[Ability, str] = {

@@ -16,7 +16,7 @@ import pytest
 T = TypeVar("T")
 
 PATIENCE_S = 120.0
-"""A test gives up waiting after so long (of the host's own time)."""
+"""A test gives up waiting for an emulated host after so long (of the host's own time)."""
 
 LOOK_S = 0.1
 
@@ -61,7 +61,7 @@ class Host(Protocol):
     ``rm``: base URL of the ResourceManager; ``hdfs``: base URL of WebHDFS (with /webhdfs/v1); ``history``: of
     the history server, ``standby``: of a ResourceManager that is one ("" where there is none). ``superuser``:
     of HDFS. ``silent_node``: a node that beat no more from the beginning on. A container of a job is
-    ``slot_mib``.
+    ``slot_mib``; whoever waits gives up after ``patience_s``.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Host(Protocol):
     history: str
     superuser: str
     slot_mib: int
+    patience_s: float
     silent_node: str
     standby: str
     cannot: Mapping[Ability, str]
@@ -110,6 +111,6 @@ def until(host: Host, look: Callable[[], T], what: str) -> T:
     """Look until there is something to see; return it."""
     began_s = host.now_s()
     while not (found := look()):
-        assert host.now_s() - began_s < PATIENCE_S, f"{host.name}: never {what}"
+        assert host.now_s() - began_s < host.patience_s, f"{host.name}: never {what}"
         host.wait(LOOK_S)
     return found

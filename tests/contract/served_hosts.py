@@ -6,16 +6,12 @@ those of the other real processes; who asks cannot tell.
 
 from __future__ import annotations
 
-import http.client
 import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from emulator.live.all_in_one import AllInOne, Plan, build
 from emulator.live.jobs import StreamingJob, write_job
@@ -23,33 +19,12 @@ from emulator.live.manager_program import Options, site_of
 from emulator.live.rest.dialect import Version
 from emulator.live.serving import Background, bind, serve, url_of
 from tests.contract.emulated import NODES, SETTINGS, SLOTS, Emulated, modelled, patient
-from tests.contract.host import PATIENCE_S, Answer, JobPlan
+from tests.contract.host import PATIENCE_S, JobPlan
+from tests.contract.over_http import OverHttp
 
-ANSWER_S = 60.0
 
-
-class Served(Emulated):
+class Served(OverHttp, Emulated):
     """A host behind HTTP, in real time."""
-
-    def ask(self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> Answer:
-        """Ask once, on a connection of its own."""
-        parts = urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_S)
-        try:
-            connection.request(method, f"{parts.path}?{parts.query}", body, dict(headers))
-            answer = connection.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, told, answer.read())
-        finally:
-            connection.close()
-
-    def now_s(self) -> float:
-        """Return real time."""
-        return time.monotonic()
-
-    def wait(self, span_s: float) -> None:
-        """Let real time pass: the pace of a poll."""
-        time.sleep(span_s)
 
 
 class LiveHost(Served):

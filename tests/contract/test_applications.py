@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.contract.asking import FINAL, JSON, Cluster, attempt_path, refusal, rows
+from tests.contract.asking import FINAL, JSON, Cluster, assert_not_taken, attempt_path, refusal, rows
 from tests.contract.host import JobPlan, until
 
 ORDER = ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED"]
@@ -35,6 +35,8 @@ def test_a_job_goes_its_way_in_order_and_then_nothing_is_held(cluster: Cluster) 
     application = cluster.host.submit(JobPlan("quick", "production", tags="Deadline:17,Rush"))
     seen = cluster.wait_for(application, "FINISHED")
     assert in_order(seen, ORDER), seen
+    # FINISHED is said as soon as the AM takes its leave; its container stays until it has gone.
+    until(cluster.host, lambda: not cluster.containers(application), "the end of the containers")
     app = cluster.app(application)
     assert (app["finalStatus"], app["progress"], app["trackingUI"]) == ("SUCCEEDED", 100, "History")
     assert (app["name"], app["user"], app["applicationType"]) == ("quick", "alice", "MAPREDUCE")
@@ -43,7 +45,6 @@ def test_a_job_goes_its_way_in_order_and_then_nothing_is_held(cluster: Cluster) 
     assert 0 < app["startedTime"] <= app["launchTime"] <= app["finishedTime"]
     assert app["elapsedTime"] == app["finishedTime"] - app["startedTime"]
     assert (app["allocatedMB"], app["runningContainers"]) == (-1, -1)
-    until(cluster.host, lambda: not cluster.containers(application), "the end of the containers")
     assert cluster.get(f"apps/{application}/state")["state"] == "FINISHED"
     assert [one["id"] for one in cluster.attempts(application)] == [1]
 
@@ -58,7 +59,7 @@ def test_submitting_is_accepted_with_its_place_and_a_kill_is_on_its_way_first(cl
     first = cluster.kill(application)
     assert first.status == 202
     assert first.headers["location"].endswith(f"/ws/v1/cluster/apps/{application}/state")
-    assert first.json()["state"] not in FINAL
+    assert first.json()["state"] in (*ORDER[:5], "FINAL_SAVING", "KILLING", "KILLED")  # often done by then
     assert cluster.wait_for(application, "KILLED")[-1] == "KILLED"
     again = cluster.kill(application)
     assert (again.status, again.json()["state"]) == (200, "KILLED")
@@ -80,7 +81,8 @@ def test_nothing_runs_in_a_queue_that_is_not_there(cluster: Cluster) -> None:
 def test_a_submission_without_sense_is_refused(cluster: Cluster) -> None:
     assert cluster.ask("POST", "apps", {"application-name": "x"}).status == 400
     assert cluster.ask("POST", "apps", b"{", JSON).status == 400
-    assert cluster.ask("POST", "apps", b"x", {"Content-Type": "text/plain"}).status == 415
+    plain = {"Accept": "application/json", "Content-Type": "text/plain"}
+    assert_not_taken(cluster, cluster.ask("POST", "apps", b"x", plain))
 
 
 # --- what is not there, and what makes no sense -----------------------------------------------
@@ -106,7 +108,7 @@ def test_what_is_not_there_or_makes_no_sense(cluster: Cluster, path: str, status
     if status == 404 and not path.startswith("/"):
         assert refusal(answer) == "NotFoundException"
     elif status == 400:
-        assert refusal(answer) == "BadRequestException"
+        assert refusal(answer) in ("BadRequestException", "IllegalArgumentException")
 
 
 def test_nobody_is_listed_as_an_empty_object(cluster: Cluster) -> None:
@@ -116,10 +118,12 @@ def test_nobody_is_listed_as_an_empty_object(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
     [
-        ("state", {"state": "RUNNING"}, JSON, 400),
+        ("state", {"state": "FINISHED"}, JSON, 400),
+        ("state", {"state": "SLEEPING"}, JSON, 400),
         ("state", b"{", JSON, 400),
-        ("state", b'{"state":"KILLED"}', {"Content-Type": "text/plain"}, 415),
-        ("priority", {"priority": "high"}, JSON, 400),
+        ("state", b'{"state":"KILLED"}', {"Content-Type": "text/plain"}, 503),
+        ("priority", b"{", JSON, 400),
+        ("queue", {"queue": "nowhere"}, JSON, 503),
     ],
 )
 def test_changes_that_are_refused(
@@ -129,8 +133,16 @@ def test_changes_that_are_refused(
     assert cluster.state(waiting) not in FINAL
 
 
+def test_what_is_no_change_is_answered_as_one(waiting: str, cluster: Cluster) -> None:
+    told = cluster.ask("PUT", f"apps/{waiting}/state", {"state": "RUNNING"})
+    assert (told.status, told.json()) == (200, {"state": "RUNNING"})  # it is so already
+    told = cluster.ask("PUT", f"apps/{waiting}/priority", {"priority": "high"})
+    assert (told.status, int(told.json()["priority"])) == (200, 0)  # what is no number is 0
+
+
 def test_nothing_moves_to_a_queue_that_is_not_there(waiting: str, cluster: Cluster) -> None:
-    assert cluster.ask("PUT", f"apps/{waiting}/queue", {"queue": "nowhere"}).status in (400, 404, 500)
+    answer = cluster.ask("PUT", f"apps/{waiting}/queue", {"queue": "nowhere"})
+    assert refusal(answer, message=cluster.host.version == "3.5") == "UndeclaredThrowableException"
     assert cluster.app(waiting)["queue"].removeprefix("root.") == "production"
 
 
@@ -188,9 +200,10 @@ def test_an_application_moves_with_what_it_holds(waiting: str, cluster: Cluster)
 
 def test_what_is_not_wanted_is_left_out(waiting: str, cluster: Cluster) -> None:
     whole = cluster.app(waiting)
-    assert {"resourceRequests", "resourceInfo", "timeouts"} <= set(whole)
+    assert {"resourceInfo", "timeouts"} <= set(whole)
+    assert "resourceRequests" not in whole  # all that it asked for it has
     fewer = cluster.app(waiting, deSelects="resourceRequests,timeouts,resourceInfo")
-    assert not {"resourceRequests", "resourceInfo", "timeouts"} & set(fewer)
+    assert not {"resourceInfo", "timeouts"} & set(fewer)
     assert fewer["id"] == waiting
 
 
@@ -217,9 +230,6 @@ def test_attempts_and_containers_of_an_application(waiting: str, cluster: Cluste
     name = waiting.replace("application_", "appattempt_", 1) + "_000001"
     assert (attempt["id"], attempt["appAttemptId"]) == (1, name)
     assert attempt["containerId"].endswith("_000001")
-    other = cluster.get(f"apps/{waiting}/appattempts/{name}")["appAttempt"]
-    assert (other["appAttemptId"], other["amContainerId"]) == (name, attempt["containerId"])
-    assert other["appAttemptState"] == "RUNNING"
     held = cluster.containers(waiting)
     masters = [one for one in held if int(one["priority"]) == 0]
     assert [one["containerId"] for one in masters] == [attempt["containerId"]]
@@ -229,6 +239,18 @@ def test_attempts_and_containers_of_an_application(waiting: str, cluster: Cluste
     one = cluster.ask("GET", f"apps/{waiting}/appattempts/{name}/containers/{attempt['containerId']}").json()
     one = one.get("container", one)
     assert one["containerId"] == attempt["containerId"]
+
+
+def test_one_attempt_is_told_without_a_root_or_not_at_all(waiting: str, cluster: Cluster) -> None:
+    (attempt,) = cluster.attempts(waiting)
+    answer = cluster.ask("GET", f"apps/{waiting}/appattempts/{attempt['appAttemptId']}")
+    if cluster.host.version == "3.5":  # 3.5.0 has nobody to write this class: rely on the list
+        assert (answer.status, refusal(answer)) == (503, "InternalServerErrorException")
+        return
+    other = answer.json()
+    assert (other["appAttemptId"], other["appAttemptState"]) == (attempt["appAttemptId"], "RUNNING")
+    assert other["amContainerId"] == attempt["containerId"]
+    assert isinstance(other["startedTime"], str)
 
 
 def test_containers_have_the_form_of_their_version(waiting: str, cluster: Cluster) -> None:

@@ -78,7 +78,8 @@ def test_the_job_and_its_master(victim: str, cluster: Cluster) -> None:
     info = cluster.get(f"/proxy/{victim}/ws/v1/mapreduce/info")["info"]
     assert (info["appId"], info["user"], info["name"]) == (victim, "alice", "victim")
     told = job(cluster, victim)
-    assert (told["id"], told["state"], told["queue"]) == (job_id(victim), "RUNNING", "research")
+    assert (told["id"], told["state"]) == (job_id(victim), "RUNNING")
+    assert told["queue"] == "root.research"  # the whole path, whatever the job was submitted to
     reduces = len(cluster.tasks(victim))
     assert (told["mapsTotal"], told["mapsCompleted"], told["reducesTotal"]) == (1, 1, reduces)
     assert (told["reducesRunning"], told["reducesPending"], told["reducesCompleted"]) == (reduces, 0, 0)
@@ -106,7 +107,7 @@ def test_a_running_reduce_tells_its_phases_and_hides_its_age(victim: str, cluste
         assert (one["type"], one["finishTime"]) == ("REDUCE", 0)
         assert 0 < one["startTime"] <= one["shuffleFinishTime"] <= one["mergeFinishTime"]
         assert (one["elapsedTime"], one["elapsedReduceTime"]) == (0, 0)  # Hadoop says 0 while it runs
-        assert 66 <= one["progress"] <= 100
+        assert 0 <= one["progress"] <= 100  # told every few seconds: younger than the phases may be
         container = held[one["assignedContainerId"]]
         assert int(container["priority"]) == 10
         assert one["nodeHttpAddress"] in container["nodeHttpAddress"]
@@ -144,10 +145,12 @@ def test_what_a_master_does_not_know(victim: str, cluster: Cluster, path: str) -
 def test_a_state_can_only_be_set_to_killed(victim: str, cluster: Cluster) -> None:
     attempt = next(iter(cluster.running_reduces(victim).values()))["id"]
     path = f"{attempt_path(attempt)}/state"
-    assert cluster.master(victim, path, "PUT", {"state": "RUNNING"}).status == 400
+    assert cluster.master(victim, path, "PUT", {"state": "SUCCEEDED"}).status == 400
+    same = cluster.master(victim, path, "PUT", {"state": "RUNNING"})
+    assert (same.status, same.json()) == (200, {"state": "RUNNING"})  # it is so already
     url = f"/proxy/{victim}/ws/v1/mapreduce/jobs/{job_id(victim)}/{path}"
     plain = {"Accept": "application/json", "Content-Type": "text/plain"}
-    assert cluster.ask("PUT", url, b'{"state":"KILLED"}', plain).status == 415
+    assert cluster.ask("PUT", url, b'{"state":"KILLED"}', plain).status == 503
     assert attempt_state(cluster, victim, attempt) == "RUNNING"
 
 
@@ -165,6 +168,7 @@ def test_a_killed_reduce_makes_room_for_the_queue_that_is_short_of_its_share(
     hurried = host.submit(JobPlan("hurried", "production", reduces=1, holds=True))
     try:
         until(host, lambda: waits(cluster, hurried), "production's demand")
+        assert "resourceRequests" not in cluster.app(hurried, deSelects="resourceRequests")
         answer = cluster.end_attempt(victim, attempt)
         assert (answer.status, answer.json()) == (200, {"state": "KILLED"})
         until(host, lambda: attempt_state(cluster, victim, attempt) == "KILLED", "the end of the attempt")

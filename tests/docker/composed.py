@@ -1,4 +1,4 @@
-"""The compose file, up: what its services are, what they answer, and jobs that are submitted to it.
+"""A compose file, up: what its services are, what they answer, and jobs that are submitted to it.
 
 Law: every wait is for a condition, with a deadline and with what was awaited in the failure.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,7 +23,7 @@ T = TypeVar("T")
 
 FILE = Path(__file__).parents[2] / "docker/emulator/compose.yaml"
 SERVICES = ("rm", "nm1", "nm2", "nm3", "yarnctl")
-PATIENCE_S = 240.0
+PATIENCE_S = 900.0
 LARGEST_ANSWER_BYTES = 1 << 22
 
 
@@ -34,14 +36,35 @@ def until(look: Callable[[], T], what: str) -> T:
     return seen
 
 
+class Context:
+    """A build context, made in the background by the ``context.sh`` beside a compose file."""
+
+    def __init__(self, folder: Path, script: Path = FILE.parent / "context.sh") -> None:
+        self.folder = folder
+        self._log = folder.with_suffix(".log")
+        with self._log.open("wb") as log:
+            words = (str(script), str(folder), sys.executable)
+            self._program = subprocess.Popen(words, stdout=log, stderr=log)
+
+    def wait(self) -> None:
+        """Wait until it is made; fails with what was said."""
+        assert self._program.wait(PATIENCE_S) == 0, self._log.read_text()
+
+    def remove(self) -> None:
+        """Remove it, made or not."""
+        self._program.kill()
+        self._program.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 class Composed:
     """One project: the services of the compose file on an engine. ``settings`` are those of .env."""
 
-    def __init__(self, engine: Engine, project: str, settings: dict[str, str]) -> None:
+    def __init__(self, engine: Engine, project: str, settings: dict[str, str], file: Path = FILE) -> None:
         self.engine = engine
         self.project = project
         self.environment = {**engine.environment, **settings}
-        self.words = (*engine.compose_program(), "--file", str(FILE), "--project-name", project)
+        self.words = (*engine.compose_program(), "--file", str(file), "--project-name", project)
 
     def compose(self, *words: str) -> str:
         """Run a compose command; return what it prints."""

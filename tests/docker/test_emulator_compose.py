@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docker.composed import FILE, PATIENCE_S, SERVICES, Composed, Job, free_port, must_run, until
-from tests.docker.engine import Engine, NoEngine
+from tests.docker.composed import FILE, SERVICES, Composed, Context, Job, free_port, until
+from tests.docker.engine import Engine
 
 HERE = Path(__file__).parent
 REDUCES = 8
@@ -26,43 +26,11 @@ SLOTS = 3
 """On each of three nodes: one container for the master and one for each reduce."""
 
 
-class Context:
-    """The build context, made while the engine starts and gets its base image."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._log = folder.with_suffix(".log")
-        with self._log.open("wb") as log:
-            words = (str(FILE.parent / "context.sh"), str(folder), sys.executable)
-            self._program = subprocess.Popen(words, stdout=log, stderr=log)
-
-    def wait(self) -> None:
-        assert self._program.wait(PATIENCE_S) == 0, self._log.read_text()
-
-    def remove(self) -> None:
-        self._program.kill()
-        self._program.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
     made = Context(tmp_path_factory.mktemp("context") / "context")
     yield made
     made.remove()
-
-
-@pytest.fixture(scope="module")
-def engine(context: Context) -> Iterator[Engine]:
-    try:
-        with Engine() as running:
-            running.compose_program()
-            running.require_base()
-            yield running
-    except NoEngine as missing:
-        if must_run():
-            pytest.fail(f"{missing}")
-        pytest.skip(f"{missing}")
 
 
 @pytest.fixture(scope="module")

@@ -415,11 +415,11 @@ def test_a_priority_without_its_reason_is_found():
 
 @pytest.mark.parametrize(
     ("outcome", "sent_at"),
-    [(Accepted(), [0, 2000]), (Refused("busy"), [0, 1000, 2000]), (Unknown(), [0, 1000, 2000])],
+    [(Accepted(), [0, 2000]), (Refused("busy"), [0, 1000, 3000]), (Unknown(), [0, 1000, 3000])],
 )
 def test_a_priority_is_sent_again_if_it_was_not_accepted_or_does_not_show(outcome, sent_at):
     steps, sent = Controller(EDF, validate=True), []
-    for now_ms in (0, 1000, 2000):
+    for now_ms in (0, 1000, 2000, 3000):
         step = steps.step(seen(ranks(), now_ms=now_ms))
         sent += [now_ms] if step.actions else []
         for action in step.actions:

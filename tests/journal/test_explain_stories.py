@@ -28,6 +28,7 @@ from yarnctl.deciding.records import (
     Ranking,
     Refusal,
     Resumed,
+    Return,
     Transition,
 )
 from yarnctl.deciding.releaser import Reason
@@ -37,6 +38,8 @@ from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.telling import REASONS
 
 HURRIED, VICTIM = "application_1_000002", "application_1_000001"
+pytestmark = pytest.mark.xdist_group("explain stories")  # what is made once for all is made in one worker
+
 SMALL = Scenario(
     production="synthetic:production-s", research="synthetic:research-xl", nodes=6, slots=8, schemes=("kill",)
 )
@@ -89,6 +92,27 @@ def test_a_suspended_victim_lost_nothing(suspended):
     (tally,) = found.tallies
     assert (tally.role, tally.orders, tally.lost_work_ms) == ("victim", result.suspensions, 0)
     assert "cost     released (suspension number 1), no work lost, " in text_of(records, "o-000001")
+
+
+def test_what_coming_back_was_to_cost_and_did_stand_side_by_side(suspended):
+    """In virtual time the one is known from the other, but for the heartbeats in between."""
+    records, _ = suspended
+    told = [record for record in records if isinstance(record, Return)]
+    assert told
+    for record in told:
+        (story,) = explain(records, record.order).orders
+        back = story.came_back
+        assert back is not None
+        assert (back.cost_ms, back.attempt) == (record.cost_ms, record.attempt)
+        assert back.attempt.rpartition("_")[0] == story.attempt.rpartition("_")[0] != back.attempt
+        parts = (back.leave_ms, back.launch_ms, back.shuffle_ms, back.skip_ms)
+        assert back.cost_ms == sum(parts)
+        assert story.predicted_cost_ms == record.predicted_ms
+        assert abs(record.predicted_ms - record.cost_ms) < 5000
+    text = text_of(records, told[0].order)
+    assert (
+        f"return   predicted to cost {told[0].predicted_ms} ms, did cost {told[0].cost_ms} ms (leave " in text
+    )
 
 
 def test_a_killed_victim_says_so_and_what_it_lost(killed):

@@ -83,6 +83,19 @@ def test_what_is_wrong_is_named_and_not_mended(
     assert (found.owner, found.mode) == (owner, mode)
 
 
+def test_a_lock_that_cannot_be_made_or_written_is_named(hdfs: Store) -> None:
+    begins(hdfs)
+    hdfs.ask("PUT", "/yarnctl?op=SETOWNER&owner=hdfs&user.name=hdfs")
+    with pytest.raises(BadInput, match="cannot make /yarnctl/lock") as told:
+        begins(hdfs)
+    assert "hdfs dfs -chown yarnctl /yarnctl" in str(told.value)
+    hdfs.ask("PUT", "/yarnctl?op=SETOWNER&owner=yarnctl&user.name=hdfs")
+    begins(hdfs)
+    hdfs.as_user("hdfs").make_directories("/yarnctl/lock", 0o755)
+    with pytest.raises(BadInput, match="/yarnctl/lock belongs to hdfs"):
+        begins(hdfs)
+
+
 def test_what_is_changed_later_closes_the_gate_and_what_is_mended_opens_it(hdfs: Store) -> None:
     folders, root = begins(hdfs), hdfs.as_user("hdfs")
     root.set_mode(CHECKPOINTS, 0o777)

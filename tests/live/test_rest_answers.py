@@ -48,7 +48,7 @@ class Asked:
 def refused(reply: Reply) -> tuple[int, str, str]:
     said = json.loads(reply.body)["RemoteException"]
     assert said["javaClassName"].endswith(said["exception"])
-    return reply.status, said["exception"], said["message"]
+    return reply.status, said["exception"], said.get("message", "")
 
 
 # --- the cluster ------------------------------------------------------------------------------
@@ -68,8 +68,8 @@ def test_info_names_the_epoch_and_the_version(path):
 
 def test_who_asks_is_user_name_or_dr_who():
     asked = Asked()
-    assert asked.get(f"{ROOT}/userinfo")["clusterUserInfo"]["requestedUser"] == "dr.who"
-    assert asked.get(f"{ROOT}/userinfo?user.name=ann")["clusterUserInfo"]["requestedUser"] == "ann"
+    assert asked.get(f"{ROOT}/userinfo")["requestedUser"] == "dr.who"
+    assert asked.get(f"{ROOT}/userinfo?user.name=ann")["requestedUser"] == "ann"
     assert refused(asked.ask("GET", f"{ROOT}/userinfo?user.name=a%0ab"))[0] == 403
 
 
@@ -156,16 +156,8 @@ def test_an_application_just_accepted_in_both_dialects():
         asked.played.submit()
         (row,) = asked.get(f"{ROOT}/apps")["apps"]["app"]
         rows.append(row)
-    assert ("resourceInfo" in rows[0], rows[0]["runningContainers"], rows[0]["queue"]) == (
-        False,
-        0,
-        "research",
-    )
-    assert ("resourceInfo" in rows[1], rows[1]["runningContainers"], rows[1]["queue"]) == (
-        True,
-        -1,
-        "root.research",
-    )
+    assert [("resourceInfo" in row, row["runningContainers"]) for row in rows] == [(False, 0), (True, -1)]
+    assert {row["queue"] for row in rows} == {"root.research"}
 
 
 def test_an_application_that_runs_and_one_that_is_over():
@@ -178,6 +170,9 @@ def test_an_application_that_runs_and_one_that_is_over():
     assert row["resourceInfo"]["resourceUsagesByPartition"][0]["pending"]["vCores"] == 2
     assert row["trackingUrl"] == f"{URL}/proxy/{APP}/"
     asked.played.bye(app)
+    row = asked.get(f"{ROOT}/apps/{APP}")["app"]
+    assert (row["state"], row["allocatedMB"], row["runningContainers"]) == ("FINISHED", 1024, 1)  # its AM
+    asked.played.beat("n1:1", app.attempts[0].container)
     row = asked.get(f"{ROOT}/apps/{APP}")["app"]
     assert (row["state"], row["finalStatus"], row["progress"]) == ("FINISHED", "SUCCEEDED", 100.0)
     assert (row["allocatedMB"], row["runningContainers"], "resourceRequests" in row) == (-1, -1, False)
@@ -197,9 +192,7 @@ def test_maps_are_asked_for_in_rows_that_repeat_each_other_reduces_are_not():
     asked.played.call(app, (20, -3))
     asked.played.beat("n2:1")
     asked.played.beat("n2:1")
-    rows = asked.get(f"{ROOT}/apps/{APP}")["app"]["resourceRequests"]
-    assert {row["numContainers"] for row in rows} == {0}  # met or withdrawn: the rows stay
-    assert len(rows) == 4
+    assert "resourceRequests" not in asked.get(f"{ROOT}/apps/{APP}")["app"]  # all is met or withdrawn
 
 
 def test_what_is_deselected_is_left_out_and_an_unknown_word_refused():
@@ -273,7 +266,7 @@ def test_attempts_and_containers():
     (attempt,) = asked.get(f"{ROOT}/apps/{APP}/appattempts")["appAttempts"]["appAttempt"]
     assert (attempt["id"], attempt["nodeId"], attempt["appAttemptState"]) == (1, "n1:1", "RUNNING")
     name = attempt["appAttemptId"]
-    single = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}")["appAttempt"]
+    single = asked.get(f"{ROOT}/apps/{APP}/appattempts/{name}")
     assert (single["originalTrackingUrl"], single["amContainerId"]) == (
         "http://am",
         app.attempts[0].container,
@@ -290,6 +283,7 @@ def test_attempts_and_containers():
     other = Asked("3.5")
     other.played.node()
     other.played.running()
+    assert refused(other.ask("GET", f"{ROOT}/apps/{APP}/appattempts/{name}"))[0] == 503  # as 3.5.0 fails
     rows = other.get(f"{ROOT}/apps/{APP}/appattempts/{name}/containers")["container"]
     assert [row["allocatedMB"] for row in rows] == [1024, 1024, 1024]
 
@@ -373,7 +367,7 @@ def test_an_application_moves_with_what_it_holds():
     assert len(asked.played.call(app).granted) == 1
     assert queues["production"].used_mib == 4096
     asked.played.check_sums()
-    assert refused(asked.ask("PUT", f"{ROOT}/apps/{APP}/queue", {"queue": "none"}))[0] == 400
+    assert refused(asked.ask("PUT", f"{ROOT}/apps/{APP}/queue", {"queue": "none"}))[0] == 503
 
 
 def test_a_signal_in_both_dialects():
@@ -384,7 +378,8 @@ def test_a_signal_in_both_dialects():
         reply = asked.ask("POST", f"{ROOT}/containers/{one}/signal/OUTPUT_THREAD_DUMP", headers=[])
         assert (reply.status, reply.body) == (200, body)
         assert [bell.container for bell in asked.played.beat().signals] == [one]
-        assert refused(asked.ask("POST", f"{ROOT}/containers/{one}/signal/SIGSEGV"))[0] == 400
+        no = asked.ask("POST", f"{ROOT}/containers/{one}/signal/SIGSEGV")
+        assert (no.status, b"valid commands are" in no.body) == (400, True)
         absent = asked.ask("POST", f"{ROOT}/containers/container_1_1_01_1/signal/GRACEFUL_SHUTDOWN")
         assert (absent.status, b"absent container" in absent.body) == (500, True)
 
@@ -396,9 +391,8 @@ def test_a_signal_in_both_dialects():
         ("state", b"{", None, 400),
         ("state", b"\xff\xfe", None, 400),
         ("state", {}, None, 400),
-        ("state", {"state": "KILLED"}, [], 415),
-        ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 415),
-        ("priority", {"priority": "high"}, None, 400),
+        ("state", {"state": "KILLED"}, [], 503),
+        ("state", {"state": "KILLED"}, [(b"content-type", b"text/plain")], 503),
         ("priority", b"[" * 100_000, None, 400),
         ("queue", {"queue": 7}, None, 400),
         ("state", b'{"state":"' + b"K" * (2 << 20) + b'"}', None, 413),
@@ -417,7 +411,10 @@ def test_what_a_change_refuses(path, body, headers, status):
 def test_methods_that_are_not_offered(method, path):
     asked = Asked()
     asked.played.submit()
-    assert refused(asked.ask(method, ROOT + path))[:2] == (405, "NotAllowedException")
+    assert refused(asked.ask(method, ROOT + path))[:2] == (503, "WebApplicationException")
+    asked = Asked("3.5")
+    asked.played.submit()
+    assert refused(asked.ask(method, ROOT + path))[:2] == (503, "NotAllowedException")
 
 
 # --- submission -------------------------------------------------------------------------------
@@ -458,7 +455,7 @@ def test_a_submission_is_accepted_and_its_job_passes_unread():
     )
     row = asked.get(f"{ROOT}/apps/{APP}")["app"]
     told = [row[key] for key in ("user", "name", "queue", "applicationType", "applicationTags", "priority")]
-    assert told == ["ann", "wordcount", "research", "MAPREDUCE", "a,deadline:7", 1]
+    assert told == ["ann", "wordcount", "root.research", "MAPREDUCE", "a,deadline:7", 1]
     (launch,) = asked.played.beat().masters
     assert bytes(launch.job) == b'{"k":1}'
 
@@ -588,7 +585,7 @@ DOCTYPE = (
             400,
         ),
         (b'{"update-queue":{"queue-name":"root.research","params":7}}', "application/json", 400),
-        (b"x", "text/plain", 415),
+        (b"x", "text/plain", 503),
     ],
 )
 def test_a_change_that_cannot_be_read(body, kind, status):
@@ -672,4 +669,4 @@ def test_no_request_ends_in_a_failure(method, parts, query, body, rooted):
     reply = asked.site.web.answer(
         Request(method, path, query.encode("utf-8", "replace"), [*JSON_TYPE], body, path)
     )
-    assert asyncio.run(reply).status < 500
+    assert asyncio.run(reply).status in (200, 202, 302, 400, 403, 404, 405, 413, 503)  # 503: a wrong method

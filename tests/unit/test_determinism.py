@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("determinism")  # what is made once for all is made in one worker
+
 ROOT = Path(__file__).parents[2]
 
 SCENARIO = """

@@ -8,11 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from yarnctl.cli import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 PROGRAMS = {"yarnctl": "yarnctl.cli", "yarn-emulator": "emulator.cli"}
+ON_A_CLUSTER = {"attach.md"}
+"""Pages whose commands need a real Hadoop: tests/cluster/test_attach_page.py runs them."""
 
 
 def console_commands(page: Path) -> list[str]:
@@ -26,7 +31,9 @@ def test_the_readme_shows_commands():
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if console_commands(page)], ids=lambda page: page.name
+    "page",
+    [page for page in PAGES if console_commands(page) and page.name not in ON_A_CLUSTER],
+    ids=lambda page: page.name,
 )
 def test_every_command_on_the_page_runs(page, tmp_path):
     (tmp_path / "docs").symlink_to(ROOT / "docs")
@@ -49,6 +56,42 @@ def test_make_targets_named_on_the_page_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"`make ([a-z-]+)`", page.read_text()))
     assert named <= targets, f"{page.name} names {named - targets}"
+
+
+def commands_named(text: str) -> list[list[str]]:
+    """Return every ``yarnctl ...`` of a page, in blocks and between backticks, as words up to a ``--``."""
+    code = "\n".join(re.findall(r"```.*?\n(.*?)```", text, re.DOTALL) + re.findall(r"`([^`\n]+)`", text))
+    lines = re.findall(r"(?:^|[\s/;(])yarnctl ((?:[^\n|&#\\]|\\\n)+)", code)
+    return [line.replace("\\\n", " ").partition(" -- ")[0].split() for line in lines]
+
+
+def options_of(words: list[str]) -> set[str]:
+    """Return the options of the command that the words begin with; none if they name no command."""
+    found: set[str] = set()
+    group: click.Command | None = PROGRAM
+    context = click.Context(click.Group())
+    for word in words:
+        if isinstance(group, click.Group) and word in group.list_commands(context):
+            group = group.get_command(context, word)
+            assert group is not None
+            found |= {name for one in group.params for name in (*one.opts, *one.secondary_opts)}
+    return found | {"--help", "-h"} if found else found
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "docker" / "README.md"], ids=lambda page: page.parent.name + page.name
+)
+def test_options_named_on_the_page_exist(page):
+    for words in commands_named(page.read_text()):
+        known = options_of(words)
+        named = {word.partition("=")[0].strip(";,.:)") for word in words if re.match(r"--?[a-z]", word)}
+        assert not known or named <= known, f"{page.name}: yarnctl {' '.join(words)}: no {named - known}"
+
+
+def test_an_option_that_does_not_exist_is_found():
+    (words,) = commands_named("Type `yarnctl run --enforced --rm URL`, or do not.")
+    assert "--enforced" not in options_of(words)
+    assert {"--rm", "--enforce"} <= options_of(words)
 
 
 def test_the_glossary_has_no_word_twice():

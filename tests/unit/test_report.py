@@ -20,6 +20,9 @@ from emulator.experiments.showing import run_shown
 from emulator.experiments.summary import ClassSummary, SchemeSummary
 from emulator.scenario import Scenario, prepare
 from emulator.schemes import SCHEMES
+from tests.unit.fig_4 import FIG_4
+
+pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker
 
 SMALL = Scenario(
     nodes=3,
@@ -199,21 +202,9 @@ def test_paper_beside_ours_on_a_page(outcome: Outcome) -> None:
 
 
 def test_a_run_of_the_paper_has_its_numbers_in_the_report(tmp_path: Path) -> None:
-    fig_4 = Scenario(
-        nodes=6,
-        slots=8,
-        production="synthetic:production-s",
-        research="synthetic:research-xl",
-        profile="paper",
-        timing="paper",
-        shares=(0.99, 0.01),
-        caps=(0.25, 0.75),
-        am_ratio=1.0,
-        schemes=("natjam",),
-    )
-    run_shown(prepare(fig_4), out=tmp_path / "fig-4", workers=1)
+    run_shown(prepare(FIG_4), out=tmp_path / "fig-4", workers=1)
     assert "Paper against ours: figure 4." in (tmp_path / "fig-4/report.html").read_text()
-    other = msgspec.structs.replace(fig_4, nodes=7)
+    other = msgspec.structs.replace(FIG_4, nodes=7)
     run_shown(prepare(other), out=tmp_path / "other", workers=1)
     assert "Paper against ours" not in (tmp_path / "other/report.html").read_text()
 

@@ -151,10 +151,23 @@ class Acting:
             return Refused(
                 f"{action.attempt} is no reduce of {action.application}, or the order is another's"
             )
+        if unseen := self._cannot_see(one):
+            return Withheld(unseen)
         self._write_request(self._hdfs, one)
         one.requested = True
         self._ring(one)
         return Accepted()
+
+    def _cannot_see(self, one: Watched) -> str:
+        """Return why the attempt's checkpoint could not be seen, "": it could. Nobody is asked in vain."""
+        place = self._store_of(one.application)
+        try:
+            if place is not None:
+                place[0].list(one.task.folder)
+        except StoreError as problem:
+            fix = "give the store's folder a group that only the daemon is in"
+            return f"its checkpoint could not be seen, so it is not asked: {problem}; {fix}"
+        return ""
 
     def _write_request(self, hdfs: WebHdfs, one: Watched) -> None:
         """Write beside and rename, so that nobody reads half a request; fine if it is there already."""

@@ -125,7 +125,7 @@ class ClusterLook:
                 am_size=size.am,
                 task_size=size.task,
                 demand=asks.get(name, ()),
-                runner=name not in why_not,
+                why_not=why_not.get(name, ""),
             )
 
         if self._names != names:

@@ -19,6 +19,8 @@ from yarnctl.hadoop.wire import Caller, ClusterInfo
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
+LOCK_PATH = "/yarnctl/lock"
+"""The directory in HDFS by which one daemon acts per cluster, and no more."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +29,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``:
     what lies at the two roots; ``absent`` holds the roots at which there surely is nothing; ``above``
-    the folders above them, by path.
+    the folders above them, by path. ``lock``: what lies at ``lock_path``, the directory of the lock.
+    ``counted``: the resources the scheduler says it decides by ("memory-mb", "vcores").
     """
 
     us: str = ""
@@ -37,17 +40,20 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     managers: int = 1
     requests_root: str = "/yarnctl/requests"
     store_root: str = "/yarnctl/checkpoints"
+    lock_path: str = LOCK_PATH
 
     info: ClusterInfo | None = None
     caller: Caller | None = None
     configuration: Mapping[str, str] | None = None
     scheduler: Mapping[str, str] | None = None
     leaves: tuple[Leaf, ...] | None = None
+    counted: tuple[str, ...] | None = None
     clock_ahead_ms: int | None = None
     webhdfs: bool = False
     name_node: Mapping[str, str] | None = None
     requests: FileStatus | None = None
     store: FileStatus | None = None
+    lock: FileStatus | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}
@@ -135,3 +141,14 @@ def number_of(text: str | None) -> float | None:
 def conf_reason(facts: Facts) -> str:
     """Say why a key of the daemon's configuration is not known."""
     return "/conf: " + facts.reason("configuration", "it does not say")
+
+
+def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], Word | None]:
+    """Return the leaves by these names, or the word that stands for all of them."""
+    if facts.leaves is None:
+        return (), unknown(facts.reason("leaves"))
+    missing = [name for name in names if not facts.of((name,))]
+    if missing:
+        said = f"no leaf queue {', '.join(missing)}; there are {', '.join(one.name for one in facts.leaves)}"
+        return (), fail(said, f"add it to {CAPACITY}root.queues, or name others with --hurried and --victims")
+    return facts.of(names), None

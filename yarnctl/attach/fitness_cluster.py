@@ -11,6 +11,7 @@ from yarnctl.attach.fitness import Facts, Word, conf_reason, fail, is_true, numb
 
 SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
+CACHE = "yarn.apps.cache.enable"
 CLOCK_WARN_MS, CLOCK_FAIL_MS = 5_000, 60_000
 
 
@@ -87,6 +88,16 @@ def caller(facts: Facts) -> Word:
     if facts.us and user != facts.us:
         return warn(f"we are {user}, not {facts.us}, to the ResourceManager", fix)
     return ok(f"we are {user}")
+
+
+def apps_cache(facts: Facts) -> Word:
+    """Decisions rest on lists of applications: a cache shows them as they were (YARN-11276, from 3.4.0)."""
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    if not is_true(facts.setting(CACHE)):
+        return ok("off")
+    age = facts.setting(f"{CACHE.removesuffix('.enable')}.expire") or "30s"
+    return warn(f"lists of applications are up to {age} old", f"set {CACHE}=false (yarn-site.xml)")
 
 
 # --- jobs' defaults ---------------------------------------------------------------------------

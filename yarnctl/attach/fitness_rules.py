@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from yarnctl.attach import fitness_cluster as cluster
+from yarnctl.attach import fitness_preemption as preemption
+from yarnctl.attach import fitness_rights as rights
 from yarnctl.attach import fitness_scheduler as scheduler
 from yarnctl.attach import fitness_store as store
 from yarnctl.attach.fitness import Facts, Finding, Word
@@ -28,10 +30,13 @@ RULES: dict[str, Rule] = {
     "user-limit": scheduler.user_limit,
     "am-share": scheduler.am_share,
     "max-priority": scheduler.max_priority,
+    "calculator": scheduler.calculator,
     "locality-delay": scheduler.locality_delay,
     "minimum-allocation": scheduler.minimum_allocation,
-    "own-preemption": scheduler.own_preemption,
-    "acls": scheduler.acls,
+    "own-preemption": preemption.own_preemption,
+    "intra-queue-preemption": preemption.intra_queue_preemption,
+    "apps-cache": cluster.apps_cache,
+    "acls": rights.acls,
     "speculation": cluster.speculation,
     "slow-start": cluster.slow_start,
     "webhdfs": store.webhdfs,
@@ -40,6 +45,7 @@ RULES: dict[str, Rule] = {
     "requests-root": store.requests_root,
     "store-root": store.store_root,
     "folders-above": store.folders_above,
+    "lock": store.lock,
 }
 """Every rule by the id of its finding, in the order in which they are shown."""
 

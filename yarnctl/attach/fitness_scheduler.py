@@ -1,4 +1,4 @@
-"""Rules of fitness about the scheduler: queues, shares, limits, its own preemption, and our rights in it.
+"""Rules of fitness about the scheduler: queues, shares, limits, and how it counts.
 
 Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read it.
 """
@@ -11,13 +11,12 @@ from yarnctl.attach.fitness import (
     Word,
     conf_reason,
     fail,
-    is_true,
+    leaf_queues,
     number_of,
     ok,
     unknown,
     warn,
 )
-from yarnctl.attach.standing import MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 from yarnctl.hadoop.views import Leaf
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
@@ -39,21 +38,10 @@ def scheduler(facts: Facts) -> Word:
     return unknown(facts.reason("leaves"))
 
 
-def _queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], Word | None]:
-    """Return the leaves by these names, or the word that stands for all of them."""
-    if facts.leaves is None:
-        return (), unknown(facts.reason("leaves"))
-    missing = [name for name in names if not facts.of((name,))]
-    if missing:
-        said = f"no leaf queue {', '.join(missing)}; there are {', '.join(one.name for one in facts.leaves)}"
-        return (), fail(said, f"add it to {CAPACITY}root.queues, or name others with --hurried and --victims")
-    return facts.of(names), None
-
-
 def queues(facts: Facts) -> Word:
     """Hurried and patient jobs must be in different leaf queues that are running."""
     names = facts.hurried + (() if facts.mode == "deadlines" else facts.victims)
-    found, word = _queues(facts, names)
+    found, word = leaf_queues(facts, names)
     if word is not None:
         return word
     stopped = [leaf for leaf in found if leaf.queue.state not in ("RUNNING", "")]
@@ -67,7 +55,7 @@ def hurried_share(facts: Facts) -> Word:
     """Freed room goes to the queue furthest below its guarantee: that must be the hurried one."""
     if facts.mode == "deadlines":
         return ok("one queue by deadlines: shares do not matter")
-    _, word = _queues(facts, facts.hurried + facts.victims)
+    _, word = leaf_queues(facts, facts.hurried + facts.victims)
     if word is not None:
         return word
     ours = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.hurried))
@@ -85,7 +73,7 @@ def victim_share(facts: Facts) -> Word:
     """With a guarantee of 0 % a queue may run one master only; what is guaranteed cannot be taken."""
     if facts.mode == "deadlines":
         return ok("one queue by deadlines: shares do not matter")
-    found, word = _queues(facts, facts.victims)
+    found, word = leaf_queues(facts, facts.victims)
     if word is not None:
         return word
     for leaf in found:
@@ -104,7 +92,7 @@ def victim_share(facts: Facts) -> Word:
 
 def maxima(facts: Facts) -> Word:
     """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
-    found, word = _queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
+    found, word = leaf_queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
     if word is not None:
         return word
     for leaf in found:
@@ -116,7 +104,7 @@ def maxima(facts: Facts) -> Word:
 
 def user_limit(facts: Facts) -> Word:
     """One user gets the queue's guarantee times user-limit-factor at most, whatever is free."""
-    found, word = _queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
+    found, word = leaf_queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
     if word is not None:
         return word
     for leaf in found:
@@ -133,18 +121,27 @@ def user_limit(facts: Facts) -> Word:
 def am_share(facts: Facts) -> Word:
     """A job whose ApplicationMaster may not start gains nothing by freed room; the default 0.1 starts one."""
     fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
-    found, word = _queues(facts, facts.hurried + facts.victims if facts.mode == "queues" else facts.hurried)
+    names = facts.hurried + (facts.victims if facts.mode == "queues" else ())
+    found, word = leaf_queues(facts, names)
     if word is not None:
         return word
     waiting = [leaf for leaf in found if leaf.queue.applications_pending > 0]
     if waiting:
         number = waiting[0].queue.applications_pending
         return warn(f"{number} applications of {waiting[0].path} are not activated", fix)
-    ratio = number_of(facts.capacity("maximum-am-resource-percent"))
+    told = [_am_ratio(facts, leaf) for leaf in found]
+    ratio = None if None in told else min([one for one in told if one is not None], default=None)
     if ratio is None:
         seen = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
         return unknown(f"nobody waits for it now; {seen}", f"see that it is so: {fix}")
     return warn(f"{ratio:g} of a queue", fix) if ratio < AM_RATIO_MIN else ok(f"{ratio:g} of a queue")
+
+
+def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
+    """Return the part of a queue that masters may have: its own key, or that of all queues."""
+    key = "maximum-am-resource-percent"
+    own = number_of(facts.capacity(f"{leaf.path}.{key}"))
+    return number_of(facts.capacity(key)) if own is None else own
 
 
 def max_priority(facts: Facts) -> Word:
@@ -157,6 +154,24 @@ def max_priority(facts: Facts) -> Word:
     if most <= 0:
         return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
     return ok(f"{MAX_PRIORITY} is {most:g}")
+
+
+def calculator(facts: Facts) -> Word:
+    """We count MiB and vcores; a scheduler that counts MiB only gives room where we see none."""
+    key = "resource-calculator"
+    told = facts.capacity(key)
+    fix = (
+        f"set {CAPACITY}{key}=org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
+        " and start the ResourceManager again"
+    )
+    if told is not None:
+        name = told.rpartition(".")[2]
+        return ok(name) if name == "DominantResourceCalculator" else warn(name or "none is named", fix)
+    if facts.counted is not None:
+        said = f"it decides by {', '.join(facts.counted) or 'nothing'}"
+        return ok(said) if "vcores" in facts.counted else warn(said, fix)
+    reason = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+    return unknown(f"the default counts MiB only; {reason}", f"see that it is so: {fix}")
 
 
 def locality_delay(facts: Facts) -> Word:
@@ -179,64 +194,3 @@ def minimum_allocation(facts: Facts) -> Word:
     if least > 1024:
         return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
     return ok(f"{key} is {least:g} MiB")
-
-
-def own_preemption(facts: Facts) -> Word:
-    """YARN's own preemption kills what yarnctl would save; yarnctl stands aside where it is on."""
-    if facts.configuration is None:
-        return unknown(conf_reason(facts))
-    policies = facts.setting(POLICIES) or POLICY
-    if not is_true(facts.setting(MONITOR)) or POLICY not in policies or is_true(facts.setting(OBSERVE_ONLY)):
-        return ok("off")
-    found, word = _queues(facts, facts.victims)
-    if word is not None:
-        return word
-    for leaf in found:
-        if leaf.queue.preemption_disabled is not True:
-            fix = f"set {CAPACITY}{leaf.path}.disable_preemption=true, or {MONITOR}=false (yarn-site.xml)"
-            return fail(f"it is on for {leaf.path}", fix)
-    return ok("on, but not for the victims' queues")
-
-
-# --- rights -----------------------------------------------------------------------------------
-
-
-def acls(facts: Facts) -> Word:
-    """Where ACLs count, stopping an attempt and setting a priority need the right to administer the queue."""
-    if facts.configuration is None:
-        return unknown(conf_reason(facts))
-    if not is_true(facts.setting("yarn.acl.enable")):
-        return ok("yarn.acl.enable is false: anybody may, and so may we")
-    admins = facts.setting("yarn.admin.acl")
-    if _listed(facts.us, "*" if admins is None else admins):
-        return ok("yarn.admin.acl names us")
-    found, word = _queues(facts, facts.hurried + facts.victims if facts.mode == "queues" else facts.hurried)
-    if word is not None:
-        return word
-    if facts.scheduler is None:
-        reason = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
-        return unknown(f"yarn.acl.enable is true; {reason}", f"let each acl_administer_queue name {facts.us}")
-    for leaf in found:
-        told = _queue_acls(facts, leaf.path)
-        if any(_listed(facts.us, acl) for acl in told):
-            continue
-        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={facts.us or 'yarnctl'}"
-        if any(acl.partition(" ")[2].strip() for acl in told):
-            return unknown(f"{leaf.path} is administered by groups, and ours are not known here", fix)
-        return fail(f"{facts.us or 'we'} may not administer {leaf.path}", fix)
-    return ok("we may administer the queues")
-
-
-def _queue_acls(facts: Facts, path: str) -> list[str]:
-    """Return the ACLs that grant administration of a queue: its own and those above it (root: everybody)."""
-    parts = path.split(".")
-    above = [".".join(parts[: end + 1]) for end in range(len(parts))]
-    default = {"root": "*"}
-    told = [(facts.capacity(f"{one}.acl_administer_queue"), default.get(one, " ")) for one in above]
-    return [otherwise if acl is None else acl for acl, otherwise in told]
-
-
-def _listed(user: str, acl: str) -> bool:
-    """Say whether an ACL ("users groups") names a user or everybody; groups are not known here."""
-    users = acl.partition(" ")[0]
-    return acl.strip() == "*" or (bool(user) and user in users.split(","))

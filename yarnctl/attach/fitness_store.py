@@ -6,7 +6,10 @@ with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys t
 
 from __future__ import annotations
 
+import posixpath
+
 from yarnctl.attach.fitness import Facts, Word, conf_reason, fail, is_true, ok, unknown, warn
+from yarnctl.hadoop.webhdfs import FileStatus
 
 
 def webhdfs(facts: Facts) -> Word:
@@ -93,6 +96,46 @@ def folders_above(facts: Facts) -> Word:
             fix = f"hdfs dfs -chown {facts.us or 'yarnctl'} {path} && hdfs dfs -chmod 755 {path}"
             return warn(f"{path} belongs to {found.owner}, who may remove what is in it", fix)
     return ok(f"{', '.join(facts.above)}: nobody else may change what is in them")
+
+
+def lock(facts: Facts) -> Word:
+    """One daemon acts per cluster: by a lock that we must be able to write, or nothing is ever enforced."""
+    us, path = facts.us or "yarnctl", facts.lock_path
+    home = posixpath.dirname(path)
+    if facts.lock is not None and (facts.lock.kind != "DIRECTORY" or not _ours_to_write(facts, facts.lock)):
+        said = f"{path} belongs to {facts.lock.owner}, mode {facts.lock.mode:o}: we may not write to it"
+        fix = f"hdfs dfs -chown -R {us} {path} && hdfs dfs -chmod 755 {path} (while no yarnctl runs)"
+        return fail(said, fix)
+    if facts.lock is not None:
+        return ok(f"{path} is there, and we may write to it")
+    if "lock" in facts.why:
+        return unknown(facts.reason("lock"))
+    if not facts.above:
+        return unknown(facts.reason("above", "the folders above were not seen"))
+    there = next((one for one in _upwards(home) if one in facts.above), "")
+    if not there:
+        return unknown("no folder above the lock was seen")
+    if _ours_to_write(facts, facts.above[there]):
+        return ok(f"we may make {path}")
+    fix = f"hdfs dfs -mkdir -p {home} && hdfs dfs -chown {us} {home} && hdfs dfs -chmod 755 {home}"
+    found = facts.above[there]
+    return fail(f"{there} belongs to {found.owner}, mode {found.mode:o}: we cannot make {path}", fix)
+
+
+def _upwards(path: str) -> list[str]:
+    """Return a folder and all above it, the lowest first."""
+    chain = [path]
+    while chain[-1] != "/":
+        chain.append(posixpath.dirname(chain[-1]))
+    return chain
+
+
+def _ours_to_write(facts: Facts, found: FileStatus) -> bool:
+    """Say whether we may make files in a folder: as its owner, as anybody, or as HDFS's superuser."""
+    us, top = facts.us or "yarnctl", facts.above.get("/")
+    if top is not None and top.owner == us:
+        return True
+    return bool(found.mode & (0o200 if found.owner == us else 0o002))
 
 
 def _trusted(facts: Facts, otherwise: str) -> tuple[str, ...]:

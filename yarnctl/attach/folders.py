@@ -20,7 +20,12 @@ from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 STORE_MODE, REQUESTS_MODE, ABOVE_MODE = 0o1777, 0o755, 0o755
 
-RULES: tuple[Callable[[Facts], Word], ...] = (rules.requests_root, rules.store_root, rules.folders_above)
+RULES: tuple[Callable[[Facts], Word], ...] = (
+    rules.requests_root,
+    rules.store_root,
+    rules.folders_above,
+    rules.lock,
+)
 
 
 def above(*roots: str) -> tuple[str, ...]:
@@ -36,15 +41,17 @@ def above(*roots: str) -> tuple[str, ...]:
 
 
 def seen(hdfs: WebHdfs, begin: Facts) -> Facts:
-    """Return ``begin`` with what lies at both roots and above them. Raises as the client does."""
+    """Return ``begin`` with what lies at the roots, at the lock and above. Raises as the client does."""
     roots = begin.requests_root, begin.store_root
-    found = {path: hdfs.find(path) for path in (*above(*roots), *roots)}
+    own = *roots, begin.lock_path
+    found = {path: hdfs.find(path) for path in (*above(*own), *own)}
     return msgspec.structs.replace(
         begin,
         requests=found[roots[0]],
         store=found[roots[1]],
         absent=tuple(root for root in roots if found[root] is None),
-        above={path: status for path, status in found.items() if status is not None and path not in roots},
+        lock=found[begin.lock_path],
+        above={path: status for path, status in found.items() if status is not None and path not in own},
     )
 
 

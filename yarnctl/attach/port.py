@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable
 
 from yarnctl.attach.acting import Acting
 from yarnctl.attach.calls import Calls, told
+from yarnctl.attach.checkpoints import task_of
 from yarnctl.attach.cluster_look import ClusterLook
 from yarnctl.attach.live import LiveContainers
 from yarnctl.attach.proof import Proof
 from yarnctl.attach.prover import Prover
+from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.standing import why_aside
 from yarnctl.attach.store import SeenStore
@@ -59,11 +61,13 @@ class AttachedPort:
         self._look = ClusterLook(manager, self._calls, attachment)
         self._live = LiveContainers(manager, self._calls)
         self._prover = Prover(self._master, self._calls, attachment, clock)
-        self._tasks = TaskLook(self._master, self._live, self._calls, attachment, clock)
+        self._returning = Returning(self._master, self._live, self._calls, attachment, clock)
+        self._tasks = TaskLook(self._master, self._live, self._calls, attachment, clock, self._returning)
         self._watch = Watch(
             self._master,
             self._live,
             self._tasks,
+            self._returning,
             self._calls,
             attachment,
             clock,
@@ -138,11 +142,19 @@ class AttachedPort:
             if one is None:
                 continue
             one.node = one.node or order.node
+            one.asked_at_ms = order.asked_at_ms
             if order.verb == "kill" or order.state == "killed":
                 one.killed_at_ms = order.asked_at_ms
             if order.state == "checkpointed":
                 one.released_at_ms = order.progress_at_ms  # perhaps; its end is then as ordered
             one.ended = order.state == "freed"
+
+    def expect(self, orders: Iterable[Order]) -> None:
+        """Look for the return of tasks that left by these orders before this port began."""
+        for order in orders:
+            task = task_of(order.victim, order.attempt)
+            if task is not None:
+                self._returning.left(order.order, order.victim, task.task, order.attempt, -1, None)
 
     def close(self) -> None:
         """End the threads that look."""
@@ -163,7 +175,9 @@ class AttachedPort:
                 # Nothing that an owner wrote may hide the orders that are open.
                 cluster, self.last_problem = "unreachable", told(problem)
         tasks, unreachable = self._victims(scope.victims)
-        facts += self._orders(scope.orders)
+        facts += self._orders(scope.orders, scope.askers)
+        if scope.cluster and cluster != "unreachable":
+            facts += self._returning.look()
         now_ms = max(as_of_ms, self._clock())
         return Observation(
             now_ms=now_ms,
@@ -270,29 +284,33 @@ class AttachedPort:
 
     # --- orders -------------------------------------------------------------------------------
 
-    def _orders(self, orders: tuple[str, ...]) -> list[Fact]:
+    def _orders(self, orders: tuple[str, ...], askers: tuple[str, ...]) -> list[Fact]:
         """Look at the attempts that are under order, and at who is given their room."""
         self._watch.keep(orders)
         if not self._watch.orders:
             self._tracked = ()
             self._live.forget()
             return []
-        tracked = self._to_track()
+        tracked = self._to_track(askers)
         new = self._new_applications(tracked)
         self._live.forget(tracked)
         self._tracked = tracked
         return self._watch.look(tracked, new)
 
-    def _to_track(self) -> tuple[str, ...]:
-        """Choose whose containers are watched: victims, hurried applications, then others that wait."""
+    def _to_track(self, askers: tuple[str, ...]) -> tuple[str, ...]:
+        """Choose whose containers are watched: victims, those that orders are for, then others that wait.
+
+        Who the orders are for is watched however many they are: their grants settle the orders.
+        """
         settings = self.attachment
         victims = dict.fromkeys(one.application for one in self._watch.orders.values())
         rows = self._look.rows.values()
         hurried = [row.application for row in rows if settings.is_hurried(row.queue)]
         waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
-        most = max(settings.tracked_max, len(victims))
         gone = [name for name in self._tracked if name not in self._look.rows]  # their end is to be told
-        return tuple(dict.fromkeys([*victims, *gone, *hurried, *waiting]))[:most]
+        first = dict.fromkeys([*victims, *askers, *gone])
+        most = max(settings.tracked_max, len(first))
+        return tuple(dict.fromkeys([*first, *hurried, *waiting]))[:most]
 
     def _new_applications(self, tracked: tuple[str, ...]) -> tuple[str, ...]:
         """Return those that did not exist while others were watched already: all they hold is new."""

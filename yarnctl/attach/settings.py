@@ -23,8 +23,14 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     How much one look may cost: ``asks_max`` hurried and ``others_max`` other applications whose sizes are
     asked for, ``proofs_max`` jobs whose configuration is read, ``tasks_max`` attempts of one job,
+    ``counters_max`` attempts whose counters are asked for,
     ``tracked_max`` applications whose containers are watched while orders are open, ``look_bytes`` of the
     files that lie in one task's folder.
+
+    What coming back costs as long as nothing has shown it: ``leave_ms`` from an order to the container's end,
+    ``launch_ms`` from the grant of the next one to the attempt's start, ``start_ms`` its process's start,
+    ``skip_ms`` and ``skip_bytes_per_ms`` its way to where it was. Each ``return_look_ms`` it is looked
+    whether a suspended task is back.
     """
 
     hurried_queues: tuple[str, ...] = ("production",)
@@ -46,12 +52,16 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     proofs_max: int = 8
     tasks_max: int = 500
     tracked_max: int = 64
+    counters_max: int = 16
     calls_at_once: int = 8
     look_bytes: int = 16 << 20
 
     leave_ms: int = 2_000
-    launch_ms: int = 4_000
+    launch_ms: int = 1_500
+    start_ms: int = 2_000
+    skip_ms: int = 500
     skip_bytes_per_ms: int = 50_000
+    return_look_ms: int = 3_000
     hold_margin_ms: int = 5_000
     stable_looks: int = 3
     configuration_age_ms: int = 60_000

@@ -4,8 +4,18 @@ Law: the line is the job's own word and is believed only for ranking, never for 
 progress is not remaining time (facts, section 11); the runner's position is: bytes its child has taken, of
 bytes that are known. Where the line is silent the answer is "unknown" (-1), not a guess.
 
-``yarnctl phase=run groups=12 done=3400 known=9000 all=1 gen=2 can=1``; lines that begin a phase hold fewer
-words, so the last value of each word is remembered for each attempt.
+``yarnctl phase=run groups=12 done=3400 known=9000 all=1 gen=2 can=1 ran=2500 base=900``; lines that begin a
+phase hold fewer words, so the last value of each word is remembered for each attempt.
+
+How the remaining time is had::
+
+    position   done: the bytes the child has taken (not those that Java, or the runner, is ahead)
+    total      known, where the runner has seen the end of its input (all=1); before that, known and what
+               Java still holds (its counter of groups tells), by the part of all that Java has read
+    speed      bytes since base in ran ms of the child at work, by the runner's own clock; what earlier
+               attempts at the task have shown counts as ``STEADY_MS`` more, so that a start does not tremble
+    remaining  (total - done) / speed, less the time since the line was first seen (at most ``QUIET_MS``:
+               who says nothing for longer than that does not get on)
 """
 
 from __future__ import annotations
@@ -14,6 +24,10 @@ from typing import NamedTuple
 
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
 
+STEADY_MS = 10_000
+QUIET_MS = 10_000
+JAVA_AHEAD_MAX = 192 * 1024
+"""Java holds back a buffer of 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)."""
 WORKING = ("run", "finish")
 SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
@@ -31,9 +45,12 @@ class Status(NamedTuple):
     can: int = -1
     ckpt: str = ""
     order: str = ""
+    ran: int = -1
+    base: int = -1
+    back: int = -1
 
 
-_NUMBERS = ("groups", "done", "known", "all", "gen", "can")
+_NUMBERS = ("groups", "done", "known", "all", "gen", "can", "ran", "base", "back")
 
 
 def parse(text: str) -> Status | None:
@@ -55,7 +72,10 @@ def parse(text: str) -> Status | None:
 
 
 class Progress:
-    """What is known of one attempt, look by look. Instants in ms, positions in bytes of input."""
+    """What is known of one attempt, look by look. Instants in ms, positions in bytes of input.
+
+    ``back_ms``: what its runner took from its start to the first new key, if it resumed (-1: not told).
+    """
 
     def __init__(self) -> None:
         self.phase = ""
@@ -63,10 +83,14 @@ class Progress:
         self.generation = 0
         self.since_ms = 0
         self.text = ""
+        self.back_ms = -1
+        self._groups = 0
         self._base: tuple[int, int] | None = None
         self._last: tuple[int, int] | None = None
+        self._told: tuple[int, int] | None = None
         self._known = -1
         self._all = 0
+        self._java_groups = 0
 
     def take(self, row: TaskAttempt, now_ms: int) -> None:
         """Take one look at the attempt."""
@@ -78,10 +102,15 @@ class Progress:
         self.text = row.status
         self.can = status.can if status.can >= 0 else self.can
         self.generation = status.gen if status.gen >= 0 else self.generation
+        self.back_ms = status.back if status.back >= 0 else self.back_ms
         if status.phase:
             self._enter(status.phase, row, now_ms)
         if status.done >= 0:
             self._move(status, row, now_ms)
+
+    def java_has_read(self, groups: int) -> None:
+        """Take Java's own counter of the groups that it has read."""
+        self._java_groups = groups
 
     def _enter(self, phase: str, row: TaskAttempt, now_ms: int) -> None:
         """Work on new keys begins with the reduce phase, or when the runner is seen at work again.
@@ -92,7 +121,7 @@ class Progress:
             first = not self.phase
             self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
             self._base = (0, self.since_ms) if first and self.generation == 0 else None
-            self._last = None
+            self._last = self._told = None
         self.phase = phase
 
     def _move(self, status: Status, row: TaskAttempt, now_ms: int) -> None:
@@ -100,6 +129,11 @@ class Progress:
             place = (status.done, now_ms)
             self._base = self._base or place
             self._last = place
+            self._groups = max(0, status.groups)
+            if status.ran >= 0 and status.base >= 0:
+                self._told = (status.done - status.base, status.ran)
+                # It cannot have begun later than that; the line may be older than the look.
+                self.since_ms = max(self.since_ms, now_ms - status.ran) if self.generation else self.since_ms
         if status.known >= 0:
             self._known, self._all = status.known, max(0, status.all)
 
@@ -108,12 +142,28 @@ class Progress:
         """Return how much input the child had taken at the last look (0: not known)."""
         return self._last[0] if self._last else 0
 
-    def rate(self) -> float:
-        """Return the speed in bytes per ms while it worked; 0.0 if not known."""
-        if self._base is None or self._last is None:
-            return 0.0
-        taken, passed_ms = self._last[0] - self._base[0], self._last[1] - self._base[1]
+    def rate(self, usual: float = 0.0) -> float:
+        """Return the speed in bytes per ms while it worked; 0.0 if not known.
+
+        ``usual``: that of earlier attempts at the same task.
+        """
+        taken, passed_ms = self._worked()
+        if usual > 0:
+            return (max(0, taken) + usual * STEADY_MS) / (max(0, passed_ms) + STEADY_MS)
         return taken / passed_ms if taken > 0 and passed_ms > 0 else 0.0
+
+    def _worked(self) -> tuple[int, int]:
+        """Return bytes taken and ms passed: by the runner's own clock, else from look to look."""
+        if self._told is not None:
+            return self._told
+        if self._base is None or self._last is None:
+            return 0, 0
+        return self._last[0] - self._base[0], self._last[1] - self._base[1]
+
+    @property
+    def wants_java(self) -> bool:
+        """Say whether Java's counters would tell more of the total: its buffers are not nothing of it."""
+        return not self._all and 0 <= self._known < 64 * JAVA_AHEAD_MAX
 
     def total_bytes(self, row: TaskAttempt) -> int:
         """Return how much input there is; -1 if nobody can tell.
@@ -126,15 +176,22 @@ class Progress:
         if self._all:
             return self._known
         handed = (row.progress_percent / 100 - 2 / 3) * 3
-        return max(self._known, int(self._known / min(1.0, handed))) if handed > 0.01 else -1
+        return int(self._read_by_java() / min(1.0, handed)) if handed > 0.01 else -1
+
+    def _read_by_java(self) -> int:
+        """Return the bytes that Java has read: those it has handed on, and what its buffers hold."""
+        if not (self._java_groups and self._groups and self._last):
+            return self._known
+        read = self._java_groups * self._last[0] // self._groups
+        return min(max(self._known, read), self._known + JAVA_AHEAD_MAX)
 
     def remaining_ms(self, row: TaskAttempt, now_ms: int, usual_rate: float = 0.0) -> int:
         """Return the remaining work in ms; -1 unknown. ``usual_rate``: bytes per ms of earlier attempts."""
-        rate = self.rate() or usual_rate
+        rate = self.rate(usual_rate)
         total = self.total_bytes(row)
         if self._last is None or rate <= 0 or total < 0:
             return -1
-        left_ms = (total - self._last[0]) / rate - (now_ms - self._last[1])
+        left_ms = (total - self._last[0]) / rate - min(now_ms - self._last[1], QUIET_MS)
         return max(0, int(min(left_ms, 1e15)))
 
     @property

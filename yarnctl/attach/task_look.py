@@ -14,6 +14,7 @@ from typing import NamedTuple
 from yarnctl.attach.calls import Calls, Problem
 from yarnctl.attach.cluster_look import Sizes, sizes_of
 from yarnctl.attach.live import LiveContainers
+from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.status import Progress
 from yarnctl.deciding.model import TaskView
@@ -24,6 +25,9 @@ from yarnctl.units import Resources
 
 REMEMBERED = 20_000
 """Attempts whose progress is remembered; the oldest go first."""
+
+
+COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROUPS"
 
 
 class Place(NamedTuple):
@@ -52,6 +56,7 @@ class TaskLook:
         calls: Calls,
         attachment: Attachment,
         clock: Callable[[], int],
+        returning: Returning,
     ) -> None:
         self._master = master
         self._live = live
@@ -60,8 +65,8 @@ class TaskLook:
         self._clock = clock
         self.places: dict[str, Place] = {}
         self._progress: dict[str, Progress] = {}
-        self._rates: dict[str, float] = {}
-        self._maps_finished: dict[str, int] = {}
+        self._rates: dict[str, dict[str, float]] = {}
+        self._returning = returning
 
     def look(self, victims: Sequence[str]) -> dict[str, Victim | None]:
         """Look at jobs; None for one that cannot be seen now."""
@@ -74,6 +79,7 @@ class TaskLook:
                 wanted += [(name, row.task) for row in rows[: self._settings.tasks_max]]
         attempts = self._calls.each(lambda key: self._master(key[0]).attempts(key[1]), wanted)
         self._look_at_maps(attempts)
+        self._look_at_counters(attempts)
         found: dict[str, Victim | None] = {}
         for name in victims:
             mine, listed = held[name], tasks[name]
@@ -92,13 +98,31 @@ class TaskLook:
         self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
     ) -> None:
         """Learn once for each job when its last map finished: its first reduces waited until then."""
+        known = self._returning.maps_finished
         begun = {
             name
             for (name, _), rows in attempts.items()
-            if isinstance(rows, tuple) and name not in self._maps_finished and any(map(_merged, rows))
+            if isinstance(rows, tuple) and name not in known and any(map(_merged, rows))
         }
         answers = self._calls.each(lambda name: self._master(name).maps_finished_at_ms(), sorted(begun))
-        self._maps_finished.update({name: at for name, at in answers.items() if isinstance(at, int)})
+        known.update({name: at for name, at in answers.items() if isinstance(at, int)})
+
+    def _look_at_counters(
+        self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
+    ) -> None:
+        """Ask what Java has read where its buffers are a large part of a reduce's input, a few at a time."""
+        now_ms, wanted = self._clock(), dict[str, tuple[str, str]]()
+        for (name, task), rows in attempts.items():
+            for row in rows if isinstance(rows, tuple) else ():
+                if row.running and _merged(row) and self.note(row, now_ms).wants_java:
+                    wanted[row.attempt] = (name, task)
+        ask = dict(list(wanted.items())[: self._settings.counters_max])
+        answers = self._calls.each(
+            lambda attempt: self._master(ask[attempt][0]).attempt_counters(ask[attempt][1], attempt), ask
+        )
+        for attempt, counters in answers.items():
+            if isinstance(counters, dict):
+                self._progress[attempt].java_has_read(counters.get(COUNTERS, {}).get(GROUPS, 0))
 
     def _victim(
         self,
@@ -122,9 +146,7 @@ class TaskLook:
     ) -> TaskView:
         progress = self.note(row, now_ms)
         self._remember(row, Place(application, container.container, container.node, container.size))
-        rate = progress.rate()
-        if rate:
-            self._rates[task] = rate
+        usual = self._usual_rate(task, row.attempt, progress)
         reducing = row.phase == "reduce"
         return TaskView(
             attempt=row.attempt,
@@ -132,8 +154,8 @@ class TaskLook:
             node=container.node,
             size=container.size,
             kind="reduce",
-            remaining_ms=progress.remaining_ms(row, now_ms, self._rates.get(task, 0.0)) if reducing else -1,
-            return_cost_ms=self._return_cost_ms(application, row, progress),
+            remaining_ms=progress.remaining_ms(row, now_ms, usual) if reducing else -1,
+            return_cost_ms=self._returning.cost_ms(application, row, progress.done_bytes),
             since_ms=progress.since_ms or max(0, row.merged_at_ms) or row.started_at_ms,
             generation=progress.generation,
             checkpointable=reducing and progress.checkpointable,
@@ -148,16 +170,15 @@ class TaskLook:
         progress.take(row, now_ms)
         return progress
 
-    def _return_cost_ms(self, application: str, row: TaskAttempt, progress: Progress) -> int:
-        """Leaving, a new container, this attempt's own shuffle again, and the skip of what is done.
-
-        The shuffle is measured without the wait for the job's maps, which need not run again.
-        """
-        settings = self._settings
-        began_ms = max(row.started_at_ms, self._maps_finished.get(application, 0))
-        shuffle_ms = max(0, row.merged_at_ms - began_ms) if row.merged_at_ms > 0 else 0
-        skip_ms = progress.done_bytes // max(1, settings.skip_bytes_per_ms)
-        return settings.leave_ms + settings.launch_ms + shuffle_ms + skip_ms
+    def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:
+        """Return the speed that earlier attempts at a task have shown (0.0: none), and note this one's."""
+        mine = progress.rate()
+        before = self._rates.get(task, {})
+        if mine:
+            before = self._rates[task] = {**before, attempt: mine}
+            if len(self._rates) > REMEMBERED:
+                del self._rates[next(iter(self._rates))]
+        return next((rate for name, rate in reversed(before.items()) if name != attempt), 0.0)
 
     def _remember(self, row: TaskAttempt, place: Place) -> None:
         self.places.pop(row.attempt, None)
@@ -170,8 +191,7 @@ class TaskLook:
     def forget(self, applications: Iterable[str]) -> None:
         """Forget the attempts of applications that are no more."""
         gone = set(applications)
-        for name in gone:
-            self._maps_finished.pop(name, None)
+        self._returning.forget(gone)
         for attempt in [one for one, place in self.places.items() if place.application in gone]:
             del self.places[attempt]
             self._progress.pop(attempt, None)

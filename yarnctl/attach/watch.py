@@ -27,6 +27,7 @@ from yarnctl.attach.checkpoints import (
 )
 from yarnctl.attach.live import Held, LiveContainers
 from yarnctl.attach.proof import Proof
+from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.status import SAVING, parse
 from yarnctl.attach.store import SeenStore
@@ -64,6 +65,7 @@ class Watched(msgspec.Struct):
     task: TaskId
     verb: str = "suspend"
     requested: bool = False
+    asked_at_ms: int = 0
     manifest_at_ms: int = 0
     manifest_generation: int = 0
     absent_at_ms: int = 0
@@ -88,6 +90,7 @@ class Watch:
         master: Callable[[str], AppMaster],
         live: LiveContainers,
         tasks: TaskLook,
+        returning: Returning,
         calls: Calls,
         attachment: Attachment,
         clock: Callable[[], int],
@@ -97,6 +100,7 @@ class Watch:
         self._master = master
         self._live = live
         self._tasks = tasks
+        self._returning = returning
         self._calls = calls
         self._settings = attachment
         self._clock = clock
@@ -122,6 +126,7 @@ class Watch:
         place = self._tasks.places.get(attempt)
         node = place.node if place is not None else ""
         watched = Watched(order, application, attempt, container, node, generation, task, verb)
+        watched.asked_at_ms = self._clock()
         self.orders[order] = watched
         return watched
 
@@ -298,8 +303,14 @@ class Watch:
             ending = self._ending(one, now_ms, nodes if isinstance(nodes, frozenset) else None)
             if ending is not None:
                 one.ended = True
+                if ending == "suspended" and one.verb == "suspend":
+                    self._away(one)
                 facts.append(ContainerEnded(one.container, one.application, one.node, ending, now_ms))
         return facts
+
+    def _away(self, one: Watched) -> None:
+        leave_ms = one.gone_at_ms - one.asked_at_ms
+        self._returning.left(one.order, one.application, one.task.task, one.attempt, leave_ms, one.row)
 
     def _is_gone(self, one: Watched, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:

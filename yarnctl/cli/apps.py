@@ -22,7 +22,7 @@ COLUMNS = (
     "waits for",
     "on their way",
     "giving",
-    "runner",
+    "may be suspended",
 )
 
 
@@ -46,6 +46,7 @@ class Application(msgspec.Struct, rename={"kind": "class"}):
     on_their_way: int
     giving: int
     runner: bool
+    why_not: str
 
 
 class Page(msgspec.Struct):
@@ -81,7 +82,7 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
             each.pending,
             each.on_their_way,
             each.giving,
-            "yes" if each.runner else "no",
+            "yes" if each.runner else plain(f"no: {each.why_not}" if each.why_not else "no"),
         )
         for each in page.items
     ]

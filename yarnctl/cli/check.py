@@ -5,7 +5,6 @@ Law: it only reads. Exit status 0: nothing fails; 1: something does; 3: no Resou
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,29 +13,17 @@ from typing import TYPE_CHECKING
 import click
 
 from yarnctl.cli.asking import plain
+from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
 from yarnctl.command_line import output_option, print_json, print_table
-from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.attach.fitness import Finding
 
 
 @click.command()
-@click.option("--rm", "managers", multiple=True, metavar="URL", help="A ResourceManager; more for HA.")
-@click.option("--name-node", "name_nodes", multiple=True, metavar="URL", help="WebHDFS; more for HA.")
-@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML file with [cluster].")
-@click.option("--user", help="Who we are to the cluster.  [default: yarnctl]")
-@click.option("--hurried", multiple=True, metavar="QUEUE", help="Queue that gets room.  [production]")
-@click.option("--victims", multiple=True, metavar="QUEUE", help="Queue that gives way.  [research]")
-@click.option(
-    "--mode",
-    type=click.Choice(["queues", "deadlines"]),
-    default="queues",
-    show_default=True,
-    help="As in run.",
-)
-@click.option("--requests", default="/yarnctl/requests", show_default=True, metavar="PATH", help="In HDFS.")
-@click.option("--store", default="/yarnctl/checkpoints", show_default=True, metavar="PATH", help="In HDFS.")
+@cluster_options
+@queue_options
+@folder_options
 @output_option
 def command(
     managers: tuple[str, ...],
@@ -54,15 +41,10 @@ def command(
     from yarnctl.attach.fitness import Facts
     from yarnctl.attach.fitness_rules import judge
     from yarnctl.checkpoint.opening import checked_root
-    from yarnctl.config import load_cluster
     from yarnctl.daemon.checking import gather
 
-    environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
-    options = {"resource_managers": managers, "name_nodes": name_nodes, "user": user}
-    cluster = load_cluster(config, environment, options)
-    hurried, victims = hurried or ("production",), victims or ("research",)
-    if mode == "queues" and (both := sorted(set(hurried) & set(victims))):
-        raise BadInput("--victims", f"{both[0]} is among the hurried queues, too", "name each queue once")
+    cluster = cluster_of(managers, name_nodes, config, user)
+    hurried, victims = queues_of(hurried, victims, mode)
     begin = Facts(
         mode=mode,
         hurried=hurried,

@@ -2,12 +2,12 @@
 
 Law: all of it reads, but ``gc --yes``, which deletes whole folders of jobs that ended long enough ago
 (``yarnctl.checkpoint.collecting`` decides) and nothing else. What comes from the store is printed safely.
+``seen`` asks a running daemon; the others look into HDFS themselves.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import re
 import time
 from collections.abc import Callable
@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnctl.cli.asking import plain
+from yarnctl.cli.checkpoints_seen import command as seen
+from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from yarnctl.checkpoint.opening import Opening
     from yarnctl.config import Cluster
 
-DEFAULT_STORE = "/yarnctl/checkpoints"
-DEFAULT_REQUESTS = "/yarnctl/requests"
 _SPAN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h|d)")
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -52,17 +52,13 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         **more: Any,
     ) -> Any:
         from yarnctl.checkpoint.opening import checked_root
-        from yarnctl.config import load_cluster
 
-        options = {"resource_managers": managers, "name_nodes": name_nodes, "user": user}
-        environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
-        cluster = load_cluster(config, environment, options)
+        cluster = cluster_of(managers, name_nodes, config, user)
         roots = checked_root("--store", store), checked_root("--requests", requests)
         return function(opening=_open(cluster, roots, history), **more)
 
-    for option in reversed(_OPTIONS):
-        with_store = option(with_store)
-    return output_option(with_store)
+    history = click.option("--history", metavar="URL", help="The MapReduce history server (port 19888).")
+    return output_option(cluster_options(history(folder_options(with_store))))
 
 
 def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Opening:
@@ -86,17 +82,7 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
     return Opening(hdfs, manager, server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1]))
 
 
-_OPTIONS = (
-    click.option("--rm", "managers", multiple=True, metavar="URL", help="A ResourceManager; more for HA."),
-    click.option("--name-node", "name_nodes", multiple=True, metavar="URL", help="WebHDFS; more for HA."),
-    click.option("--history", metavar="URL", help="The MapReduce history server (port 19888)."),
-    click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML with [cluster]."),
-    click.option("--user", help="Who we are to the cluster.  [default: yarnctl]"),
-    click.option("--store", default=DEFAULT_STORE, show_default=True, metavar="PATH", help="Folder in HDFS."),
-    click.option(
-        "--requests", default=DEFAULT_REQUESTS, show_default=True, metavar="PATH", help="Requests' folder."
-    ),
-)
+command.add_command(seen)
 
 
 # --- looking ----------------------------------------------------------------------------------

@@ -23,7 +23,18 @@ from yarnctl.cli.asking import (
 )
 from yarnctl.command_line import print_json, print_table
 
-COLUMNS = ("order", "victim", "attempt", "node", "state", "asked", "kept keys", "left to do", "room to")
+COLUMNS = (
+    "order",
+    "victim",
+    "attempt",
+    "node",
+    "state",
+    "asked",
+    "kept keys",
+    "left to do",
+    "cost",
+    "room to",
+)
 
 
 class Entry(msgspec.Struct):
@@ -37,6 +48,8 @@ class Entry(msgspec.Struct):
     asked_at_ms: int
     keys_done: int | None
     remaining_ms: int | None
+    predicted_cost_ms: int | None
+    cost_ms: int | None
     room_to_application: str
 
 
@@ -105,6 +118,13 @@ def _print_lists(page: Page) -> None:
         click.echo(f"{page.total - len(page.items)} more: --limit {page.total}", err=True)
 
 
+def _cost(entry: Entry) -> str | None:
+    """Return what leaving and coming back has cost, or what it is expected to."""
+    if entry.cost_ms is not None:
+        return f"{span(entry.cost_ms)} (expected {span(entry.predicted_cost_ms)})"
+    return None if entry.predicted_cost_ms is None else f"expected {span(entry.predicted_cost_ms)}"
+
+
 def _print_list(each: ReclaimList, now_ms: int) -> None:
     waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
     title = f"{each.application} ({each.queue or '-'}): {waits}, {each.on_their_way} on their way;"
@@ -118,6 +138,7 @@ def _print_list(each: ReclaimList, now_ms: int) -> None:
             ago(entry.asked_at_ms, now_ms),
             entry.keys_done,
             span(entry.remaining_ms),
+            _cost(entry),
             plain(entry.room_to_application) or None,
         )
         for entry in each.entries

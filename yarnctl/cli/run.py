@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
@@ -22,20 +23,9 @@ TOKEN_BYTES_MIN = 16
 
 
 @click.command()
-@click.option("--rm", "managers", multiple=True, metavar="URL", help="A ResourceManager; more for HA.")
-@click.option("--name-node", "name_nodes", multiple=True, metavar="URL", help="WebHDFS; more for HA.")
-@click.option("--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML file with [cluster].")
-@click.option("--user", help="Who we are to the cluster.  [default: yarnctl]")
+@cluster_options
 @click.option("--enforce", is_flag=True, help="Act. Without it everything is decided and nothing is done.")
-@click.option("--hurried", multiple=True, metavar="QUEUE", help="Queue that gets room.  [production]")
-@click.option("--victims", multiple=True, metavar="QUEUE", help="Queue that gives way.  [research]")
-@click.option(
-    "--mode",
-    type=click.Choice(["queues", "deadlines"]),
-    default="queues",
-    show_default=True,
-    help="Queues against queues, or one queue by deadlines.",
-)
+@queue_options
 @click.option("--policy", "job_policy", default="MR", show_default=True, help="Which job gives way first.")
 @click.option("--task-policy", default="SRT", show_default=True, help="Which of its tasks.")
 @click.option(
@@ -64,10 +54,7 @@ TOKEN_BYTES_MIN = 16
 @click.option(
     "--kill-on-timeout", is_flag=True, help="Kill what does not save itself in time (work is lost)."
 )
-@click.option("--requests", default="/yarnctl/requests", show_default=True, help="Our folder in HDFS.")
-@click.option(
-    "--store", default="/yarnctl/checkpoints", show_default=True, help="Jobs' folder in HDFS: checkpoints."
-)
+@folder_options
 @click.option(
     "--listen", default="127.0.0.1:8188", show_default=True, help="HOST:PORT of API and page, or off."
 )
@@ -114,22 +101,11 @@ def plan_of(given: dict[str, Any]) -> Plan:
     """Check what was given and return the plan; raises BadInput naming the option."""
     from yarnctl.attach.settings import Attachment
     from yarnctl.checkpoint.opening import checked_root
-    from yarnctl.config import load_cluster
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
 
-    options = {
-        "resource_managers": given["managers"],
-        "name_nodes": given["name_nodes"],
-        "user": given["user"],
-    }
-    environment = dict(os.environ)
-    if not given["user"] and not environment.get("YARNCTL_USER"):
-        environment["YARNCTL_USER"] = "yarnctl"
-    cluster = load_cluster(given["config"], environment, options)
-    hurried, victims = given["hurried"] or ("production",), given["victims"] or ("research",)
-    if both := sorted(set(hurried) & set(victims)):
-        raise BadInput("--victims", f"{both[0]} is among the hurried queues, too", "name each queue once")
+    cluster = cluster_of(given["managers"], given["name_nodes"], given["config"], given["user"])
+    hurried, victims = queues_of(given["hurried"], given["victims"], given["mode"])
     attachment = Attachment(
         hurried_queues=hurried,
         victim_queues=victims,
@@ -142,11 +118,10 @@ def plan_of(given: dict[str, Any]) -> Plan:
         requests_owner=cluster.user,
     )
     state_dir = given["state_dir"] or default_path(cluster_name(cluster), os.environ)
-    settings = settings_of(given, hurried, victims)
     return Plan(
         cluster=cluster,
         attachment=attachment,
-        settings=settings,
+        settings=settings_of(given, hurried, victims),
         state_dir=state_dir,
         store_root=checked_root("--store", given["store"]),
         journal_bytes=given["journal_file_mib"] << 20,

@@ -19,6 +19,19 @@ from yarnctl.errors import BadInput, Different
 @click.option(
     "--store", default="", envvar="YARNCTL_STORE", help="webhdfs://HOST:PORT/FOLDER for checkpoints."
 )
+@click.option(
+    "--requests",
+    default="",
+    envvar="YARNCTL_REQUESTS",
+    help="URL of the daemon's folder.  [default: requests, beside the store]",
+)
+@click.option(
+    "--requests-owner",
+    default="yarnctl",
+    show_default=True,
+    envvar="YARNCTL_REQUESTS_OWNER",
+    help="Account that the daemon runs as: nobody else's requests are obeyed.",
+)
 @click.option("--exec", "run_it", is_flag=True, help="Run the command instead of printing it.")
 @click.option(
     "--verify", type=click.Path(path_type=Path, dir_okay=False), help="Test the promise on a sorted sample."
@@ -37,6 +50,8 @@ def command(
     save: str,
     load: str,
     store: str,
+    requests: str,
+    requests_owner: str,
     run_it: bool,
     verify: Path | None,
     rounds: int,
@@ -56,7 +71,7 @@ def command(
         return
     from yarnctl.task_runner.wrapping import wrap
 
-    wrapped = wrap(words, restartable, group_fields or 0, store, more)
+    wrapped = wrap(words, restartable, group_fields or 0, store, more, requests, requests_owner)
     if not restartable:
         click.echo("note: without --restartable no reduce of this job is ever suspended", err=True)
     elif not store:

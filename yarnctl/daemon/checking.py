@@ -25,7 +25,7 @@ from yarnctl.hadoop.views import leaves
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 T = TypeVar("T")
-HDFS = ("requests", "store", "above", "name_node")
+HDFS = ("requests", "store", "lock", "above", "name_node")
 
 
 def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
@@ -36,6 +36,7 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
     seen["caller"] = _try(why, "caller", manager.whoami)
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
+    seen["counted"] = _try(why, "counted", manager.counted_resources)
     seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
     seen["clock_ahead_ms"] = ahead_ms(
         to.pinned + MANAGER_INFO, cluster.identity, cluster.limits, clock_ms, cluster.ca_file
@@ -62,9 +63,10 @@ def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]
         return seen
     for name, path in (("requests", begin.requests_root), ("store", begin.store_root)):
         seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
+    seen["lock"] = _try(why, "lock", partial(hdfs.find, begin.lock_path))
     found = {
         path: _try(why, "above", partial(hdfs.find, path))
-        for path in above(begin.requests_root, begin.store_root)
+        for path in above(begin.requests_root, begin.store_root, begin.lock_path)
     }
     seen["above"] = {path: status for path, status in found.items() if status is not None}
     node = Transport(

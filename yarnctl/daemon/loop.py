@@ -13,13 +13,25 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
+from yarnctl.attach.port import SETTLING
 from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
 from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.restoring import Restorer
 from yarnctl.daemon.view import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Action, Snapshot
-from yarnctl.deciding.records import Contact, Decision, Epoch, Holding, Record, Restoring, Stance, Transition
+from yarnctl.deciding.model import Action, Outcome, Refused, SetPriority, Snapshot
+from yarnctl.deciding.records import (
+    Contact,
+    Decision,
+    Epoch,
+    Holding,
+    Performed,
+    Record,
+    Restoring,
+    Return,
+    Stance,
+    Transition,
+)
 from yarnctl.errors import InvariantBroken, YarnctlError
 from yarnctl.loop import Journal, tick
 
@@ -27,6 +39,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
+REFUSED_MAX = 1000
 SHOW_EVERY_MS = 5000
 """While nobody hurried waits the loop need not look; so often it does, for people."""
 
@@ -66,6 +79,7 @@ class Recorder:
         self.gate = gate
         self.begun = False
         self.met_another = False
+        self._refused: dict[str, str] = {}
 
     def append(self, records: Sequence[Record]) -> None:
         """Write records down, then tell the others."""
@@ -76,6 +90,19 @@ class Recorder:
         for record in records:
             self.met_another |= isinstance(record, Epoch)
             _say(record)
+            if isinstance(record, Performed) and isinstance(record.action, SetPriority):
+                self._say_refused(record.action.application, record.outcome)
+
+    def _say_refused(self, application: str, outcome: Outcome) -> None:
+        """Tell people once why an application keeps its priority."""
+        why = outcome.why if isinstance(outcome, Refused) else ""
+        if why and self._refused.get(application) != why:
+            _LOG.warning("the priority of %s is not changed: %s", application, why)
+        self._refused.pop(application, None)
+        if why:
+            self._refused[application] = why
+            if len(self._refused) > REFUSED_MAX:
+                del self._refused[next(iter(self._refused))]
 
 
 def _say(record: Record) -> None:
@@ -85,13 +112,17 @@ def _say(record: Record) -> None:
         _LOG.info("decision %d for %s: %s", record.number, record.trigger.application, picked)
     elif isinstance(record, Transition):
         _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, record.why)
+    elif isinstance(record, Return):
+        told_ms = (record.attempt, record.order, record.cost_ms, record.predicted_ms)
+        _LOG.info("%s goes on after %s: coming back has cost %d ms, %d were expected", *told_ms)
     elif isinstance(record, Holding):
         told = (record.queue, record.before_ratio * 100, record.ratio * 100, record.why)
         _LOG.info("%s: maximum from %g %% to %g %%: %s", *told)
     elif isinstance(record, Restoring):
         _LOG.info("%s: priority back to %d: %s", record.application, record.priority, record.why)
     elif isinstance(record, Stance):
-        level = logging.INFO if record.stance in (*OPEN_WHY, CONTINUED) else logging.WARNING
+        is_usual = record.stance in (*OPEN_WHY, CONTINUED) or record.why == SETTLING
+        level = logging.INFO if is_usual else logging.WARNING
         _LOG.log(level, "%s: %s", record.stance, record.why)
 
 

@@ -15,6 +15,7 @@ import msgspec
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
     Action,
+    CameBack,
     Fact,
     ManifestSeen,
     Observation,
@@ -34,6 +35,10 @@ class AdoptingPort(ClusterPort, Protocol):
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take orders over."""
+        ...
+
+    def expect(self, orders: Iterable[Order]) -> None:
+        """Look for the return of tasks that left by these orders."""
         ...
 
     def standing_aside(self) -> str:
@@ -85,6 +90,10 @@ class NamedPort:
         named = [msgspec.structs.replace(order, order=self._prefix + order.order) for order in orders]
         self.port.adopt(named, epoch)
 
+    def expect(self, orders: Iterable[Order]) -> None:
+        """Look for the return of tasks that left by orders that were made before."""
+        self.port.expect([msgspec.structs.replace(one, order=self._prefix + one.order) for one in orders])
+
     def observe(self, scope: Scope) -> Observation:
         """Look; facts come back under our own names."""
         names = tuple(self._prefix + order for order in scope.orders)
@@ -98,6 +107,6 @@ class NamedPort:
         return self.port.perform(msgspec.structs.replace(action, order=self._prefix + action.order))
 
     def _ours(self, fact: Fact) -> Fact:
-        if isinstance(fact, ManifestSeen | UploadProgressed):
+        if isinstance(fact, ManifestSeen | UploadProgressed | CameBack):
             return msgspec.structs.replace(fact, order=fact.order.removeprefix(self._prefix))
         return fact

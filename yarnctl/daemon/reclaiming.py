@@ -12,7 +12,7 @@ import msgspec
 
 from yarnctl.deciding.ledger import Ledger, Order, order_number
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.records import Decision, Record, Transition
+from yarnctl.deciding.records import Decision, Record, Return, Transition
 
 ENDED_MAX = 1000
 CHECKPOINTS_MAX = 1000
@@ -23,12 +23,15 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a reclaim list: an order, and what was written about its work.
 
     ``remaining_ms`` is what the task had left to do when it was chosen (-1 unknown, None not written),
+    ``predicted_cost_ms`` what leaving and coming back was expected to cost, ``cost_ms`` what it did;
     ``keys_done`` what its checkpoint holds; ``room_to_...`` who got the room. ``retired``: the entry
     has left the list.
     """
 
     order: Order
     remaining_ms: int | None = None
+    predicted_cost_ms: int | None = None
+    cost_ms: int | None = None
     keys_done: int | None = None
     checkpointed_at_ms: int | None = None
     why: str = ""
@@ -53,6 +56,7 @@ class _Note(msgspec.Struct):
     """What was written about one order."""
 
     remaining_ms: int | None = None
+    predicted_cost_ms: int | None = None
     keys_done: int | None = None
     checkpointed_at_ms: int | None = None
     last: Transition | None = None
@@ -65,6 +69,7 @@ class Reclaiming:
         self._notes: dict[str, _Note] = {}
         self._entries: dict[str, Entry] = {}
         self._saved: dict[str, Transition] = {}
+        self._returned: dict[str, int] = {}
         self._ended: deque[Entry] = deque(maxlen=ENDED_MAX)
         self._checkpoints: deque[Checkpoint] = deque(maxlen=CHECKPOINTS_MAX)
         self._checkpoint_number = 0
@@ -76,7 +81,8 @@ class Reclaiming:
         """Note what a record says about orders."""
         if isinstance(record, Decision):
             for name, pick in zip(record.orders, record.picks, strict=True):
-                self._notes[name] = _Note(remaining_ms=pick.task.remaining_ms)
+                task = pick.task
+                self._notes[name] = _Note(task.remaining_ms, predicted_cost_ms=task.return_cost_ms)
             while len(self._notes) > NOTES_MAX:
                 del self._notes[next(iter(self._notes))]
         elif isinstance(record, Transition):
@@ -86,6 +92,8 @@ class Reclaiming:
                 note.checkpointed_at_ms = record.at_ms
                 note.keys_done = record.keys_done if record.keys_done >= 0 else None
                 self._saved[record.order] = record
+        elif isinstance(record, Return):
+            self._returned[record.order] = record.cost_ms
 
     def follow(self, ledger: Ledger) -> None:
         """Take over what the ledger says now. Call it after the records of the tick were taken."""
@@ -104,6 +112,7 @@ class Reclaiming:
                 sorted(self._entries.values(), key=lambda each: order_number(each.order.order))
             )
         self._save()
+        self._come_back()
 
     def _entry(self, order: Order, retired: bool = False) -> Entry:
         note = self._notes.get(order.order) or _Note()
@@ -111,6 +120,7 @@ class Reclaiming:
         return Entry(
             order=order,
             remaining_ms=note.remaining_ms,
+            predicted_cost_ms=note.predicted_cost_ms,
             keys_done=note.keys_done,
             checkpointed_at_ms=note.checkpointed_at_ms,
             why=(last.why or last.event) if last is not None else "",
@@ -133,6 +143,18 @@ class Reclaiming:
                 )
             self._ended.appendleft(self._entry(order, retired=True))
             self._notes.pop(name, None)
+        self.ended = tuple(self._ended)
+
+    def _come_back(self) -> None:
+        """Note what coming back has cost; by then the order has nearly always left its list."""
+        if not self._returned:
+            return
+        for place, each in enumerate(self._ended):
+            cost_ms = self._returned.get(each.order.order)
+            if cost_ms is not None and each.cost_ms is None:
+                self._ended[place] = msgspec.structs.replace(each, cost_ms=cost_ms)
+        open_still = {name: cost_ms for name, cost_ms in self._returned.items() if name in self._entries}
+        self._returned = open_still
         self.ended = tuple(self._ended)
 
     def _save(self) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from yarnctl.attach.attaching import attach, hdfs_limits
 from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
-from yarnctl.attach.fitness import Facts
+from yarnctl.attach.fitness import LOCK_PATH, Facts
 from yarnctl.attach.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.clock import APART_MS, SteadyClock
@@ -40,8 +40,6 @@ from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
 
 _LOG = logging.getLogger("yarnctl.daemon")
-
-LOCK_PATH = "/yarnctl/lock"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +145,7 @@ def _go_on(rebuilt: Rebuilt, port: NamedPort, publisher: Publisher, misdirection
     misdirection.take(rebuilt.recent)
     publisher.record(rebuilt.recent)
     port.adopt(rebuilt.remembered.ledger.open.values(), rebuilt.epoch)
+    port.expect(rebuilt.remembered.ledger.away.values())
     _LOG.info("%d orders go on from the journal", len(rebuilt.remembered.ledger.open))
     if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
         told = "the journal is %d s ahead of this clock: until that has caught up no order times out"

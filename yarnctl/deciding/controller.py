@@ -23,15 +23,13 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import prune
-from yarnctl.deciding.deadlines import in_order, priorities, ranked
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.model import (
-    Accepted,
     Action,
     ApplicationEnded,
-    ApplicationView,
+    ContainerEnded,
     Kill,
     Observation,
     Outcome,
@@ -46,12 +44,12 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Demand, Look, demand, pending_count
+from yarnctl.deciding.prioritising import Prioritiser
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
     Header,
     Performed,
-    Ranking,
     Record,
     Refusal,
     Resumed,
@@ -104,6 +102,14 @@ class _Held(msgspec.Struct):
     standing: tuple[object, ...] = ()
 
 
+def _overtaken(seen: Observation) -> bool:
+    """Say whether a container ended while this was looked at: the snapshot may show its room or not.
+
+    It counts as still held, and so perhaps twice: what that hides is found by a look that comes soon.
+    """
+    return any(isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms for fact in seen.facts)
+
+
 class Controller:
     """Decides for one cluster. Raises BadInput for settings that name no policy.
 
@@ -141,8 +147,8 @@ class Controller:
         self._origin_ms: int | None = None
         self._held: _Held | None = None
         self._refused: dict[str, str] = {}
-        self._urgent_first: list[str] = []
-        self._priorities_sent: dict[str, tuple[int, int]] = {}
+        self._prioritiser = Prioritiser(self.settings)
+        self._look_again = False
         self._silent: dict[str, tuple[int, str]] = {}
         self._settlement = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
         if remembered is not None:
@@ -150,7 +156,13 @@ class Controller:
 
     def first_scope(self) -> Scope:
         """Return what the first observation should show."""
-        return Scope(cluster=True, gate_queues=self._gate(), orders=tuple(self.ledger.open))
+        return self._scope(gate_queues=self._gate())
+
+    def _scope(
+        self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()
+    ) -> Scope:
+        ledger = self.ledger
+        return Scope(cluster, gate_queues, victims, tuple(ledger.open), tuple(ledger.by_asker))
 
     def _gate(self) -> tuple[str, ...]:
         return self.settings.hurried_queues if self.settings.mode == "queues" else ()
@@ -170,6 +182,7 @@ class Controller:
         for fact in seen.facts:
             if isinstance(fact, ApplicationEnded):
                 self._refused.pop(fact.application, None)
+        self._look_again = seen.snapshot is not None and _overtaken(seen)
         work.time_out(now_ms)
         work.repeat(now_ms)
         work.retire(now_ms)
@@ -244,10 +257,12 @@ class Controller:
         if self._refused:
             waiting = {view.application for view in snapshot.applications if view.asks}
             self._refused = {name: why for name, why in self._refused.items() if name in waiting}
-        if self.ledger.tries:
+        if self.ledger.tries or self.ledger.away:
             alive = {view.application for view in snapshot.applications}
-            for name in [name for name in self.ledger.tries if name not in alive]:
-                self.ledger.forget(name)
+            remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.away.values())]
+            for name in dict.fromkeys(remembered):
+                if name not in alive:
+                    self.ledger.forget(name)
         self._silent = {
             name: kept for name, kept in self._silent.items() if now_ms - kept[0] < settings.silent_ms
         }
@@ -267,15 +282,15 @@ class Controller:
         assert self._origin_ms is not None
         tick_ms = self.settings.tick_ms
         next_tick = self._origin_ms + ((now_ms - self._origin_ms) // tick_ms + 1) * tick_ms
-        orders = tuple(self.ledger.open)
         if missing:
             wake = now_ms
-            self.scope = Scope(cluster=False, victims=missing, orders=orders)
+            self.scope = self._scope(cluster=False, victims=missing)
         else:
             self._held = None
-            wake = min(next_tick, now_ms + self.settings.open_tick_ms) if orders else next_tick
-            cluster = wake == next_tick
-            self.scope = Scope(cluster=cluster, gate_queues=self._gate() if cluster else (), orders=orders)
+            soon = bool(self.ledger.open) or self._look_again
+            wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
+            cluster = wake == next_tick or self._look_again
+            self.scope = self._scope(cluster=cluster, gate_queues=self._gate() if cluster else ())
         work = self._settlement
         return Step(tuple(work.records), tuple(work.actions), self.scope, wake)
 
@@ -284,8 +299,8 @@ class Controller:
         work = self._settlement
         work.records, work.actions = [Performed(self.now_ms, action, outcome)], []
         work.outcome(action, outcome, self.now_ms)
-        if isinstance(action, SetPriority) and isinstance(outcome, Accepted):
-            self._priorities_sent[action.application] = (action.priority, self.now_ms)
+        if isinstance(action, SetPriority) and not action.back:
+            self._prioritiser.settle(action, outcome, self.now_ms)
         return tuple(work.records)
 
     def repeating(self, order_id: str) -> Action | None:
@@ -315,25 +330,13 @@ class Controller:
         self._settlement.forget_unwanted(pending, self.now_ms, as_of_ms)
 
     def _prioritise(self, snapshot: Snapshot, as_of_ms: int) -> None:
-        """Natjam-R: keep YARN's priorities in the order of urgency.
-
-        A priority that was accepted is not sent again, unless a tick later the view still differs.
-        """
+        """Natjam-R: keep YARN's priorities in the order of urgency."""
         if self.settings.mode != "deadlines":
             return
-        ordered = in_order(snapshot.applications, self.now_ms, self.settings, self._urgent_first)
-        self._urgent_first = [view.application for view in ordered]
-        self._priorities_sent = {
-            view.application: sent
-            for view in ordered
-            if (sent := self._priorities_sent.get(view.application)) is not None
-            and (sent[0] == view.priority or as_of_ms - sent[1] <= self.settings.tick_ms)
-        }
-        asked = {name: priority for name, (priority, _) in self._priorities_sent.items()}
-        changes = priorities(ordered, asked, self.settings)
-        if changes:
-            rows = ranked(ordered, changes, self.now_ms, self.settings)
-            self._settlement.records.append(Ranking(self.now_ms, rows))
+        found = self._prioritiser.look(snapshot, as_of_ms, self.now_ms)
+        if found is not None:
+            ranking, changes = found
+            self._settlement.records.append(ranking)
             self._settlement.actions.extend(changes)
 
     # --- deciding ---------------------------------------------------------------------------------
@@ -342,7 +345,7 @@ class Controller:
         """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
         held = self._held
         assert held is not None
-        look = Look(held.snapshot, held.as_of_ms, now_ms, self._urgent(held.snapshot))
+        look = Look(held.snapshot, held.as_of_ms, now_ms, self._prioritiser.urgent_first(held.snapshot))
         asked = self._asked(held, look)
         while True:
             seen = Seen(held.tasks, held.silent)
@@ -359,13 +362,6 @@ class Controller:
         self._commit(plan, now_ms)
         self._note_refusals(asked.refused, now_ms)
         return ()
-
-    def _urgent(self, snapshot: Snapshot) -> tuple[ApplicationView, ...]:
-        """Return the applications in the order of urgency (none without deadlines)."""
-        if not self._urgent_first:
-            return ()
-        by_name = {view.application: view for view in snapshot.applications}
-        return tuple(by_name[name] for name in self._urgent_first if name in by_name)
 
     def _asked(self, held: _Held, look: Look) -> Demand:
         """Return what the held snapshot calls for; found once, as long as the ledger stands as it stood.

@@ -155,6 +155,23 @@ def victims_are_others(controller: Controller, step: Step) -> str:
     return ""
 
 
+def suspending_pays(controller: Controller, step: Step) -> str:
+    """Nobody leaves who would be done sooner, or has worked for less than coming back once more costs."""
+    settings = controller.settings
+    if not settings.cost_guard or settings.eviction == "kill":
+        return ""
+    for record in step.records:
+        if not isinstance(record, Decision):
+            continue
+        for task in [pick.task for pick in record.picks if pick.task.kind == "reduce"]:
+            worked_ms, cost_ms = record.at_ms - task.since_ms, task.return_cost_ms
+            if task.remaining_ms <= cost_ms:
+                return f"{task.attempt} has {task.remaining_ms} ms left, and coming back costs {cost_ms} ms"
+            if task.resumed and worked_ms < cost_ms:
+                return f"{task.attempt} has worked {worked_ms} ms, and coming back costs {cost_ms} ms"
+    return ""
+
+
 def never_more_than_needed(controller: Controller, step: Step) -> str:
     """A decision serves at most its need, and need is at most what is pending and not promised."""
     for record in step.records:
@@ -260,6 +277,7 @@ STEPS: dict[str, Callable[[Controller, Step], str]] = {
     for function in (
         no_am_ordered,
         victims_are_others,
+        suspending_pays,
         never_more_than_needed,
         every_pick_completes_room,
         lifecycle_legal,

@@ -34,8 +34,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One container that was asked for; instants in ms, None: has not happened.
 
     ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
-    is when the attempt last showed life: the time-out counts from there. ``observed``: made by a
-    controller that only observed, so that nobody was ever asked.
+    is when the attempt last showed life: the time-out counts from there. ``return_cost_ms`` is what
+    coming back was predicted to cost. ``observed``: made by a controller that only observed, so that
+    nobody was ever asked.
     """
 
     order: str
@@ -56,6 +57,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     state: State = "asked"
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
+    return_cost_ms: int = 0
     observed: bool = False
 
     @property
@@ -133,6 +135,7 @@ def new_order(
         decision=decision,
         asked_at_ms=at_ms,
         progress_at_ms=at_ms,
+        return_cost_ms=task.return_cost_ms,
         observed=settings.observe_only,
     )
 
@@ -152,6 +155,7 @@ class Ledger:
         self.freed_for: dict[str, dict[str, None]] = {}
         self.barred: dict[str, str] = {}
         self.dying: dict[str, Order] = {}
+        self.away: dict[str, Order] = {}
         self._retiring: deque[tuple[int, str]] = deque()
         self.late: dict[str, dict[str, Late]] = {}
         self.tries: dict[str, dict[str, int]] = {}
@@ -197,6 +201,8 @@ class Ledger:
         if target == "freed":
             self.freed_on.setdefault(before.node, {})[order_id] = None
             self.freed_for.setdefault(before.asker, {})[order_id] = None
+            if before.verb == "suspend":
+                self.away[order_id] = changed
         if target not in OPEN:
             self._settle(changed)
         return Moved(before=before, after=changed, event=event, at_ms=at_ms)
@@ -256,6 +262,8 @@ class Ledger:
         for attempt in self.tries.pop(application, ()):
             if self.barred.get(attempt) == "task-tries":
                 del self.barred[attempt]
+        for order_id in [name for name, order in self.away.items() if order.victim == application]:
+            del self.away[order_id]
 
     @staticmethod
     def _unindex(index: dict[str, dict[str, None]], name: str, order_id: str) -> None:

@@ -58,7 +58,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     deciding half never re-derives FIFO or priority order. ``containers`` and ``used`` include the
     AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
-    ``runner`` says that its reduces carry the task runner and can be suspended at all.
+    ``runner`` says that its reduces carry the task runner and can be suspended at all, ``why_not`` why they
+    cannot ("": they can, or nobody has looked).
     """
 
     application: str
@@ -76,6 +77,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
+    why_not: str = ""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +100,7 @@ class TaskView(NamedTuple):
     """One running task attempt of a victim job, as its AM and its runner report it.
 
     ``remaining_ms`` is the true remaining work (-1 unknown). ``return_cost_ms`` is the predicted
-    cost of suspending now and coming back (drain, upload, relaunch, re-shuffle, skip, replay).
+    cost of suspending now and coming back: the parts that :class:`CameBack` tells afterwards, in sum.
     ``checkpointable`` is False in shuffle, while skipping or replaying, and without a willing
     runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
     """
@@ -156,6 +158,22 @@ class ContainerGranted(msgspec.Struct, frozen=True, tag="container-granted"):
     at_ms: int
 
 
+class CameBack(msgspec.Struct, frozen=True, tag="came-back"):
+    """``attempt`` goes on with new keys where the checkpoint of ``order`` ends: what that has cost.
+
+    ``launch_ms``: from the grant of its container to its start; ``shuffle_ms``: its process's start, shuffle
+    and merge; ``skip_ms``: from there to the first new key. Waiting for the container is no cost: that is
+    the time that was given away.
+    """
+
+    order: str
+    attempt: str
+    launch_ms: int
+    shuffle_ms: int
+    skip_ms: int
+    at_ms: int
+
+
 class ApplicationEnded(msgspec.Struct, frozen=True, tag="application-ended"):
     """The application reached a terminal state."""
 
@@ -170,7 +188,15 @@ class EpochChanged(msgspec.Struct, frozen=True, tag="epoch-changed"):
     at_ms: int
 
 
-Fact = ManifestSeen | UploadProgressed | ContainerEnded | ContainerGranted | ApplicationEnded | EpochChanged
+Fact = (
+    ManifestSeen
+    | UploadProgressed
+    | ContainerEnded
+    | ContainerGranted
+    | CameBack
+    | ApplicationEnded
+    | EpochChanged
+)
 
 
 # --- what is asked of the port ----------------------------------------------------------------
@@ -181,13 +207,15 @@ class Scope(msgspec.Struct, frozen=True):
 
     ``cluster``: a snapshot, which the port may leave out (None) when its cheap gate shows that no
     queue in ``gate_queues`` (none named: any queue) has pending demand. ``victims``: the tasks of
-    these applications. ``orders``: facts about these open orders' containers.
+    these applications. ``orders``: facts about these open orders' containers, and ``askers`` the
+    applications that their room is for: what those are given matters most.
     """
 
     cluster: bool = True
     gate_queues: tuple[str, ...] = ()
     victims: tuple[str, ...] = ()
     orders: tuple[str, ...] = ()
+    askers: tuple[str, ...] = ()
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):

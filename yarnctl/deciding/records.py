@@ -116,6 +116,23 @@ class Ranking(msgspec.Struct, frozen=True, tag="ranking"):
     order: tuple[Ranked, ...]
 
 
+class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
+    """A suspended task is at new keys again: what that has cost, beside what was predicted; spans in ms.
+
+    ``cost_ms`` is the sum of the parts: from the order to the container's end, and those of ``CameBack``.
+    """
+
+    order: str
+    attempt: str
+    at_ms: int
+    predicted_ms: int
+    cost_ms: int
+    leave_ms: int
+    launch_ms: int
+    shuffle_ms: int
+    skip_ms: int
+
+
 class Performed(msgspec.Struct, frozen=True, tag="performed"):
     """What came of one action."""
 
@@ -179,6 +196,7 @@ Record = (
     | Refusal
     | Transition
     | Transfer
+    | Return
     | Ranking
     | Performed
     | Epoch

@@ -46,7 +46,8 @@ task-tries            it was asked ``task_tries_max`` times and did not stop
 node-reserved         the room on its node is reserved for somebody other than the asker
 remaining-unknown     nobody knows its remaining time, so nobody knows whether it pays
 cost                  it is done before suspending and coming back would have paid
-just-resumed          it came back less than ``settle_ms`` ago
+just-resumed          since it came back it has worked less than ``settle_ms``, or less than leaving again
+                      and coming back would cost
 task-budget           suspended ``task_suspensions_max`` times already
 next                  eligible; others came first
 no-runner             (job) its reduces cannot be suspended
@@ -85,7 +86,7 @@ def objections(
             return "not-checkpointable"
         if generation >= suspensions_max:
             return "task-budget"
-        if resumed and now_ms - since_ms < settle_ms:
+        if resumed and now_ms - since_ms < (max(settle_ms, return_cost_ms) if guarded else settle_ms):
             return "just-resumed"
         if guarded and remaining_ms <= return_cost_ms:
             return "remaining-unknown" if remaining_ms < 0 else "cost"

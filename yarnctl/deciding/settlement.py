@@ -19,6 +19,7 @@ from yarnctl.deciding.model import (
     Accepted,
     Action,
     ApplicationEnded,
+    CameBack,
     ContainerEnded,
     ContainerGranted,
     EpochChanged,
@@ -34,7 +35,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.records import Epoch, Record, Transfer, transition
+from yarnctl.deciding.records import Epoch, Record, Return, Transfer, transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
 
@@ -133,6 +134,8 @@ class Settlement:
                 self._manifest(fact)
             elif isinstance(fact, UploadProgressed):
                 self.move(fact.order, "progress", fact.at_ms)
+            elif isinstance(fact, CameBack):
+                self._came_back(fact)
             elif isinstance(fact, ApplicationEnded):
                 self._application_ended(fact)
             else:
@@ -225,6 +228,27 @@ class Settlement:
             self.records.append(
                 Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
             )
+
+    def _came_back(self, fact: CameBack) -> None:
+        """Compare what was predicted with what it has cost; told once for each order."""
+        order = self.ledger.away.get(fact.order)
+        if order is None or order.attempt == fact.attempt:
+            return
+        del self.ledger.away[fact.order]
+        leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
+        self.records.append(
+            Return(
+                order=fact.order,
+                attempt=fact.attempt,
+                at_ms=fact.at_ms,
+                predicted_ms=order.return_cost_ms,
+                cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
+                leave_ms=leave_ms,
+                launch_ms=fact.launch_ms,
+                shuffle_ms=fact.shuffle_ms,
+                skip_ms=fact.skip_ms,
+            )
+        )
 
     def _application_ended(self, fact: ApplicationEnded) -> None:
         for order in list(self.ledger.of_asker(fact.application)):

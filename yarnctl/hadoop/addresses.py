@@ -60,8 +60,9 @@ def name_nodes(site: Site) -> tuple[str, ...]:
 
 
 def authentication(site: Site) -> str:
-    """Return ``simple`` or ``kerberos``, by what the web interfaces want."""
-    return "kerberos" if site.text("hadoop.http.authentication.type") == "kerberos" else "simple"
+    """Return ``simple`` or ``kerberos``: a secured HDFS wants tickets, whatever other web interfaces want."""
+    names = ("hadoop.http.authentication.type", "hadoop.security.authentication")
+    return "kerberos" if any(site.text(name).lower() == "kerberos" for name in names) else "simple"
 
 
 _ANY = ("0.0.0.0", "::", "[::]", "")  # noqa: S104  # recognised, not bound

@@ -98,7 +98,7 @@ def judge(answer: Answer, method: str, daemon: str) -> None:
         raise Standby(explain(answer.url, f"{remote.exception} from a {daemon}", "", "wait for the failover"))
     if answer.status >= 500 and method == "GET":
         raise BadAnswer(explain(answer.url, problem, "an answer", f"see the {daemon}'s log"))
-    if answer.status in (502, 503, 504):
+    if answer.status in (502, 503, 504) and not remote.exception:  # with one, Hadoop itself has said no
         raise Uncertain(explain(answer.url, problem, "an answer", "look again before repeating it"))
     kind: type[Rejected] = Rejected
     if answer.status == 404 or remote.exception in ("FileNotFoundException", "NotFoundException"):
@@ -111,7 +111,7 @@ def judge(answer: Answer, method: str, daemon: str) -> None:
 
 
 _REMEDIES = {
-    401: "say who you are: set user, or authentication = kerberos",
+    401: "say who you are: set user, or authentication = kerberos with a valid ticket (klist, kinit)",
     403: "this caller may not: check the ACLs, and that anonymous callers are allowed or user is set",
     405: "this version or proxy does not allow the method",
     415: "this version wants another content type",

@@ -2,21 +2,32 @@
 
 Law: no secret is kept here and none is ever put into a URL. With ``simple`` authentication the name
 travels as ``user.name`` (facts, section 1.5: a stock cluster takes it as it is); with ``kerberos`` the
-ticket cache of the process is used through SPNEGO, by an optional package that is imported only then.
-Kerberos has not been tried on a real cluster (facts, section 12).
+ticket cache of the process (``kinit``; or a keytab named by ``KRB5_CLIENT_KTNAME``, from which the Kerberos
+library renews) is used through SPNEGO, by an optional package that is imported only then. A daemon asks
+for a ticket once and gives a cookie for it: nothing is sent before it asks. Bytes of files go
+with one delegation token per client, kept in memory: without one the NameNode would make one for every file.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Literal
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
+from requests.auth import AuthBase
 
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from requests.auth import AuthBase
+    from requests import PreparedRequest, Response
+
+TOKEN_KEPT_S = 6 * 3600.0
+"""How long one delegation token is used; the NameNode lets it live for a day (facts: the default)."""
 
 Method = Literal["simple", "kerberos"]
 
@@ -30,6 +41,25 @@ class Identity(msgspec.Struct, frozen=True):
     def query(self) -> dict[str, str]:
         """Return the query parameters that say who we are."""
         return {"user.name": self.user} if self.user and self.method == "simple" else {}
+
+
+class Ticket(AuthBase):
+    """Signs with the process's ticket, from any thread.
+
+    The package keeps one exchange per host in its object: of two threads each would read the other's
+    answer as a forged one. So each thread has an object of its own.
+    """
+
+    def __init__(self, make: Callable[[], AuthBase]) -> None:
+        self._make = make
+        self._own = threading.local()
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """Register what answers a daemon that asks for a ticket."""
+        if not hasattr(self._own, "auth"):
+            self._own.auth = self._make()
+        signed: PreparedRequest = self._own.auth(request)
+        return signed
 
 
 def session_auth(identity: Identity) -> AuthBase | None:
@@ -47,5 +77,45 @@ def session_auth(identity: Identity) -> AuthBase | None:
             f"the package requests-gssapi cannot be used ({type(error).__name__})",
             "install it with: pip install 'yarnctl[kerberos]' (needs the Kerberos libraries), and run kinit",
         ) from None
-    auth: AuthBase = package.HTTPSPNEGOAuth(mutual_authentication=package.OPTIONAL, opportunistic_auth=True)
-    return auth
+    # It logs a traceback for a ticket that ran out, an error for every 404. What is wrong, the 401 says.
+    logging.getLogger("requests_gssapi").setLevel(logging.CRITICAL + 1)
+    return Ticket(lambda: package.HTTPSPNEGOAuth(mutual_authentication=package.OPTIONAL))
+
+
+class Delegation(AuthBase):
+    """Adds one delegation token to every call of WebHDFS that has none, until one is refused or it is old.
+
+    ``fetch`` asks the NameNode for a token as it stands in URLs ("": it gives none, then nothing is
+    added); it may raise, and then nothing is sent.
+    """
+
+    def __init__(self, fetch: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._fetch = fetch
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token = ""
+        self._until_s = 0.0
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """Add the token, and listen whether it is refused."""
+        url = request.url or ""
+        query = urlsplit(url).query
+        if "delegation" not in parse_qs(query):  # a DataNode's address comes with it
+            token = self._current()
+            if token:
+                request.url = f"{url}{'&' if query else '?'}delegation={quote(token, safe='')}"
+        request.register_hook("response", self._heard)
+        return request
+
+    def _current(self) -> str:
+        with self._lock:
+            if self._clock() >= self._until_s:
+                self._token = self._fetch()
+                self._until_s = self._clock() + TOKEN_KEPT_S
+            return self._token
+
+    def _heard(self, response: Response, *_: Any, **__: Any) -> None:
+        """Forget the token if it may be why the answer is no: the next call brings another."""
+        if response.status_code in (401, 403):
+            with self._lock:
+                self._until_s = 0.0

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qsl, urlsplit
 
-from yarnctl.errors import Unreachable, YarnctlError
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 EXCERPT = 160
 """Characters of a foreign text that a message may quote."""
@@ -52,6 +52,8 @@ class Rejected(YarnctlError):
         super().__init__(message)
         self.status = status
         self.remote = remote
+        if status == 401:  # who we say we are, and by what, is for the user to mend
+            self.exit_status = BadInput.exit_status
 
 
 class Missing(Rejected):

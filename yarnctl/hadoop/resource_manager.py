@@ -136,6 +136,14 @@ class ResourceManager:
         rows = self._to.read(f"{ROOT}/scheduler-conf", wire.SCHEDULER_CONFIGURATION)
         return {row.name: row.value for row in rows}
 
+    def counted_resources(self) -> tuple[str, ...]:
+        """Return what the scheduler's calculator counts ("memory-mb", "vcores"); Missing before 3.4.0."""
+        told: wire.SchedulerOverview = self._to.read(f"{ROOT}/scheduler-overview", wire.SCHEDULER_OVERVIEW)
+        rows = told.resource_types.strip("[]").split(
+            ","
+        )  # [memory-mb (unit=Mi), vcores], or without brackets
+        return tuple(name for row in rows if (name := row.partition("(")[0].strip()))
+
     # --- steering -----------------------------------------------------------------------------
 
     def signal(self, container: str, signal: Signal) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import ssl
 import time
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.util.retry import Retry
+
+from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from urllib.request import Request
@@ -195,19 +198,32 @@ class _Following(requests.Session):
         return super().get_redirect_target(resp)
 
 
+def _authorities(ca_file: str) -> bool | str:
+    """Return what requests is to trust; a file that it would only trip over later is refused now."""
+    if not ca_file:
+        return True
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except (OSError, ValueError) as error:
+        fix = "name a PEM file with the certificates of the authorities (keytool -exportcert -rfc)"
+        raise BadInput(f"ca_file {ca_file[:200]}", f"cannot be used ({type(error).__name__})", fix) from None
+    return ca_file
+
+
 def open_session(
     limits: Limits, auth: AuthBase | None = None, ca_file: str = "", *, follow: bool = False
 ) -> requests.Session:
     """Make a session for one user; nothing is sent yet.
 
-    ``ca_file``: trust these authorities only. ``follow``: redirects are followed by requests itself.
+    ``ca_file``: trust these authorities only; BadInput if none can be read from it. ``follow``: redirects
+    are followed by requests itself.
     """
     session = _Following() if follow else _Straight()
     session.trust_env = False
     session.max_redirects = limits.redirects
     session.auth = auth
     session.cookies.set_policy(_OwnCookies())
-    session.verify = ca_file or True
+    session.verify = _authorities(ca_file)
     session.headers.update(HEADERS)
     adapter = _BoundedAdapter(limits)
     session.mount("http://", adapter)

@@ -330,6 +330,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (urllib3.exceptions.IncompleteRead, "the answer ends in its middle"),
     (http.client.IncompleteRead, "the answer ends in its middle"),
     (urllib3.exceptions.ProtocolError, "the connection broke or does not speak HTTP"),
+    (ConnectionError, "the connection broke"),
     (http.client.HTTPException, "the answer is no HTTP"),
 )
 

@@ -141,9 +141,12 @@ def application_view(
     am_size: Resources,
     task_size: Resources,
     demand: Sequence[ContainerAsk] = (),
-    runner: bool = True,
+    why_not: str = "",
 ) -> ApplicationView:
-    """Return one application as deciding sees it; a count of -1 (3.5.0, just accepted) is none."""
+    """Return one application as deciding sees it; a count of -1 (3.5.0, just accepted) is none.
+
+    ``why_not``: why its reduces cannot be suspended.
+    """
     return ApplicationView(
         application=application.application,
         queue=queue,
@@ -156,7 +159,8 @@ def application_view(
         task_size=task_size,
         asks=tuple(demand),
         activated=activated(application),
-        runner=runner,
+        runner=not why_not,
+        why_not=why_not,
         priority=application.priority,
         deadline_at_ms=deadline_at_ms(application),
         progress_ratio=progress_ratio(application),

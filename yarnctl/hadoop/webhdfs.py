@@ -23,7 +23,7 @@ from msgspec import field
 
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.answers import JSON, decoded
-from yarnctl.hadoop.auth import Identity, session_auth
+from yarnctl.hadoop.auth import Delegation, Identity
 from yarnctl.hadoop.problems import (
     BadAnswer,
     Exists,
@@ -70,10 +70,19 @@ class _Path(msgspec.Struct):
     path: str = field(name="Path")
 
 
+class _Token(msgspec.Struct):
+    text: str = field(name="urlString", default="")
+
+
+class _Issued(msgspec.Struct):
+    token: _Token | None = field(name="Token", default=None)
+
+
 _STATUS = One(FileStatus, "FileStatus")
 _STATUSES = One(_Statuses, "FileStatuses")
 _BOOLEAN = One(_Yes)
 _HOME = One(_Path)
+_ISSUED = One(_Issued)
 
 
 class WebHdfs:
@@ -94,11 +103,12 @@ class WebHdfs:
     ) -> None:
         self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
         self._bulk = bulk or Limits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
-        session = open_session(self._bulk, session_auth(self._to.identity), ca_file, follow=True)
+        secure = self._to.identity.method == "kerberos"
+        session = open_session(self._bulk, Delegation(self._token) if secure else None, ca_file, follow=True)
         session.headers["Accept-Encoding"] = "identity"
         joined = ";".join(self._to.addresses)
-        user = self._to.identity.user if self._to.identity.method == "simple" else ""
-        if user:
+        user = self._to.identity.user
+        if user and not secure:
             self._package = hdfs.InsecureClient(joined, user=user, session=session, timeout=self._bulk.pair())
         else:
             self._package = hdfs.Client(joined, session=session, timeout=self._bulk.pair())
@@ -201,6 +211,11 @@ class WebHdfs:
         self._change("PUT", path, "SETPERMISSION", {"permission": f"{mode:o}"})
 
     # --- inside -------------------------------------------------------------------------------
+
+    def _token(self) -> str:
+        """Return a new delegation token, "" if this HDFS gives none (it is not secured)."""
+        issued = self._to.read(f"{PREFIX}/", _ISSUED, {"op": "GETDELEGATIONTOKEN"}).token
+        return "" if issued is None else str(issued.text)
 
     def _url(self, path: str) -> str:
         return self._to.pinned + _at(path)

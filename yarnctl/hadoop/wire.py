@@ -245,6 +245,12 @@ class PriorityWord(msgspec.Struct, frozen=True):
     priority: int
 
 
+class SchedulerOverview(msgspec.Struct, frozen=True):
+    """GET /scheduler-overview (from 3.4.0): how the scheduler decides; what it counts as text in brackets."""
+
+    resource_types: str = field(name="schedulingResourceType", default="")
+
+
 class QueueWord(msgspec.Struct, frozen=True):
     """``{"queue": ...}`` of an application."""
 
@@ -286,6 +292,7 @@ CALLER = One(Caller, "clusterUserInfo")
 APPLICATION_STATE = One(StateWord, "appstate")
 APPLICATION_PRIORITY = One(PriorityWord, "applicationpriority")
 APPLICATION_QUEUE = One(QueueWord, "appqueue")
+SCHEDULER_OVERVIEW = One(SchedulerOverview, "scheduler")
 SCHEDULER_CONFIGURATION = Many(Property, "configuration", "property")
 DAEMON_CONFIGURATION = Many(DaemonProperty, "properties")
 REMOTE_EXCEPTION = One(RemoteException, "RemoteException")

@@ -33,6 +33,7 @@ from yarnctl.deciding.records import (
     Record,
     Refusal,
     Resumed,
+    Return,
     Transfer,
     Transition,
 )
@@ -94,6 +95,8 @@ class Believing:
             self._passed_on(record)
         elif isinstance(record, Performed):
             self._performed(record)
+        elif isinstance(record, Return):
+            self.work.ledger.away.pop(record.order, None)
         if isinstance(record, Resumed | Decision | Refusal | Ranking | Transfer | Performed) or (
             isinstance(record, Transition) and record.event in OUR_CLOCK
         ):

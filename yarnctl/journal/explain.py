@@ -17,12 +17,21 @@ from yarnctl.deciding.records import (
     Record,
     Refusal,
     Resumed,
+    Return,
     Transfer,
     Transition,
 )
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
-from yarnctl.journal.story import Explanation, OrderStory, PriorityStory, Ran, RefusalStory, Tally
+from yarnctl.journal.story import (
+    CameBackStory,
+    Explanation,
+    OrderStory,
+    PriorityStory,
+    Ran,
+    RefusalStory,
+    Tally,
+)
 from yarnctl.journal.telling import in_words
 
 __all__ = ["Explanation", "explain", "in_words"]
@@ -77,6 +86,7 @@ class _Orders:
             task_policy=settings.task_policy,
             task_key=pick.task_key,
             remaining_ms=task.remaining_ms,
+            predicted_cost_ms=task.return_cost_ms,
             # One that has not begun yet is shown as beginning at the instant of the look.
             working_since_ms=task.since_ms if task.since_ms < record.case.now_ms else None,
             next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
@@ -143,6 +153,21 @@ class _Orders:
         elif story.working_since_ms is not None:
             story.lost_work_ms = max(0, ended_at_ms - story.working_since_ms)
 
+    def returned(self, record: Return) -> None:
+        """A task is back: of the order that is told of, which may be one of a controller before."""
+        for story in reversed(self.stories):
+            if story.order == record.order:
+                story.came_back = CameBackStory(
+                    attempt=record.attempt,
+                    at_ms=record.at_ms,
+                    cost_ms=record.cost_ms,
+                    leave_ms=record.leave_ms,
+                    launch_ms=record.launch_ms,
+                    shuffle_ms=record.shuffle_ms,
+                    skip_ms=record.skip_ms,
+                )
+                return
+
     def performed(self, record: Performed) -> None:
         """An action was taken, or was refused."""
         action = record.action
@@ -182,6 +207,8 @@ class _Reader:
             self.orders.moved(record)
         elif isinstance(record, Transfer):
             self.orders.transferred(record)
+        elif isinstance(record, Return):
+            self.orders.returned(record)
         elif isinstance(record, Performed):
             self.orders.performed(record)
         elif isinstance(record, Refusal):

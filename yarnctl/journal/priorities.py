@@ -32,7 +32,13 @@ class Priorities:
             self._performed(record.action, record)
 
     def _ranked(self, ranking: Ranking) -> None:
-        """Count what is about to be changed as changed."""
+        """Count what is about to be changed as changed.
+
+        What the ranking before counted, and was not sent, is not: who was refused waits for a while.
+        """
+        for name in self._fresh:
+            self.changed.pop(name, None)
+        self._fresh = set()
         for row in ranking.order:
             if row.priority != row.before and row.application not in self.changed:
                 self.changed[row.application] = row.before

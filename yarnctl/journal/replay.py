@@ -25,6 +25,7 @@ from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
 from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
+    CameBack,
     ContainerEnded,
     Ending,
     EpochChanged,
@@ -50,6 +51,7 @@ from yarnctl.deciding.records import (
     Refusal,
     Restoring,
     Resumed,
+    Return,
     Stance,
     Transfer,
     Transition,
@@ -174,6 +176,8 @@ class Replay:
             self._ranking(record)
         elif isinstance(record, Resumed):
             self._resumed(record)
+        elif isinstance(record, Return):
+            self._returned(record)
         elif isinstance(record, Stance):
             self.stances.append(record)
         elif isinstance(record, Holding):
@@ -414,6 +418,13 @@ class Replay:
         if record.target == record.source or not self.settings.model_scheduler or record.why != why:
             self.differ(f"{name} is transferred to {record.target}: {record.why}")
         self.work.transfer(order, record.target, record.at_ms, why)
+        self._follow(record)
+
+    def _returned(self, record: Return) -> None:
+        """A suspended task came back: its parts are believed, what follows from them is derived."""
+        self._enter(FACT, None)
+        parts = (record.launch_ms, record.shuffle_ms, record.skip_ms)
+        self.work.take((CameBack(record.order, record.attempt, *parts, record.at_ms),))
         self._follow(record)
 
     # --- actions ----------------------------------------------------------------------------------

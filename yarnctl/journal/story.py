@@ -26,6 +26,18 @@ class Ran(msgspec.Struct, frozen=True):
     node: str
 
 
+class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
+    """A suspended task was at new keys again in ``attempt``: what that has cost, in ms."""
+
+    attempt: str
+    at_ms: int
+    cost_ms: int
+    leave_ms: int
+    launch_ms: int
+    shuffle_ms: int
+    skip_ms: int
+
+
 class OrderStory(msgspec.Struct, kw_only=True):
     """One order from decision to end. Keys: the smaller one is taken first.
 
@@ -33,6 +45,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     ``lost_work_ms`` is what the attempt had done since it last began on new keys, up to the kill that was
     accepted, or else up to the end that was seen; None: the journal does not say.
     ``exchanged_for`` is the order that the asker was given when another got this one's room.
+    ``predicted_cost_ms`` is what leaving and coming back was expected to cost.
     """
 
     order: str
@@ -53,6 +66,8 @@ class OrderStory(msgspec.Struct, kw_only=True):
     task_policy: str
     task_key: tuple[int, ...]
     remaining_ms: int
+    predicted_cost_ms: int
+    came_back: CameBackStory | None = None
     working_since_ms: int | None
     next_jobs: tuple[RefusedJob, ...]
     next_tasks: tuple[RefusedTask, ...]

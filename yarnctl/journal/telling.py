@@ -21,8 +21,8 @@ REASONS: dict[str, str] = {
     "task-tries": "was asked too often in vain",
     "node-reserved": "somebody else would get the room on its node",
     "remaining-unknown": "nobody knows its remaining time, so nobody knows whether it pays",
-    "cost": "is done before suspending it would have paid",
-    "just-resumed": "came back only lately",
+    "cost": "is done sooner than it could leave and come back",
+    "just-resumed": "came back only lately: it has not worked for as long as coming back would cost again",
     "task-budget": "was suspended as often as a task may be",
     "next": "could have been taken, others came first",
     "no-runner": "its reduces cannot be suspended",
@@ -99,6 +99,8 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
     if story.room_to_application:
         lines.append(f"  room     {_room(story)}")
     lines.append(f"  cost     {_cost(story)}")
+    if story.asked_to == "suspend":
+        lines.append(f"  return   {_return(story)}")
     return lines
 
 
@@ -145,6 +147,15 @@ def _cost(story: OrderStory) -> str:
         if at_ms is not None:
             parts.append(f"{name} after {at_ms - story.asked_at_ms} ms")
     return ", ".join(parts)
+
+
+def _return(story: OrderStory) -> str:
+    """Say what coming back was expected to cost, and what it did."""
+    told, back = f"predicted to cost {story.predicted_cost_ms} ms", story.came_back
+    if back is None:
+        return told
+    parts = f"leave {back.leave_ms}, launch {back.launch_ms}, shuffle {back.shuffle_ms}, skip {back.skip_ms}"
+    return f"{told}, did cost {back.cost_ms} ms ({parts}): {back.attempt} goes on"
 
 
 def _done(story: OrderStory) -> str:

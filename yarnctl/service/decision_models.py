@@ -126,6 +126,18 @@ class TallyOut(FromJournal):
     lost_work_ms: int
 
 
+class CameBackTold(FromJournal):
+    """What coming back has cost a suspended task: the sum and its parts, in ms."""
+
+    attempt: str
+    at_ms: int
+    cost_ms: int
+    leave_ms: int
+    launch_ms: int
+    shuffle_ms: int
+    skip_ms: int
+
+
 class OrderTold(FromJournal):
     """One order from decision to end. Keys: the smaller one is taken first; null: not known.
 
@@ -150,6 +162,8 @@ class OrderTold(FromJournal):
     task_policy: str
     task_key: list[int]
     remaining_ms: int
+    predicted_cost_ms: int
+    came_back: CameBackTold | None
     working_since_ms: int | None
     next_jobs: list[tuple[str, list[int], str]]
     next_tasks: list[tuple[str, str, list[int], str]]

@@ -120,7 +120,8 @@ class Queue(Model):
 class Application(Model):
     """One unfinished application. ``pending`` are containers it waits for.
 
-    ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it.
+    ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not`` says
+    why its reduces cannot be suspended (then ``runner`` is false).
     """
 
     application: str
@@ -136,6 +137,7 @@ class Application(Model):
     deadline_at_ms: int | None
     activated: bool
     runner: bool
+    why_not: str
     on_their_way: Count
     giving: Count
 
@@ -191,7 +193,8 @@ class SnapshotOut(Model):
 class EntryOut(Model):
     """One order of a reclaim list. ``remaining_ms`` is what the task had left when it was chosen.
 
-    ``keys_done`` is what its checkpoint holds. ``retired``: it has left the list.
+    ``keys_done`` is what its checkpoint holds. ``predicted_cost_ms`` is what leaving and coming back was
+    expected to cost, ``cost_ms`` what it did (null: it is not back). ``retired``: it has left the list.
     """
 
     order: str
@@ -216,6 +219,8 @@ class EntryOut(Model):
     settled_at_ms: int | None
     keys_done: int | None
     remaining_ms: int | None
+    predicted_cost_ms: int | None
+    cost_ms: int | None
     room_to_application: str
     room_to_container: str
 

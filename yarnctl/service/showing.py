@@ -102,6 +102,7 @@ def _application(each: ApplicationView, settings: Settings, coming: int, giving:
         deadline_at_ms=each.deadline_at_ms,
         activated=each.activated,
         runner=each.runner,
+        why_not=each.why_not,
         on_their_way=coming,
         giving=giving,
     )
@@ -198,6 +199,8 @@ def entry(each: Entry) -> models.EntryOut:
         settled_at_ms=order.settled_at_ms,
         keys_done=each.keys_done,
         remaining_ms=each.remaining_ms,
+        predicted_cost_ms=each.predicted_cost_ms,
+        cost_ms=each.cost_ms,
         room_to_application=each.room_to_application,
         room_to_container=each.room_to_container,
     )

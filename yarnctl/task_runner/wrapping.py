@@ -6,9 +6,11 @@ refuse on the node is refused here already, with the setting that stands in the 
 
 from __future__ import annotations
 
+import posixpath
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.yarnctl_task import ALLOWED, OUTPUT_FORMATS
@@ -74,9 +76,19 @@ def first_option(words: Sequence[str]) -> int:
 
 
 def wrap(
-    words: Sequence[str], restartable: bool, group_fields: int, store: str, more: Sequence[str]
+    words: Sequence[str],
+    restartable: bool,
+    group_fields: int,
+    store: str,
+    more: Sequence[str],
+    requests: str = "",
+    requests_owner: str = "yarnctl",
 ) -> list[str]:
-    """Return the command line with the runner in it; BadInput says why there is none."""
+    """Return the command line with the runner in it; BadInput says why there is none.
+
+    ``requests`` is the URL of the daemon's folder (default: ``requests`` beside a store in HDFS, as
+    ``yarnctl run`` has it), ``requests_owner`` the account that the daemon runs as.
+    """
     line = CommandLine(words)
     reducer = refuse_reducer(line)
     refuse_settings(line.settings(), group_fields)
@@ -89,9 +101,22 @@ def wrap(
     add_file(line)
     if "mapreduce.reduce.speculative" not in line.settings():
         line.options.insert(0, ["-D", "mapreduce.reduce.speculative=false"])
-    if store:
-        line.options.append(["-cmdenv", f"YARNCTL_STORE={store}"])
+    add_places(line, store, requests, requests_owner)
     return line.words()
+
+
+def add_places(line: CommandLine, store: str, requests: str, requests_owner: str) -> None:
+    """Tell the runner where checkpoints and requests lie; what the user's own ``-cmdenv`` says stays."""
+    if not store:
+        return
+    places = {}
+    if urlsplit(store).scheme in ("webhdfs", "swebhdfs"):
+        beside = posixpath.join(posixpath.dirname(store.rstrip("/")), "requests")
+        places = {"YARNCTL_REQUESTS": requests or beside, "YARNCTL_REQUESTS_OWNER": requests_owner}
+    told = {pair.partition("=")[0] for pair in line.values("-cmdenv")}
+    for name, value in {**places, "YARNCTL_STORE": store}.items():
+        if name not in told:
+            line.options.append(["-cmdenv", f"{name}={value}"])
 
 
 def refuse_reducer(line: CommandLine) -> list[str]:

@@ -57,6 +57,8 @@ exec "$@"
 #   <job>/<task>/answer-<order>-<attempt>.json       {"schema":1,"order","attempt","answer","generation",
 #       "reason"}; answer is unchanged (generation is still valid, 0 is "nothing done yet"), refused
 #       (this attempt goes on and cannot be suspended, or not now), completing (the input is at its end)
+# In HDFS folders have mode 750, files 640, and, as all does there, their parent's group. So the store's
+# folder says who may look besides the owner: its group should be one that only the daemon is in.
 # A request that led to a new generation has no answer file: the manifest's "order" is the answer.
 #
 # REQUESTS (--requests or YARNCTL_REQUESTS, default <store>/requests), written by yarnctl, read only:
@@ -64,10 +66,19 @@ exec "$@"
 #   <job>/<attempt>/<order>.withdrawn     empty: go on at once
 # SIGQUIT is a doorbell: "look there". Until it was heard once the runner also looks every --poll-ms.
 #
+# SECURE CLUSTERS. Where the container was given delegation tokens (HADOOP_TOKEN_FILE_LOCATION), the one for
+# the store's HDFS goes with every call to it and says who we are; it stands in no text that is told. Of
+# tokens for several HDFS that one is taken whose service is the store's host, or the one named by
+# --token-service (YARNCTL_TOKEN_SERVICE: ha-hdfs:NAME or ADDRESS:PORT, as `hadoop dtutil print` shows it);
+# where that does not settle it nothing is suspended. swebhdfs://host:port/folder is HTTPS; who is trusted
+# stands in the PEM file --ca-file (YARNCTL_CA_FILE; it may come with -files), else in the system's own.
+#
 # STATUS, told by a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
-# can=0|1] [order=O] or yarnctl ckpt=saved|unsure|unchanged|refused|completing gen=N order=O ... While it
-# holds every line is phase=hold and names the order it holds for: of several the last. unsure: the answer
-# to the manifest's RENAME was lost; the task holds and goes on as if it were there, for it may be.
+# can=0|1 ran=MS base=B] [back=MS] [order=O] or yarnctl ckpt=saved|unsure|unchanged|refused|completing gen=N
+# order=O ... While it holds every line is phase=hold and names the order it holds for: of several the last.
+# unsure: the answer to the manifest's RENAME was lost; the task holds and goes on as if it were there, for
+# it may be. ran: so long this child has worked, from byte base on; back: so long it took until a resumed
+# attempt was at new keys.
 #
 # MANIFEST, one JSON object, defined here and nowhere else (bytes are base64, counters' names are text
 # with undecodable bytes as lone surrogates):
@@ -120,8 +131,9 @@ try:
 except ImportError:  # not a POSIX system: the original reducer runs untouched
     fcntl = termios = None  # type: ignore[assignment]
 
-POSSESSIVE = sys.version_info >= (3, 11)
-"""Expressions that never give back what they took are a fifth faster where Python has them."""
+POSSESSIVE = sys.version_info >= (3, 11, 5)
+"""Expressions that never give back what they took are a fifth faster where Python has them, and has them
+right: 3.11.0 to 3.11.4 (Debian 12) match what they must not (CPython issue 106052)."""
 
 SCHEMA = 1
 VERSION = "0.1.0"
@@ -162,12 +174,25 @@ HTTP_WHOLE_S = 60.0
 """So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""
 SLOWEST_BYTES_PER_S = 32 << 10
 LOOKS_AFTER_LOSS = 3
+TOKEN_FILE_BYTES_MAX = 1 << 20
+TOKENS_MAX = 1_000
+FOLDER_MODE, FILE_MODE = "750", "640"
+"""In HDFS what is made has its parent's group: that of the store's folder is the daemon's, and may read."""
+TOKEN_KINDS = ("HDFS_DELEGATION_TOKEN", "SWEBHDFS delegation", "WEBHDFS delegation")
 
 Counters = Dict[str, Dict[str, int]]
 
 
+def hush(text: str) -> str:
+    """Return a text without the secrets that a URL or a foreign answer in it may carry."""
+    return re.sub(r"(?i)\b(delegation|token|signature|password)=[^&\s'\"]+", r"\1=***", text)
+
+
 class StoreError(Exception):
-    """The checkpoint store did not do what was asked; the text says what and where."""
+    """The checkpoint store did not do what was asked; the text says what and where, and no secret."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(hush(text))
 
 
 class Exists(StoreError):
@@ -602,18 +627,218 @@ class LocalStore(Store):
         return Entry(name, found.st_size, user_name(found.st_uid), found.st_mode & 0o7777, is_folder)
 
 
-class WebHdfsStore(Store):
-    """A store in HDFS over WebHDFS.
+# ----------------------------------------------------------------------------------- tokens
 
-    Traps kept in mind: a client that dies mid-body leaves a file that looks complete, and RENAME says
-    by a boolean whether it happened.
+
+class Token(NamedTuple):
+    """A delegation token. ``service``: ``address:port`` of a NameNode's RPC, or ``ha-hdfs:NAME``."""
+
+    identifier: bytes
+    password: bytes
+    kind: str
+    service: str
+
+    def __repr__(self) -> str:
+        """Show what is no secret."""
+        return f"Token({self.kind!r}, {self.service!r})"
+
+    def for_url(self) -> str:
+        """Return it as WebHDFS takes it: the bytes of Hadoop's Writable in base64 for URLs, unpadded."""
+        parts = (self.identifier, self.password, self.kind.encode(), self.service.encode())
+        whole = b"".join(written_length(len(part)) + part for part in parts)
+        return base64.urlsafe_b64encode(whole).decode().rstrip("=")
+
+
+def written_length(size: int) -> bytes:
+    """Return a length as Hadoop's WritableUtils writes it."""
+    if size <= 127:
+        return bytes([size])
+    data = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([256 - 112 - len(data)]) + data
+
+
+class Cursor:
+    """Reads a token file from left to right; raises Unusable where it ends too soon."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def more(self) -> bool:
+        """Say whether there is more."""
+        return self.at < len(self.data)
+
+    def take(self, size: int) -> bytes:
+        """Return the next bytes."""
+        if not 0 <= size <= len(self.data) - self.at:
+            raise Unusable("it ends in its middle")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def length(self) -> int:
+        """Return a length as Hadoop's Writables have it; a negative one is no length."""
+        first = self.take(1)[0]
+        if first <= 127:
+            return first
+        if first < 256 - 120 or first >= 256 - 112:
+            raise Unusable("it has a length below zero")
+        return int.from_bytes(self.take(256 - 112 - first), "big")
+
+    def counted(self) -> bytes:
+        """Return bytes with their length before them."""
+        return self.take(self.length())
+
+    def varint(self) -> int:
+        """Return a whole number as Protocol Buffers have it."""
+        value = 0
+        for place in range(10):
+            byte = self.take(1)[0]
+            value |= (byte & 127) << (7 * place)
+            if byte < 128:
+                return value
+        raise Unusable("it has a number without an end")
+
+    def fields(self) -> Iterator[tuple[int, bytes]]:
+        """Yield a message's fields with bytes in them; others are passed over."""
+        while self.more():
+            number, kind = divmod(self.varint(), 8)
+            if kind == 2:
+                yield number, self.take(self.varint())
+            elif kind == 0:
+                self.varint()
+            elif kind in (1, 5):
+                self.take(8 if kind == 1 else 4)
+            else:
+                raise Unusable("it is no Protocol Buffer")
+
+
+def parse_tokens(data: bytes) -> list[Token]:
+    """Return the tokens of a token storage file (HDTS, version 0 or 1), or raise Unusable."""
+    if data[:4] != b"HDTS" or len(data) < 5:
+        raise Unusable("it is no token storage")
+    cursor = Cursor(data[5:])
+    if data[4] == 0:
+        found = written_tokens(cursor)
+    elif data[4] == 1:
+        found = message_tokens(Cursor(cursor.take(cursor.varint())))
+    else:
+        raise Unusable(f"its version is {data[4]}, known are 0 and 1")
+    try:
+        return [Token(one[0], one[1], one[2].decode(), one[3].decode()) for one in found]
+    except UnicodeDecodeError:
+        raise Unusable("a kind or service in it is no text") from None
+
+
+def written_tokens(cursor: Cursor) -> list[tuple[bytes, bytes, bytes, bytes]]:
+    """Return what version 0 holds: a count, then alias, identifier, password, kind, service of each."""
+    count = cursor.length()
+    if count > TOKENS_MAX:
+        raise Unusable(f"it has {count} tokens")
+    found = []
+    for _ in range(count):
+        cursor.counted()
+        found.append((cursor.counted(), cursor.counted(), cursor.counted(), cursor.counted()))
+    return found
+
+
+def message_tokens(cursor: Cursor) -> list[tuple[bytes, bytes, bytes, bytes]]:
+    """Return what version 1 holds: messages in field 1, in each its token in field 2."""
+    found = []
+    for number, entry in cursor.fields():
+        if number != 1:
+            continue
+        for inner, token in Cursor(entry).fields():
+            if inner == 2:
+                parts = dict(Cursor(token).fields())
+                found.append((parts.get(1, b""), parts.get(2, b""), parts.get(3, b""), parts.get(4, b"")))
+        if len(found) > TOKENS_MAX:
+            raise Unusable(f"it has more than {TOKENS_MAX} tokens")
+    return found
+
+
+def read_tokens(path: str) -> list[Token]:
+    """Return the tokens in a file, none where no file is named; raise Unusable with why it cannot be used."""
+    if not path:
+        return []
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe in its place must not hang us
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise Unusable("it is no file")
+            data = file.read(TOKEN_FILE_BYTES_MAX + 1)
+        if len(data) > TOKEN_FILE_BYTES_MAX:
+            raise Unusable(f"it is longer than {TOKEN_FILE_BYTES_MAX} bytes")
+        return parse_tokens(data)
+    except (OSError, Unusable) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Unusable(f"the container's token file (HADOOP_TOKEN_FILE_LOCATION): {why}") from None
+
+
+def choose_token(tokens: Iterable[Token], hosts: Sequence[str], service: str = "") -> Token | None:
+    """Return the token for the HDFS at ``hosts`` (``host:port`` of WebHDFS), None if there is none at all.
+
+    A token goes to no HDFS that it may not be meant for: of several one must fit, or be named.
+    """
+    ours = sorted((each for each in tokens if each.kind in TOKEN_KINDS), key=lambda each: each.kind)
+    if service:
+        ours = [each for each in ours if each.service == service]
+        if not ours:
+            raise Unusable(f"no HDFS token is for {service} (--token-service)")
+    if len({each.service for each in ours}) > 1:
+        names = {address for host in hosts for address in addresses_of(host.rpartition(":")[0])}
+        fitting = [each for each in ours if each.service.rpartition(":")[0] in names]
+        if not fitting and len(hosts) > 1:
+            fitting = [each for each in ours if each.service.startswith("ha-hdfs:")]
+        if len({each.service for each in fitting if each.kind == fitting[0].kind}) != 1:
+            told = ", ".join(sorted({each.service for each in ours}))
+            raise Unusable(f"HDFS tokens for {told}: say by --token-service which is the store's")
+        ours = fitting
+    return ours[0] if ours else None
+
+
+def addresses_of(host: str) -> set[str]:
+    """Return a host's name and addresses: a token's service has the one or the other."""
+    import socket
+
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return {host}
+    return {host, *(str(each[4][0]) for each in found)}
+
+
+def trusted(ca_file: str) -> Any:
+    """Return a TLS context for clients: authorities of a PEM file, or the system's; names are checked."""
+    try:
+        import ssl
+
+        return ssl.create_default_context(cafile=ca_file or None)
+    except (ImportError, OSError, ValueError) as error:
+        raise Unusable(f"HTTPS: {ca_file or 'the authorities of this host'}: {error!r}") from None
+
+
+class WebHdfsStore(Store):
+    """A store in HDFS over WebHDFS. ``delegation``: a token as it stands in URLs, in place of a name.
+
+    Traps kept in mind: a client that dies mid-body leaves a file that looks complete, RENAME says by
+    a boolean whether it happened, and the NameNode puts the token into every address it names.
     """
 
-    def __init__(self, hosts: Sequence[str], root: str, user: str, secure: bool = False) -> None:
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        root: str,
+        user: str,
+        secure: bool = False,
+        delegation: str = "",
+        ca_file: str = "",
+    ) -> None:
         self.hosts = list(hosts)
         self.root = "/" + root.strip("/")
         self.user = user
         self.secure = secure
+        self.delegation = delegation
+        self.context = trusted(ca_file) if secure or ca_file else None
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at ``path``, None if nothing."""
@@ -647,7 +872,7 @@ class WebHdfsStore(Store):
                 raise self._refused(path, "OPEN", answer.status, answer.read1(4096))
             yield from self._body(path, answer)
         except self._faults() as error:
-            raise StoreError(f"{self._name(path)}: OPEN: {error!r}") from error
+            raise StoreError(f"{self._name(path)}: OPEN: {error!r}") from None
         finally:
             connection.close()
 
@@ -666,7 +891,7 @@ class WebHdfsStore(Store):
     def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
         """Write a new file in two steps: the NameNode names a DataNode, that takes the body."""
         status, body, where = self._exchange(
-            "PUT", path, "CREATE", {"overwrite": "false", "permission": "600"}
+            "PUT", path, "CREATE", {"overwrite": "false", "permission": FILE_MODE}
         )
         if status == 200:
             where = self._object(path, "CREATE", body).get("Location")
@@ -686,11 +911,11 @@ class WebHdfsStore(Store):
             raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, for the owner alone."""
+        """Make a folder and those above it, for the owner, and for the store's group to look."""
         try:
-            found = self._json("PUT", path, "MKDIRS", {"permission": "700"})
+            found = self._json("PUT", path, "MKDIRS", {"permission": FOLDER_MODE})
         except Lost:  # twice does no harm
-            found = self._json("PUT", path, "MKDIRS", {"permission": "700"})
+            found = self._json("PUT", path, "MKDIRS", {"permission": FOLDER_MODE})
         if found is None or found.get("boolean") is not True:
             raise StoreError(f"{self._name(path)}: MKDIRS answered {found!r}")
 
@@ -709,7 +934,7 @@ class WebHdfsStore(Store):
             if answer.status != 201:
                 raise self._refused(path, "CREATE", answer.status, body)
         except self._faults() as error:
-            raise StoreError(f"{self._name(path)}: CREATE: {error!r}") from error
+            raise StoreError(f"{self._name(path)}: CREATE: {error!r}") from None
         finally:
             connection.close()
 
@@ -753,7 +978,7 @@ class WebHdfsStore(Store):
                     connection.request(method, target)
                     answer = connection.getresponse()
                     body = answer.read(SMALL_FILE_BYTES)
-                if answer.status == 403 and b"StandbyException" in body:
+                if answer.status in (401, 403) and any(word in body for word in PASS_ON):
                     last = StoreError(f"{host}: standby")
                     continue
                 self.hosts.sort(key=lambda other: other != host)
@@ -762,10 +987,10 @@ class WebHdfsStore(Store):
                 last = error
                 if method != "GET":
                     self.hosts.sort(key=lambda other: other == host)  # the next call begins elsewhere
-                    raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from error
+                    raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from None
             finally:
                 connection.close()
-        raise StoreError(f"{self._name(path)}: {op}: {last!r}") from last
+        raise StoreError(f"{self._name(path)}: {op}: {last!r}") from None
 
     def _connect(self, url: str) -> tuple[Any, str]:
         """Return a connection and what to ask there."""
@@ -774,18 +999,26 @@ class WebHdfsStore(Store):
 
         try:
             parts = urlsplit(url)
-            make = client.HTTPSConnection if parts.scheme == "https" else client.HTTPConnection
             target = parts.path + ("?" + parts.query if parts.query else "")
-            connection = make(parts.netloc, timeout=HTTP_TIMEOUT_S)
+            connection: Any
+            if parts.scheme == "https":
+                connection = client.HTTPSConnection(
+                    parts.netloc, timeout=HTTP_TIMEOUT_S, context=self.context
+                )
+            elif self.secure:
+                raise StoreError(f"{parts.netloc}: redirected from https to {parts.scheme}: not followed")
+            else:
+                connection = client.HTTPConnection(parts.netloc, timeout=HTTP_TIMEOUT_S)
             connection.connect()
             return connection, target
         except self._faults() as error:
-            raise StoreError(f"{url[:200]}: {error!r}") from error
+            raise StoreError(f"{url.partition('?')[0][:200]}: {error!r}") from None
 
     def _url(self, host: str, path: str, op: str, query: dict[str, str] | None) -> str:
         from urllib.parse import quote, urlencode
 
-        asked = urlencode({"op": op, **(query or {}), "user.name": self.user})
+        who = {"delegation": self.delegation} if self.delegation else {"user.name": self.user}
+        asked = urlencode({"op": op, **(query or {}), **who})
         return f"{'https' if self.secure else 'http'}://{host}/webhdfs/v1{quote(self._name(path))}?{asked}"
 
     def _name(self, path: str) -> str:
@@ -795,7 +1028,10 @@ class WebHdfsStore(Store):
         kind = Lost if status >= 500 else StoreError
         if b"FileAlreadyExistsException" in body:
             kind = Exists
-        return kind(f"{self._name(path)}: {op}: HTTP {status}: {body[:200].decode('utf-8', 'replace')}")
+        said = body.decode("utf-8", "replace")
+        if self.delegation:
+            said = said.replace(self.delegation, "***")
+        return kind(f"{self._name(path)}: {op}: HTTP {status}: {said[:200]}")
 
     def _nonsense(self, path: str, op: str, error: Exception) -> StoreError:
         return StoreError(f"{self._name(path)}: {op} answered something else: {error!r}")
@@ -841,8 +1077,28 @@ class Bound:
             return  # it has ended by itself
 
 
-def open_store(url: str, user: str) -> Store:
-    """Return the store at ``file:///folder`` or ``webhdfs://host:port[,host:port]/folder``."""
+PASS_ON = (b"StandbyException", b"RetriableException")
+"""What a NameNode says that is not, or not yet, the active one."""
+
+
+class Secured(NamedTuple):
+    """What makes calls secure: the container's token file, which token, and the authorities of HTTPS."""
+
+    token_file: str = ""
+    token_service: str = ""
+    ca_file: str = ""
+
+    def delegation(self, hosts: Sequence[str]) -> str:
+        """Return the token for these NameNodes as it stands in URLs, "" if there is none; Unusable: which?"""
+        token = choose_token(read_tokens(self.token_file), hosts, self.token_service)
+        return token.for_url() if token else ""
+
+
+PLAIN = Secured()
+
+
+def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
+    """Return the store at ``file:///folder`` or ``[s]webhdfs://host:port[,host:port]/folder``."""
     scheme, found, rest = url.partition("://")
     if not found:
         scheme, rest = "file", url
@@ -850,7 +1106,9 @@ def open_store(url: str, user: str) -> Store:
         return LocalStore(rest)
     if scheme in ("webhdfs", "swebhdfs") and "/" in rest:
         hosts, _, root = rest.partition("/")
-        return WebHdfsStore([host for host in hosts.split(",") if host], root, user, scheme == "swebhdfs")
+        found_hosts = [host for host in hosts.split(",") if host]
+        delegation = secured.delegation(found_hosts)
+        return WebHdfsStore(found_hosts, root, user, scheme == "swebhdfs", delegation, secured.ca_file)
     raise StoreError(f"{url}: neither file:///folder nor webhdfs://host:port/folder")
 
 
@@ -1512,6 +1770,7 @@ class Child:
         os.set_blocking(self.input, False)
         widen_pipe(self.process.stdout.fileno())
         self.begins_at = 0  # where in the task's input
+        self.began_s = 0.0
         self.fed_bytes = 0
         self.pipe_bytes = SLICE_FAST_BYTES
         self.finished: list[str] = []
@@ -1706,6 +1965,7 @@ class Settings(NamedTuple):
     reporter_prefix: str
     suspend_at: tuple[int, ...]
     leave_when_saved: bool
+    secured: Secured = PLAIN
 
 
 class Conf:
@@ -1799,6 +2059,8 @@ def option_parser() -> Parser:
     parser.add_argument("--store", default="")
     parser.add_argument("--requests", default="")
     parser.add_argument("--requests-owner", default="")
+    parser.add_argument("--token-service", default="")
+    parser.add_argument("--ca-file", default="")
     parser.add_argument("--hold-ms", type=int, default=HOLD_MS)
     parser.add_argument("--poll-ms", type=int, default=POLL_MIN_MS)
     parser.add_argument("--spool-limit-mib", type=int, default=SPOOL_LIMIT_MIB)
@@ -1823,6 +2085,11 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
     store_url = given.store or env.get("YARNCTL_STORE", "")
     if not store_url:
         raise Unusable("no store: neither --store nor YARNCTL_STORE")
+    secured = Secured(
+        env.get("HADOOP_TOKEN_FILE_LOCATION", ""),
+        given.token_service or env.get("YARNCTL_TOKEN_SERVICE", ""),
+        given.ca_file or env.get("YARNCTL_CA_FILE", ""),
+    )
     user = env.get("HADOOP_USER_NAME") or env.get("USER") or user_name(os.getuid())
     return Settings(
         restartable=True,
@@ -1840,6 +2107,7 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
         reporter_prefix=conf.get("stream.stderr.reporter.prefix", "reporter:"),
         suspend_at=read_cuts(given.suspend_at),
         leave_when_saved=given.leave_when_saved,
+        secured=secured,
     )
 
 
@@ -1888,8 +2156,8 @@ class Runner:
         self.argv = resolve(words)
         self.env = dict(env)
         self.errors = Errors(settings.reporter_prefix)
-        self.store = open_store(settings.store_url, settings.user)
-        self.requests = open_store(settings.requests_url, settings.user)
+        self.store = open_store(settings.store_url, settings.user, settings.secured)
+        self.requests = open_store(settings.requests_url, settings.user, settings.secured)
         self.settings = settings._replace(request_owners=settings.request_owners or (self.store.user,))
         self.inbox: collections.deque[Request] = collections.deque()
         self.withdrawn: set[str] = set()
@@ -1918,6 +2186,8 @@ class Runner:
         self.read_bytes = 0
         self.last_position = (-1, -1)
         self.next_status_s = 0.0
+        self.began_s = time.monotonic()
+        self.back_ms = -1
         self.upload_bytes_per_s = float(UPLOAD_BYTES_PER_S_GUESS)
         self.drain_s = 1.0
         self.suspending_file = ""
@@ -1959,8 +2229,20 @@ class Runner:
         known = self.read_bytes + (0 if self.ended else unread_bytes(0))
         self.errors.status(
             f"phase={self.phase} groups={self.scanner.groups} done={self.done_bytes()} known={known}"
-            f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}{self.for_whom()}"
+            f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}{self.pace_so_far()}"
+            f"{self.came_back()}{self.for_whom()}"
         )
+
+    def pace_so_far(self) -> str:
+        """Return since when and from where the child at work has worked: what its speed follows from."""
+        if self.child is None or self.phase not in ("run", "finish"):
+            return ""
+        ran_ms = int((time.monotonic() - self.child.began_s) * 1000)
+        return f" ran={ran_ms} base={self.child.begins_at}"
+
+    def came_back(self) -> str:
+        """Return how long a resumed attempt took until it was at new keys."""
+        return f" back={self.back_ms}" if self.back_ms >= 0 else ""
 
     def for_whom(self) -> str:
         """Return which order holds: of several the last that came."""
@@ -2015,7 +2297,9 @@ class Runner:
         try:
             if self.manifest is None or not self.resume(self.manifest):
                 self.start_child()
-            self.enter("run")
+            if self.resumed:
+                self.back_ms = int((time.monotonic() - self.began_s) * 1000)
+            self.enter("run", self.came_back())
             while self.step():
                 pass
             return self.end()
@@ -2066,6 +2350,7 @@ class Runner:
             self.errors.note(f"{self.argv[0]}: {error.strerror}")
             raise Leave(127 if isinstance(error, FileNotFoundError) else 126) from error
         self.child.begins_at = self.scanner.bytes
+        self.child.began_s = time.monotonic()
         self.pacer = Pacer()
 
     def end(self) -> int:
@@ -2647,7 +2932,7 @@ def resolve(argv: Sequence[str]) -> list[str]:
 
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
-    Errors("reporter:").note(f"runs untouched: {why}")
+    Errors("reporter:").note(f"runs untouched: {hush(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvp(argv[0], list(argv))

@@ -84,13 +84,15 @@ class Rows:
     ) -> dict[str, Any]:
         """Return AppInfo."""
         row = self._always(app) | self._with_right(app, reserved)
+        if self._dialect.version == "3.4":  # 3.5 leaves an empty map out
+            row["preemptedResourceSecondsMap"] = {}
         if "timeouts" not in hidden:
             unlimited = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
             row["timeouts"] = {"timeout": [unlimited]}
         if "amNodeLabelExpression" not in hidden:
             row["amNodeLabelExpression"] = ""
-        if "resourceRequests" not in hidden and not app.over:
-            row["resourceRequests"] = self._requests(app)
+        if "resourceRequests" not in hidden and not app.over and (asked := self._requests(app)):
+            row["resourceRequests"] = asked
         just_accepted = not app.attempts and not app.over
         if (
             "resourceInfo" not in hidden
@@ -109,7 +111,7 @@ class Rows:
             "id": app.id,
             "user": submission.user,
             "name": submission.name or "N/A",
-            "queue": app.queue if self._dialect.version == "3.4" else f"root.{app.queue}",
+            "queue": f"root.{app.queue}",
             "state": app.state,
             "finalStatus": app.final_status,
             "progress": round(app.progress_ratio * 100, 4),
@@ -126,6 +128,7 @@ class Rows:
             "launchTime": self._wall(app.launched_at_ms),
             "finishedTime": self._wall(app.finished_at_ms),
             "elapsedTime": self._elapsed(app),
+            "resourceSecondsMap": self._dialect.numbers({"vcores": app.vcore_ms // 1000}),
             "preemptedResourceMB": 0,
             "preemptedResourceVCores": 0,
             "numNonAMContainerPreempted": 0,
@@ -162,7 +165,8 @@ class Rows:
 
     def _with_right(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
         """Return what needs VIEW_APP; what is over holds -1 of everything, as in YARN."""
-        attempt, actor, over = app.attempt, app.actor, app.over
+        attempt, actor = app.attempt, app.actor
+        over = app.over and not app.containers  # its AM may stay a while
         app.count(self._manager.pace.kernel.now_ms)
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
         total_mib = self._manager.actor.total.memory_mib
@@ -182,9 +186,10 @@ class Rows:
             row |= {
                 "amContainerLogs": _logs(attempt, app),
                 "amHostHttpAddress": attempt.node.http_address,
-                "amRPCAddress": attempt.tracking_url.partition("://")[2].partition("/")[0],
                 "masterNodeId": attempt.node.id,
             }
+            if app.state not in ("FAILED", "KILLED"):
+                row["amRPCAddress"] = attempt.tracking_url.partition("://")[2].partition("/")[0]
         return row
 
     def _resource_info(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
@@ -210,11 +215,9 @@ class Rows:
         )
 
     def _requests(self, app: AppRecord) -> list[dict[str, Any]]:
-        """Return the rows of all asks; what was asked for once and is met stays as a row of 0."""
+        """Return the rows of all asks; what is met has none (seen in 3.4.2 and 3.5.0)."""
         host = self._node_name()
         asks = {ask.priority: ((ask.memory_mib, ask.vcores), ask.count) for ask in app.actor.asks}
-        for priority, size in app.asked.items():
-            asks.setdefault(priority, (size, 0))
         return [
             line
             for priority, (size, count) in sorted(asks.items())
@@ -223,9 +226,16 @@ class Rows:
 
     # --- attempts and containers --------------------------------------------------------------
 
+    def scheduled(self, app: AppRecord) -> str:
+        """Return the id of the attempt that waits for its AM's container, "" if none does."""
+        last = app.attempt
+        if app.over or (last is not None and last.state in ("LAUNCHED", "RUNNING")):
+            return ""
+        return f"{app.id.replace('application', 'appattempt', 1)}_{len(app.attempts) + 1:06d}"
+
     def attempts(self, app: AppRecord) -> list[dict[str, Any]]:
         """Return the application's attempts, the newest first, as YARN lists them."""
-        return [
+        return self._scheduled(app) + [
             {
                 "id": attempt.number,
                 "startTime": self._wall(attempt.started_at_ms),
@@ -242,6 +252,24 @@ class Rows:
             }
             for attempt in reversed(app.attempts)
         ]
+
+    def _scheduled(self, app: AppRecord) -> list[dict[str, Any]]:
+        """Return the row of an attempt that has no container yet."""
+        name = self.scheduled(app)
+        row = {
+            "id": len(app.attempts) + 1,
+            "startTime": self._wall(app.submitted_at_ms),
+            "finishedTime": 0,
+            "containerId": "",
+            "nodeHttpAddress": "",
+            "nodeId": "",
+            "logsLink": "",
+            "blacklistedNodes": "",
+            "appAttemptId": name,
+            "appAttemptState": "SCHEDULED",
+            "exportPorts": "",
+        }
+        return [row] if name else []
 
     def attempt(self, attempt: AttemptRecord) -> dict[str, Any]:
         """Return one attempt, in the other form that YARN has for it."""
@@ -280,17 +308,15 @@ class Rows:
             "startedTime": started,
             "finishedTime": 0,
             "elapsedTime": max(0, self._wall(self._manager.pace.kernel.now_ms) - started),
-            "diagnosticsInfo": "",
             "logUrl": f"http://{node.http_address}/node/containerlogs/{held.id}/{app.submission.user}",
-            "containerExitStatus": -1000,
+            "containerExitStatus": 0,
             "containerState": "RUNNING" if held.acquired else "ALLOCATED",
             "nodeHttpAddress": f"http://{node.http_address}",
             "nodeId": node.id,
-            "allocatedResources": [
-                {"key": "memory-mb", "value": actor.memory_mib},
-                {"key": "vcores", "value": actor.vcores},
-            ],
-            "executionType": "GUARANTEED",
+            "allocatedResources": self._dialect.numbers(
+                {"memory-mb": actor.memory_mib, "vcores": actor.vcores}
+            ),
+            "exposedPorts": "",
         }
 
 

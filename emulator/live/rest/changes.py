@@ -6,6 +6,7 @@ capped without a word, a signal's success proves nothing and its body is no JSON
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 
 import msgspec
@@ -16,7 +17,7 @@ from emulator.live.rest.asking import bad, body_of, caller
 from emulator.live.rest.dialect import JSON_KIND, Dialect
 from emulator.live.rest.moving import move
 from emulator.live.service import LiveResourceManager, Refused
-from emulator.live.web import TEXT, Reply, Request
+from emulator.live.web import Problem, Reply, Request
 
 SIGNALS = get_args(Signal)
 
@@ -31,7 +32,15 @@ class StateBody(msgspec.Struct, frozen=True):
 class PriorityBody(msgspec.Struct, frozen=True):
     """PUT .../priority."""
 
-    priority: int
+    priority: object = 0
+
+    @property
+    def number(self) -> int:
+        """The priority; YARN takes what is no number for 0."""
+        given = self.priority
+        if isinstance(given, str):
+            given = int(given) if re.fullmatch(r"-?[0-9]{1,9}", given) else 0
+        return given if isinstance(given, int) and abs(given) < 1 << 31 else 0
 
 
 class QueueBody(msgspec.Struct, frozen=True):
@@ -60,6 +69,8 @@ class Changes:
         """Kill: 202 and where to look, or 200 if it had ended."""
         user = caller(request)
         body = body_of(request, StateBody)
+        if body.state == self.state_word(app):
+            return self._dialect.mapped({"state": body.state})  # nothing to do, whatever it is
         if body.state != "KILLED":
             raise bad("Only 'KILLED' is allowed as a target state.")
         if app.over:
@@ -75,12 +86,12 @@ class Changes:
         return self._dialect.bare({"priority": app.actor.priority})
 
     def put_priority(self, app: AppRecord, request: Request) -> Reply:
-        """Set the priority, capped to the cluster's largest without a word."""
+        """Set the priority, capped to the cluster's largest without a word; below 0 it is as it is."""
         caller(request)
-        wanted = body_of(request, PriorityBody).priority
+        wanted = body_of(request, PriorityBody).number
         if not app.over:
             self._manager.now_ms()
-            capped = min(max(0, wanted), self._manager.settings.max_priority)
+            capped = min(wanted, self._manager.settings.max_priority)
             self._manager.actor.scheduler.reprioritise(app.actor, capped)
         return self.priority(app)
 
@@ -94,9 +105,12 @@ class Changes:
         name = body_of(request, QueueBody).queue.removeprefix("root.")
         target = self._manager.actor.scheduler.queues.get(name)
         if target is None:
-            raise bad(f"The specified Queue: {name[:100]} doesn't exist")
+            said = (
+                f"The specified Queue: {name[:100]} doesn't exist" if self._dialect.version == "3.5" else ""
+            )
+            raise Problem(503, "UndeclaredThrowableException", said)
         if app.over:
-            raise bad(f"App in {app.state} state cannot be moved.")
+            return Reply(400, f"App in {app.state} state cannot be moved.".encode(), JSON_KIND)
         self._manager.now_ms()
         move(self._manager.actor, app.actor, target)
         app.queue = target.name
@@ -106,11 +120,12 @@ class Changes:
         """Have a container's node send a signal at its next heartbeat."""
         container, signal = request.values
         if signal not in SIGNALS:
-            raise bad(f"Invalid command: {signal[:60]}")
+            said = f"Invalid command: {signal[:60]}, valid commands are: [{', '.join(SIGNALS)}]"
+            return Reply(400, said.encode(), JSON_KIND)  # text that claims to be JSON, as all of these
         try:
             self._manager.signal(container, signal)  # type: ignore[arg-type]  # one of SIGNALS
         except Refused as why:
-            return Reply(500, str(why).encode(), TEXT)
+            return Reply(500, str(why).encode(), JSON_KIND)
         if self._dialect.version == "3.4":
-            return Reply(200, b"", "")
+            return Reply(200, b"", JSON_KIND)
         return Reply(200, b"signal success", JSON_KIND)

@@ -116,6 +116,8 @@ def metrics(manager: LiveResourceManager) -> dict[str, Any]:
         "containersPending": waiting,
         "totalMB": total_mib,
         "totalVirtualCores": total_vcores,
+        "utilizedMB": 0,
+        "utilizedVirtualCores": 0,
         "utilizedMBPercent": 0,
         "utilizedVirtualCoresPercent": 0,
         "rmSchedulerBusyPercent": 0,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from emulator.live.web import Reply
+from emulator.live.web import Problem, Reply, remote_exception
 
 Version = Literal["3.4", "3.5"]
 VERSIONS: tuple[Version, ...] = ("3.4", "3.5")
@@ -24,7 +24,19 @@ class Dialect:
     def __init__(self, version: Version = "3.4") -> None:
         self.version = version
         self.hadoop_version = {"3.4": "3.4.2", "3.5": "3.5.0"}[version]
-        self._encode = msgspec.json.Encoder().encode
+        self._encoder = msgspec.json.Encoder()
+
+    def _encode(self, value: object) -> bytes:
+        """Write JSON; 3.5 leaves out the attributes of a resource, which are empty here."""
+        body = self._encoder.encode(value)
+        return body.replace(b'"attributes":{},', b"") if self.version == "3.5" else body
+
+    def numbers(self, told: dict[str, int]) -> dict[str, Any]:
+        """Return what Java keeps as a map: in 3.4 its values are text and one entry is no list."""
+        if self.version == "3.5":
+            return {"entry": [{"key": key, "value": value} for key, value in told.items()]}
+        rows = [{"key": key, "value": str(value)} for key, value in told.items()]
+        return {"entry": rows[0] if len(rows) == 1 else rows}
 
     def natural(self, root: str, value: object, status: int = 200) -> Reply:
         """Write a class that both versions list: root kept, numbers as numbers, lists as lists."""
@@ -47,11 +59,24 @@ class Dialect:
         """Write an object without a root, numbers as numbers (AppPriority and AppQueue, seen on 3.4.2)."""
         return Reply(status, self._encode(value), JSON_KIND, headers)
 
+    def no(self, problem: Problem) -> Reply:
+        """Tell a problem; what Hadoop has no number for is a 503, a wrong method or type among them."""
+        if problem.status not in (405, 415):
+            told = problem.message
+            if self.version == "3.5":  # Jersey 2 tells the message alone
+                told = told.removeprefix("java.lang.Exception: ")
+            return remote_exception(Problem(problem.status, problem.kind, told))
+        if self.version == "3.4":
+            return remote_exception(Problem(503, "WebApplicationException", ""))
+        words = {405: "HTTP 405 Method Not Allowed", 415: "HTTP 415 Unsupported Media Type"}
+        return remote_exception(Problem(503, problem.kind, words[problem.status]))._replace(kind="")
+
 
 def _mapped(value: Any) -> Any:
     """Return a value in Jersey 1's mapped form."""
     if isinstance(value, dict):
-        return {key: _mapped(one) for key, one in value.items() if one is not None and one != []}
+        rows = {key: one for key, one in value.items() if one is not None and one != []}
+        return {key: None if one == {} else _mapped(one) for key, one in rows.items()}
     if isinstance(value, list):
         return _mapped(value[0]) if len(value) == 1 else [_mapped(one) for one in value]
     if isinstance(value, bool):

@@ -43,6 +43,8 @@ class History:
     def _jobs(self, _: Request) -> Reply:
         self._manager.now_ms()
         rows = [self._row(app) for app in self._manager.finished.values() if app.attempts]
+        if len(rows) == 1 and self._dialect.version == "3.5":  # the history server of 3.5.0 writes so
+            return self._dialect.natural("jobs", {"job": rows[0]})
         return self._dialect.listed("jobs", "job", rows)
 
     def _job(self, request: Request) -> Reply:
@@ -53,7 +55,8 @@ class History:
         app = self._manager.finished.get(name.replace("job_", "application_", 1))
         if app is None or not app.attempts:
             raise missing(f"job, {name}, is not found")
-        return self._dialect.natural("job", self._row(app))
+        more = {"uberized": False, "diagnostics": app.diagnostics}
+        return self._dialect.natural("job", self._row(app) | more)
 
     def _row(self, app: AppRecord) -> dict[str, Any]:
         return {
@@ -62,11 +65,9 @@ class History:
             "finishTime": self._wall(app.finished_at_ms),
             "id": app.id.replace("application_", "job_", 1),
             "name": app.submission.name,
-            "queue": app.queue,
+            "queue": f"root.{app.queue}",
             "user": app.submission.user,
             "state": app.final_status,
-            "uberized": False,
-            "diagnostics": app.diagnostics,
         }
 
     def _wall(self, at_ms: int) -> int:

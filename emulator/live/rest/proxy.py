@@ -16,7 +16,7 @@ import httptools
 from emulator.live.records import FINAL, AppRecord
 from emulator.live.rest.asking import caller, missing
 from emulator.live.service import LiveResourceManager
-from emulator.live.web import Reply, Request, Web
+from emulator.live.web import Reply, Request, Web, json_reply
 
 PASSED_ON = (b"content-type", b"accept")
 LARGEST_ANSWER_BYTES = 64 << 20
@@ -37,7 +37,7 @@ class Proxy:
         name, _ = request.values
         app = self._manager.find(name)
         if app is None:
-            raise missing(f"Application {name[:60]} could not be found in the ResourceManager")
+            return _error(404, f"Application {name[:60]} could not be found in the ResourceManager")
         attempt = app.attempt
         if app.state in FINAL or attempt is None or not attempt.registered or not attempt.tracking_url:
             return Reply(302, b"", HTML, (("Location", f"{self._url}/cluster/app/{app.id}"),))
@@ -57,6 +57,12 @@ class Proxy:
             return _error(504, f"the AM of {name} did not answer within {self.timeout_s:g} s")
         except (OSError, ValueError, httptools.HttpParserError) as problem:
             return _error(502, f"the AM of {name} cannot be reached: {type(problem).__name__}")
+
+    def refuse(self, request: Request) -> Reply:
+        """Answer every other method: the proxy is a servlet, and says no in its own words."""
+        said = f"HTTP method {request.method[:20]} is not supported by this URL"
+        told = {"servlet": "proxy", "message": said, "url": request.path[:300], "status": "405"}
+        return json_reply(told, 405)
 
     def page(self, request: Request) -> Reply:
         """Answer /cluster/app/{application}: what a browser is redirected to."""

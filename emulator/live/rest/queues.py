@@ -36,7 +36,7 @@ def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dic
     total_mib, total_vcores = manager.actor.total
     used_mib = sum(queue.used_mib for queue in manager.actor.scheduler.queues.values())
     used_percent = round(100 * used_mib / total_mib, 3) if total_mib else 0.0
-    largest = manager.largest_node()
+    largest, total = manager.largest_node(), vector(total_mib, total_vcores)
     return {
         "type": "capacityScheduler",
         "capacity": 100.0,
@@ -49,11 +49,11 @@ def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dic
         "maxParallelApps": 2147483647,
         "isAbsoluteResource": False,
         "queues": {"queue": leaves},
-        "capacities": {"queueCapacitiesByPartition": [_capacities(100.0, used_percent, 100.0)]},
-        "health": {"lastrun": 0, "operationsInfo": [], "lastRunDetails": []},
+        "queueCapacityVectorInfo": _capacity_vector(100.0),
+        "capacities": _capacities(100.0, used_percent, 100.0, total, total),
+        "health": _health(),
         "maximumAllocation": vector(*largest),
-        "minimumAllocation": vector(1, 1),
-        "queueAcls": {"queueAcl": []},
+        "queueAcls": _acls(),
         "queuePriority": 0,
         "orderingPolicyInfo": "priority-utilization",
         "mode": "percentage",
@@ -63,19 +63,78 @@ def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dic
         "autoQueueTemplateProperties": {},
         "autoQueueParentTemplateProperties": {},
         "autoQueueLeafTemplateProperties": {},
-    } | {"minEffectiveCapacity": vector(total_mib, total_vcores)}
+    }
 
 
-def _capacities(capacity: float, used: float, maximum: float) -> dict[str, Any]:
+def overview(manager: LiveResourceManager) -> dict[str, Any]:
+    """Return what GET /scheduler-overview tells: how the scheduler decides."""
     return {
+        "schedulerType": "Capacity Scheduler",
+        "schedulingResourceType": "memory-mb (unit=Mi),vcores",
+        "minimumAllocation": vector(1, 1),
+        "maximumAllocation": vector(*manager.largest_node()),
+        "applicationPriority": manager.settings.max_priority,
+        "schedulerBusy": 0,
+        "rmDispatcherEventQueueSize": 0,
+        "schedulerDispatcherEventQueueSize": 0,
+    }
+
+
+def _capacity_vector(percent: float) -> dict[str, Any]:
+    """Return a queue's share as 3.4 and later tell it beside the percentage: by resource."""
+    share = f"{percent:.1f}%"
+    return {
+        "configuredCapacityVector": f"[memory-mb={share},vcores={share}]",
+        "capacityVectorEntries": [
+            {"resourceName": name, "resourceValue": share} for name in ("memory-mb", "vcores")
+        ],
+    }
+
+
+def _capacities(
+    capacity: float,
+    used: float,
+    maximum: float,
+    guaranteed: dict[str, Any],
+    most: dict[str, Any],
+    am_percent: float = 0.0,
+) -> dict[str, Any]:
+    row = {
         "partitionName": "",
+        "queueCapacityVectorInfo": _capacity_vector(capacity),
         "capacity": capacity,
         "usedCapacity": used,
         "maxCapacity": maximum,
         "absoluteCapacity": capacity,
         "absoluteUsedCapacity": used,
         "absoluteMaxCapacity": maximum,
-        "maxAMLimitPercentage": 0.0,
+        "maxAMLimitPercentage": am_percent,
+        "weight": -1.0,
+        "normalizedWeight": 0.0,
+        "configuredMinResource": vector(0, 0),
+        "configuredMaxResource": vector(0, 0),
+        "effectiveMinResource": guaranteed,
+        "effectiveMaxResource": most,
+    }
+    return {"queueCapacitiesByPartition": [row]}
+
+
+def _acls() -> dict[str, Any]:
+    kinds = ("ADMINISTER_QUEUE", "APPLICATION_MAX_PRIORITY", "SUBMIT_APP")
+    return {"queueAcl": [{"accessType": kind, "accessControlList": "*"} for kind in kinds]}
+
+
+def _health() -> dict[str, Any]:
+    """Return the scheduler's last doings, of which the emulator keeps no book."""
+    operations = ("last-allocation", "last-release", "last-preemption", "last-reservation")
+    nobody = {"nodeId": "N/A", "containerId": "N/A", "queue": "N/A"}
+    return {
+        "lastrun": 0,
+        "operationsInfo": [{"operation": operation, **nobody} for operation in operations],
+        "lastRunDetails": [
+            {"operation": operation, "count": 0, "resources": vector(0, 0)}
+            for operation in ("releases", "allocations", "reservations")
+        ],
     }
 
 
@@ -121,7 +180,9 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "allocatedContainers": containers,
         "reservedContainers": sum(count for count, _, _ in held),
         "pendingContainers": sum(ask.count for ask in asks),
-        "capacities": {"queueCapacitiesByPartition": [_capacities(capacity, absolute_used, most)]},
+        "capacities": _capacities(
+            capacity, absolute_used, most, guaranteed, maximum, round(config.am_ratio * 100, 6)
+        ),
         "resources": {
             "resourceUsagesByPartition": usage(
                 queue.used_mib, queue.used_vcores, pending=pending, amUsed=am_used, amLimit=am_limit,
@@ -131,13 +192,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "minEffectiveCapacity": guaranteed,
         "maxEffectiveCapacity": maximum,
         "maximumAllocation": vector(*manager.largest_node()),
-        "queueAcls": {
-            "queueAcl": [
-                {"accessType": "ADMINISTER_QUEUE", "accessControlList": "*"},
-                {"accessType": "APPLICATION_MAX_PRIORITY", "accessControlList": "*"},
-                {"accessType": "SUBMIT_APP", "accessControlList": "*"},
-            ]
-        },
+        "queueAcls": _acls(),
         "queuePriority": conf.queue_number(queue.name, "priority", 0),
         "orderingPolicyInfo": "fifo",
         "mode": "percentage",
@@ -149,7 +204,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "maxApplications": 10000,
         "maxApplicationsPerUser": 10000,
         "userLimit": conf.queue_number(queue.name, "minimum-user-limit-percent", 100),
-        "users": {"user": _users(apps, queue)},
+        "users": {"user": users} if (users := _users(apps, queue)) else {},
         "userLimitFactor": -1.0 if config.user_limit_factor is None else config.user_limit_factor,
         "configuredMaxAMResourceLimit": config.am_ratio,
         "AMResourceLimit": am_limit,
@@ -159,6 +214,11 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "intraQueuePreemptionDisabled": True,
         "defaultPriority": 0,
         "isAutoCreatedLeafQueue": False,
+        "autoCreateChildQueueEnabled": False,
+        "leafQueueTemplate": {},
+        "autoQueueTemplateProperties": {},
+        "autoQueueParentTemplateProperties": {},
+        "autoQueueLeafTemplateProperties": {},
         "maxApplicationLifetime": -1,
         "defaultApplicationLifetime": -1,
         "autoCreationEligibility": "off",

@@ -60,15 +60,13 @@ class Context(msgspec.Struct):
     launch: _Launch = field(name="am-container-spec", default_factory=_Launch)
 
 
-def new_application(manager: LiveResourceManager, request: Request) -> Reply:
+def new_application(manager: LiveResourceManager, request: Request) -> dict[str, Any]:
     """Hand out an id."""
     caller(request)
-    largest = manager.largest_node()
-    told: dict[str, Any] = {
+    return {
         "application-id": manager.new_application(),
-        "maximum-resource-capability": vector(*largest),
+        "maximum-resource-capability": vector(*manager.largest_node()),
     }
-    return Reply(200, msgspec.json.encode(told), JSON_KIND)
 
 
 def submit(manager: LiveResourceManager, request: Request, url: str) -> Reply:

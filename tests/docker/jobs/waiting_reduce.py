@@ -9,7 +9,7 @@ import sys
 import time
 
 HURRY, LOG = sys.argv[1:]
-PAUSE_S = 0.25
+PAUSE_S = 1.5
 
 log = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 pairs = (line.rstrip("\n").split("\t") for line in sys.stdin)

@@ -102,6 +102,8 @@ class FakeCluster:
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
         self.changes: list[str] = []
+        self.granted_at_ms: dict[str, int] = {}
+        self.groups_read: dict[str, int] = {}
         self.broken: list[tuple[str, Reply]] = []
         self.on_kill: Callable[[str], None] = self.killed
         self.hdfs = OwnedHdfs()
@@ -370,7 +372,7 @@ class FakeCluster:
                 "allocatedVCores": 1,
                 "assignedNodeId": node,
                 "priority": priority,
-                "startedTime": 5,
+                "startedTime": self.granted_at_ms.get(name, 5),
                 "containerState": "RUNNING",
             }
             for name, (node, priority) in app.containers.items()
@@ -406,6 +408,11 @@ class FakeCluster:
         found = re.fullmatch(r"/tasks/(\w+)/attempts", below)
         if found and found[1] in app.tasks:
             return _json({"taskAttempts": {"taskAttempt": app.tasks[found[1]]}})
+        found = re.fullmatch(r"/tasks/\w+/attempts/(\w+)/counters", below)
+        if found and found[1] in self.groups_read:
+            counter = {"name": "REDUCE_INPUT_GROUPS", "value": self.groups_read[found[1]]}
+            group = {"counterGroupName": "org.apache.hadoop.mapreduce.TaskCounter", "counter": [counter]}
+            return _json({"jobTaskAttemptCounters": {"id": found[1], "taskAttemptCounterGroup": [group]}})
         return _missing()
 
 

@@ -76,7 +76,7 @@ def check(kept: ApplicationRows, rows: list[wire.Application], asks: dict, why_n
         name = one.application
         return views.application_view(
             one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE, demand=asks.get(name, ()),
-            runner=name not in why_not,
+            why_not=why_not.get(name, ""),
         )  # fmt: skip
 
     shown = kept.views(make, asks, why_not)

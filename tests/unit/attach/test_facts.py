@@ -340,3 +340,20 @@ def test_a_failover_while_yarnctl_was_away_is_told(cluster):
 def test_orders_nobody_told_the_port_of_are_left_alone(cluster):
     port = cluster.port()
     assert port.observe(LOOK).facts == ()
+
+
+# --- who is watched -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_who_the_room_is_for_is_watched_however_many_wait(cluster, named):
+    """Its grant settles the order; among dozens of others that wait it would go unseen."""
+    for number in range(3, 10):
+        cluster.add(App(number, "production", asks=[(10, SLOT, 1)], submitted_at_ms=cluster.now_ms))
+    made = asked(cluster, tracked_max=2)
+    look = Scope(cluster=False, orders=("o-1",), askers=(application(9),) if named else ())
+    made.observe(look)
+    cluster.apps[application(9)].containers[container(9, 1)] = ("n1:1", 0)
+    seen = made.observe(look).facts
+    given = [fact.application for fact in seen if isinstance(fact, ContainerGranted)]
+    assert given == ([application(9)] if named else [])

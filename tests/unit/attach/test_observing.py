@@ -79,6 +79,7 @@ def test_the_snapshot_as_deciding_wants_it(cluster):
     assert research.asks == (ContainerAsk(10, SLOT, 2),)
     assert (research.runner, research.containers, research.task_size) == (True, 4, SLOT)
     assert production.runner is False
+    assert (research.why_not, production.why_not) == ("", "its queue is no victim queue")
     assert research.rank < production.rank
 
 
@@ -175,7 +176,7 @@ def test_the_tasks_of_a_victim(cluster):
     assert first.attempt == attempt(1, 1)
     assert (first.container, first.node, first.size) == (container(1, 2), "n1:1", SLOT)
     assert first.remaining_ms == 95_000 * 50_000 // 5_000
-    assert first.return_cost_ms == 2_000 + 4_000 + 10_000
+    assert first.return_cost_ms == 2_000 + 1_500 + 10_000 + 500
     assert (first.checkpointable, first.resumed, first.generation) == (True, False, 0)
     assert first.since_ms == cluster.now_ms - 50_000
     assert len(seen.tasks[application(1)]) == 3
@@ -186,7 +187,7 @@ def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
     port = cluster.port()
     for _ in range(2):
         seen = port.observe(Scope(cluster=False, victims=(application(1),)))
-        assert seen.tasks[application(1)][0].return_cost_ms == 2_000 + 4_000 + 1_500
+        assert seen.tasks[application(1)][0].return_cost_ms == 2_000 + 1_500 + (1_500 + 2_000) + 500
     heard = [one for one in cluster.rm.heard if one.query.get("type") == "m"]
     assert len(heard) == 1
 
@@ -365,3 +366,42 @@ def test_what_nobody_foresaw_is_a_cluster_that_cannot_be_seen_and_hides_no_order
     assert (seen.cluster, [type(fact) for fact in seen.facts]) == ("unreachable", [ManifestSeen])
     assert "OverflowError" in port.last_problem
     assert port.look() is None
+
+
+# --- what Java still holds ----------------------------------------------------------------------
+
+
+def begun(cluster, number: int, text: str) -> None:
+    cluster.attempt(1, number)["status"] = f"yarnctl phase=run groups=10 done=10000 known=10000 {text}"
+
+
+def test_a_small_reduces_input_is_known_by_javas_own_counters(cluster):
+    """Its runner has seen 10 groups of 1,000 bytes; Java has read 60, and that is all."""
+    begun(cluster, 1, "all=0 gen=0 can=1 ran=1000 base=0")
+    begun(cluster, 2, "all=1 gen=0 can=1 ran=1000 base=0")
+    cluster.groups_read = {attempt(1, 1): 60, attempt(1, 2): 60}
+    port = cluster.port()
+    port.observe(HURRIED)
+    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    first, second, _ = seen.tasks[application(1)]
+    assert (first.remaining_ms, second.remaining_ms) == (5_000, 0)
+    asked = [one.path for one in cluster.rm.heard if one.path.endswith("/counters")]
+    assert len(asked) == 1
+    assert attempt(1, 1) in asked[0]
+
+
+def test_without_its_counters_what_is_known_counts(cluster):
+    begun(cluster, 1, "all=0 gen=0 can=1 ran=1000 base=0")
+    port = cluster.port()
+    port.observe(HURRIED)
+    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    assert seen.tasks[application(1)][0].remaining_ms == 0  # it will be left to finish
+
+
+def test_only_so_many_counters_are_asked_for_in_a_look(cluster):
+    for number in (1, 2, 3):
+        begun(cluster, number, "all=0 gen=0 can=1 ran=1000 base=0")
+    port = cluster.port(counters_max=2)
+    port.observe(HURRIED)
+    port.observe(Scope(cluster=False, victims=(application(1),)))
+    assert len([one for one in cluster.rm.heard if one.path.endswith("/counters")]) == 2

@@ -152,6 +152,18 @@ def test_a_request_that_cannot_be_written_is_refused_and_nobody_is_rung(cluster)
     assert cluster.changes == []
 
 
+def test_nobody_is_asked_whose_checkpoint_we_could_not_see(cluster):
+    port = looking(cluster)
+    cluster.hdfs.denied = "/yarnctl/checkpoints"
+    told = not_now(port.perform(SUSPEND), SUSPEND)
+    assert "its checkpoint could not be seen" in told
+    assert "AccessControlException" in told
+    assert "give the store's folder a group" in told
+    assert (cluster.hdfs.files, cluster.changes) == ({}, [])
+    cluster.hdfs.denied = ""
+    assert port.perform(SUSPEND) == Accepted()
+
+
 def test_an_attempt_of_another_job_is_refused(cluster):
     port = looking(cluster)
     foreign = Suspend("o-1", application(1), attempt(7, 1), container(1, 2), 1, EPOCH)

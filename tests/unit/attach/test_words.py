@@ -97,6 +97,66 @@ def test_going_on_after_a_hold_is_new_work_from_there():
     assert (progress.since_ms, progress.generation, progress.checkpointable) == (9000, 1, True)
 
 
+def told_line(done: int, ran_ms: int, base: int = 0, gen: int = 0, known: int = 1000, all_: int = 1) -> str:
+    return line("run", done, known, all_, gen) + f" ran={ran_ms} base={base}"
+
+
+@pytest.mark.parametrize(
+    ("looks", "now_ms", "expected"),
+    [
+        # The runner's own clock: 100 bytes in 500 ms, whenever the look was.
+        ([(30_000, row(told_line(100, 500)))], 30_000, 4500),
+        # Resumed: 100 bytes since byte 500; one look is enough.
+        ([(30_000, row(told_line(600, 500, base=500, gen=1)))], 30_000, 2000),
+        # A hung child says nothing: after 10 s its time no longer runs down.
+        ([(30_000, row(told_line(100, 5000)))], 60_000, 45_000 - 10_000),
+    ],
+)
+def test_remaining_time_by_the_runners_own_clock(looks, now_ms, expected):
+    assert remaining(looks, now_ms) == expected
+
+
+def test_a_start_does_not_tremble():
+    """Ten seconds of what earlier attempts have shown (0.1 bytes a ms) are mixed in."""
+    progress = Progress()
+    progress.take(row(told_line(510, 100, base=500, gen=1)), 30_000)
+    assert progress.rate() == 0.1
+    progress.take(row(told_line(600, 1000, base=500, gen=1)), 31_000)
+    assert progress.rate(usual=1.0) == (100 + 10_000) / 11_000
+    assert progress.rate(usual=0.1) == pytest.approx(0.1)
+
+
+def test_a_resumed_attempt_has_worked_as_long_as_its_runner_says():
+    """Not since its merge: in between it skipped."""
+    progress = Progress()
+    progress.take(row(told_line(600, 500, base=500, gen=1)), 30_000)
+    assert progress.since_ms == 29_500
+
+
+def test_what_java_holds_back_is_part_of_the_input():
+    """10 groups of 1,000 bytes were handed on; Java has read 60, all there are."""
+    progress = Progress()
+    text = "yarnctl phase=run groups=10 done=10000 known=10000 all=0 gen=0 can=1 ran=1000 base=0"
+    progress.take(row(text), 30_000)
+    assert progress.wants_java
+    assert progress.total_bytes(row(text)) == 10_000
+    progress.java_has_read(60)
+    assert progress.total_bytes(row(text)) == 60_000
+    assert progress.remaining_ms(row(text), 30_000) == 5000
+    progress.java_has_read(60_000)  # more than its buffers can hold: groups are not alike
+    assert progress.total_bytes(row(text)) == 10_000 + 192 * 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "wants"),
+    [(told_line(1, 1, all_=1), False), (told_line(1, 1, known=1 << 30, all_=0), False), ("", False)],
+)
+def test_java_is_asked_only_where_its_buffers_matter(text, wants):
+    progress = Progress()
+    progress.take(row(text), 30_000)
+    assert progress.wants_java is wants
+
+
 # --- proof --------------------------------------------------------------------------------------
 
 OURS = Attachment(name_nodes=("http://nn1:9870", "nn2:9870"))

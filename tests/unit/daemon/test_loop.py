@@ -78,6 +78,9 @@ class Attached(TinyCluster):
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         self.adopted = [order.order for order in orders]
 
+    def expect(self, orders: Iterable[Order]) -> None:
+        self.expected = [order.order for order in orders]
+
     def observe(self, scope: Scope) -> Observation:
         if self.away:
             raise Unreachable("http://rm: nobody answers")

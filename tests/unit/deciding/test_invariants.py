@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, task
+from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, task, with_
 from yarnctl.deciding.controller import Controller, Step
 from yarnctl.deciding.invariants import LEDGER, SETTLED_IS_FINAL, STEPS, History, check, check_ledger
 from yarnctl.deciding.ledger import Ledger
@@ -18,7 +18,7 @@ replace = msgspec.structs.replace
 
 
 def decided() -> tuple[Controller, Step]:
-    steps = Controller(GUARD_FREE, validate=True)
+    steps = Controller(with_(GUARD_FREE, cost_guard=True), validate=True)
     return steps, steps.step(seen(SNAPSHOT, {"r1": row("r1", 49)}))
 
 
@@ -136,6 +136,17 @@ def gives_to_itself(step):
     return changed(step, picks=(pick._replace(application="p1"), *decision(step).picks[1:]))
 
 
+def done_sooner(step):
+    pick = decision(step).picks[0]
+    return changed(step, picks=(pick._replace(task=task("r1.1", 9000)), *decision(step).picks[1:]))
+
+
+def just_came_back(step):
+    pick = decision(step).picks[0]
+    back = task("r1.1", resumed=True, since_ms=-8999)
+    return changed(step, picks=(pick._replace(task=back), *decision(step).picks[1:]))
+
+
 def serves_too_many(step):
     pick = decision(step).picks[0]
     return changed(step, picks=(pick._replace(serves=9), *decision(step).picks[1:]))
@@ -174,6 +185,8 @@ def wakes_for_nothing(step):
 PLANTED_IN_A_STEP = [
     (master_picked, "no-am-ordered"),
     (gives_to_itself, "victims-are-others"),
+    (done_sooner, "suspending-pays"),
+    (just_came_back, "suspending-pays"),
     (serves_too_many, "never-more-than-needed"),
     (needs_too_many, "never-more-than-needed"),
     (completes_no_room, "every-pick-completes-room"),
@@ -213,4 +226,4 @@ def test_a_settled_order_that_moves_is_found(resurrect):
 def test_every_invariant_has_a_bug_planted_for_it():
     planted = {name for _, name, _ in PLANTED_IN_THE_LEDGER} | {name for _, name in PLANTED_IN_A_STEP}
     assert planted == {*LEDGER, *STEPS}
-    assert len({*LEDGER, *STEPS, SETTLED_IS_FINAL}) == 17
+    assert len({*LEDGER, *STEPS, SETTLED_IS_FINAL}) == 18

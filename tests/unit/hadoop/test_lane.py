@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import random
 import socket
@@ -149,28 +150,59 @@ def test_an_answer_that_is_compressed_all_the_same_is_read():
     assert len(rm.heard) == 2, "the lane's question and the session's"
 
 
-def test_a_connection_that_was_closed_meanwhile_is_replaced():
-    """The daemon closes after its answer without having said so; the second question must not suffer."""
-    text = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'
-    asked, closed = [], threading.Event()
+ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'
+
+
+@contextlib.contextmanager
+def closing(*answers: int, before: bool):
+    """A daemon that answers so many questions on each connection and closes it without having said so.
+
+    ``before``: at once; otherwise only when it hears the next question. Yields its address, the questions
+    of each connection, and what is set once a connection is closed.
+    """
+    asked: list[int] = []
+    closed = threading.Event()
+
+    def serve() -> None:
+        for count in answers:
+            peer, _ = listener.accept()
+            asked.append(0)
+            with peer:
+                while (asked[-1] < count or not before) and peer.recv(65536):
+                    asked[-1] += 1
+                    if asked[-1] > count:
+                        break
+                    peer.sendall(ANSWER)
+            closed.set()
+
     with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            for _ in range(2):
-                peer, _ = listener.accept()
-                with peer:
-                    asked.append(peer.recv(65536))
-                    peer.sendall(text)
-                closed.set()
-
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        with Transport([f"http://127.0.0.1:{listener.getsockname()[1]}"], Identity("ann"), ONCE) as to:
-            assert to.read(APPS, wire.APPLICATIONS) == []
-            assert closed.wait(10)
-            assert to.read(APPS, wire.APPLICATIONS) == []
-        thread.join(10)
-    assert len(asked) == 2
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", asked, closed
+    thread.join(10)
+
+
+def test_a_connection_that_was_closed_meanwhile_is_replaced():
+    with closing(1, 1, before=True) as (url, asked, closed), Transport([url], Identity("ann"), ONCE) as to:
+        assert to.read(APPS, wire.APPLICATIONS) == []
+        assert closed.wait(10)
+        assert to.read(APPS, wire.APPLICATIONS) == []
+    assert asked == [1, 1]
+
+
+def test_a_connection_that_closes_as_it_is_asked_again_is_replaced():
+    with closing(1, 2, before=False) as (url, asked, _), Transport([url], Identity("ann"), ONCE) as to:
+        assert to.read(APPS, wire.APPLICATIONS) == []
+        assert to.read(APPS, wire.APPLICATIONS) == []
+    assert asked[:2] == [2, 1]
+
+
+def test_a_new_connection_that_closes_without_an_answer_is_not_asked_again():
+    with closing(0, 1, before=False) as (url, asked, _):
+        with pytest.raises(Unreachable, match="connection broke"):
+            read(url)
+        assert asked == [1]
+        assert read(url) == []  # so that the daemon ends
 
 
 def test_who_carries_cookies_or_repeats_goes_by_a_session():

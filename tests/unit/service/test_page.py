@@ -23,6 +23,9 @@ PRODUCTION = "application_1_000002"
 PROBE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
+pytestmark = pytest.mark.xdist_group("page")  # one browser for all
+
+
 @pytest.fixture(scope="module")
 def chromium():
     with browsing() as browser:

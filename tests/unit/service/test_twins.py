@@ -41,6 +41,7 @@ def say(served, capsys, monkeypatch):
         (("decisions",), "/v1/decisions"),
         (("decisions", "2"), "/v1/decisions/2"),
         (("apps",), "/v1/applications"),
+        (("checkpoints", "seen"), "/v1/checkpoints"),
         (("snapshot",), "/v1/snapshot"),
         (("explain", "o-000002"), "/v1/explanations/o-000002"),
     ],
@@ -53,13 +54,14 @@ def test_json_is_what_the_api_answers(served, say, command, path):
 
 
 def test_tables(say):
-    entry = busy().entries[0]
+    entry, saved = busy().entries[0], busy().checkpoints[0].order
     for command, words in (
         (("reclaims",), (PRODUCTION, entry.order.order, entry.order.attempt, "checkpointed")),
         (("reclaims", PRODUCTION), (entry.order.order, "granted")),
         (("decisions",), (PRODUCTION, "asks that fit on no node")),
         (("decisions", "2"), ("why it   first by MR", entry.order.order)),
         (("apps",), (PRODUCTION, "hurried", "research")),
+        (("checkpoints", "seen"), (saved.order, saved.attempt, PRODUCTION)),
         (("explain", entry.order.attempt), ("why it   first by MR", entry.order.order)),
         (("snapshot",), ("running", "3 nodes", "production", "virtual-1")),
     ):

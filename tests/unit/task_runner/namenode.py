@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
@@ -22,8 +23,13 @@ class Files:
         self.files: dict[str, bytes] = {}
         self.folders: dict[str, str] = {"/": "755"}
         self.owners: dict[str, str] = {}
+        self.modes: dict[str, str] = {}  # as asked for by CREATE
         self.users: set[str] = set()
+        self.tokens: set[str] = set()
+        self.queries: list[str] = []
         self.standby = False
+        self.says_standby = (403, "StandbyException")
+        self.redirects_to = ""  # scheme and host of the DataNode, "" this server
         self.rename_fails = False
         self.cut_next_bodies = 0
         self.cut_reads = False
@@ -69,9 +75,12 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.held = Files()
+        self.scheme = "https" if context else "http"
+        if context is not None:
+            self.socket = context.wrap_socket(self.socket, server_side=True)
         self.host = f"127.0.0.1:{self.server_port}"
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -107,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
             return
         if op == "OPEN" and path in files.files:
             if asked.get("at") != "datanode":
-                self.say(307, Location=f"http://{self.server.host}{self.path}&at=datanode")
+                self.say(307, Location=f"{self.datanode()}{self.path}&at=datanode")
             else:
                 self.send_data(files.files[path])
         elif op == "GETFILESTATUS" and files.status(path):
@@ -147,15 +156,23 @@ class Handler(BaseHTTPRequestHandler):
         elif asked["op"] == "CREATE" and path in files.files:
             self.refuse(403, "FileAlreadyExistsException")
         elif asked.get("at") != "datanode":
-            self.say(307, Location=f"http://{self.server.host}{self.path}&at=datanode")
+            self.say(307, Location=f"{self.datanode()}{self.path}&at=datanode")
         else:
+            files.modes[path] = asked.get("permission", "")
             self.take_data(files, path)
 
     def taken_apart(self) -> tuple[Files, str, dict[str, str]]:
         parts = urlsplit(self.path)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        self.server.held.users.add(asked["user.name"])
+        self.server.held.queries.append(parts.query)
+        if "user.name" in asked:
+            self.server.held.users.add(asked["user.name"])
+        if "delegation" in asked:
+            self.server.held.tokens.add(asked["delegation"])
         return self.server.held, parts.path[len(PREFIX) :], asked
+
+    def datanode(self) -> str:
+        return self.server.held.redirects_to or f"{self.server.scheme}://{self.server.host}"
 
     def fall_silent(self) -> None:
         """Take the question and never answer it."""
@@ -190,7 +207,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def refused_as_standby(self) -> bool:
         if self.server.held.standby:
-            self.refuse(403, "StandbyException")
+            self.refuse(*self.server.held.says_standby)
         return self.server.held.standby
 
     def take_data(self, files: Files, path: str) -> None:

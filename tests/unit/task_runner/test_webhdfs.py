@@ -75,7 +75,8 @@ def test_a_checkpoint_goes_there_and_comes_back(server, store):
     assert (found.highest_generation, found.refused) == (1, ())
     assert b"".join(store.read(f"{TASK.folder}/{manifest.parts[0].name}")) == b"raw output"
     assert server.held.users == {"alice"}
-    assert server.held.folders[f"/checkpoints/{TASK.folder}"] == "700"
+    assert server.held.folders[f"/checkpoints/{TASK.folder}"] == "750"
+    assert set(server.held.modes.values()) == {"640"}
     assert not [name for name in server.held.files if name.endswith(".tmp")]
 
 

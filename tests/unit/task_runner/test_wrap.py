@@ -6,10 +6,13 @@ import random
 import shlex
 import subprocess
 import sys
+from urllib.parse import quote_plus
 
 import pytest
 
 from tests.unit.task_runner.running import SUM, grouped, python
+from yarnctl.attach.proof import Proof, prove
+from yarnctl.attach.settings import Attachment
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.verifying import verify
 from yarnctl.task_runner.wrapping import RUNNER, wrap
@@ -35,7 +38,7 @@ JOB = [
 
 
 def test_the_same_command_with_runner_files_and_settings():
-    wrapped = wrap(JOB, True, 0, "webhdfs://nn:9870/y", [])
+    wrapped = wrap(JOB, True, 0, "webhdfs://nn:9870/y/checkpoints", [])
     assert wrapped[:3] == HADOOP
     assert wrapped[3:5] == ["-D", "mapreduce.reduce.speculative=false"]
     assert wrapped[wrapped.index("-files") + 1] == f"map.py,red.py,{RUNNER}"
@@ -44,8 +47,38 @@ def test_the_same_command_with_runner_files_and_settings():
         wrapped[wrapped.index("-reducer") + 1]
         == "sh yarnctl_task.py --restartable -- python3 red.py --limit 3"
     )
-    assert wrapped[-2:] == ["-cmdenv", "YARNCTL_STORE=webhdfs://nn:9870/y"]
+    assert wrapped[-6:] == [
+        "-cmdenv",
+        "YARNCTL_REQUESTS=webhdfs://nn:9870/y/requests",
+        "-cmdenv",
+        "YARNCTL_REQUESTS_OWNER=yarnctl",
+        "-cmdenv",
+        "YARNCTL_STORE=webhdfs://nn:9870/y/checkpoints",
+    ]
     assert [word for word in JOB if word not in wrapped] == ["map.py,red.py", "python3 red.py --limit 3"]
+
+
+def test_what_the_user_says_of_requests_stays():
+    own = [*JOB, "-cmdenv", "YARNCTL_REQUESTS=webhdfs://nn:9870/r"]
+    wrapped = wrap(own, True, 0, "webhdfs://nn:9870/y/checkpoints", [], "webhdfs://nn:9870/other", "keeper")
+    assert [word for word in wrapped if word.startswith("YARNCTL_REQUESTS")] == [
+        "YARNCTL_REQUESTS=webhdfs://nn:9870/r",
+        "YARNCTL_REQUESTS_OWNER=keeper",
+    ]
+    assert not [word for word in wrap(JOB, True, 0, "file:///y", []) if "YARNCTL_REQUESTS" in word]
+
+
+def test_a_wrapped_job_and_a_daemon_agree_by_their_defaults():
+    """What ``wrap --store`` writes is what ``run`` proves: nobody has to say the same thing twice."""
+    wrapped = wrap(JOB, True, 0, "webhdfs://nn:9870/yarnctl/checkpoints", [])
+    told = [wrapped[place + 1] for place, word in enumerate(wrapped) if word == "-cmdenv"]
+    configuration = {
+        "stream.reduce.streamprocessor": quote_plus(wrapped[wrapped.index("-reducer") + 1]),
+        "stream.addenvironment": " ".join(told),
+        "mapreduce.reduce.speculative": "false",
+    }
+    attachment = Attachment(name_nodes=("nn:9870",), store_root="/yarnctl/checkpoints")
+    assert isinstance(prove(configuration, "alice", attachment), Proof)
 
 
 def test_generic_options_stay_before_those_of_streaming():

@@ -1,0 +1,39 @@
+"""One real Hadoop for all scenarios: started when the first asks for it, with yarnctl's folders made.
+
+Law: what a failure means to a cluster is set short (a node that is silent is lost after 20 s), nothing else
+is other than ``make hadoop-up`` has it. Where Hadoop cannot be had the tests are skipped with the reason, or
+fail where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.attached import prepare
+from tests.cluster.configuration import Shape
+from tests.cluster.launcher import Cluster
+from tests.cluster.needing import need_hadoop
+
+VERSION = "3.4.2"
+SHAPE = Shape(
+    VERSION,
+    nodes=3,
+    node_memory_mib=1024,
+    overrides={
+        "yarn-site": {"yarn.nm.liveness-monitor.expiry-interval-ms": "20000"},
+        "hdfs-site": {"dfs.namenode.safemode.extension": "0"},
+        "core-site": {"ipc.client.connect.max.retries": "60"},
+    },
+)
+"""Twelve containers. Clients wait a minute for a NameNode that is away, as who restarts it would have it."""
+
+
+@pytest.fixture(scope="session")
+def loop_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a cluster of twelve containers with queues production and research."""
+    need_hadoop(VERSION)
+    with Cluster(SHAPE, tmp_path_factory.mktemp("hadoop")) as cluster:
+        prepare(cluster)
+        yield cluster

@@ -1,0 +1,71 @@
+"""What coming back was to cost, and did, shows with the order, long after it has left its list."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
+from yarnctl.daemon.guards import Gate, Misdirection
+from yarnctl.daemon.loop import Recorder
+from yarnctl.daemon.reclaiming import Reclaiming
+from yarnctl.daemon.view import Publisher
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.model import CameBack, ContainerEnded, ManifestSeen, Refused, SetPriority
+from yarnctl.deciding.records import Performed, Return
+from yarnctl.journal.memory import MemoryJournal
+
+FULL = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
+BACK = CameBack("o-000001", "again", 700, 2500, 900, 60_000)
+EVENTS = [
+    (0, FULL, ()),
+    (2600, None, (ManifestSeen("o-000001", "r1.1", 1, 5, 2000),)),
+    (2700, None, (ContainerEnded("r1.1c", "r1", "n1", "suspended", 2600),)),
+    (20_000, None, ()),  # settled, and retired
+    (60_000, None, (BACK,)),
+]
+
+
+@pytest.mark.parametrize("retired", [True, False])
+def test_the_cost_is_noted_in_the_list_or_after(retired):
+    steps, reclaiming = Controller(GUARD_FREE), Reclaiming()
+    for now_ms, snapshot, facts in EVENTS if retired else [*EVENTS[:3], EVENTS[4], (90_000, None, ())]:
+        step = steps.step(seen(snapshot, {"r1": row("r1", 49, cost_ms=7000)}, now_ms=now_ms, facts=facts))
+        for record in step.records:
+            reclaiming.take(record)
+        reclaiming.follow(steps.ledger)
+        shown = reclaiming.entries + reclaiming.ended
+        assert [(each.order.order, each.predicted_cost_ms) for each in shown] == [("o-000001", 7000)]
+    (entry,) = reclaiming.ended
+    assert entry.cost_ms == 2600 + 700 + 2500 + 900
+
+
+def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
+    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
+    caplog.set_level(logging.INFO)
+    for outcome in (Refused("not allowed"), Refused("not allowed"), Refused("busy")):
+        recorder.append([Performed(1, SetPriority("a", 3), outcome)])
+    told = [line.getMessage() for line in caplog.records if "priority" in line.getMessage()]
+    assert told == [f"the priority of a is not changed: {why}" for why in ("not allowed", "busy")]
+
+
+def test_people_are_told_of_a_return(caplog):
+    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
+    caplog.set_level(logging.INFO)
+    recorder.append([_returned()])
+    assert "again goes on after o-1: coming back has cost 6700 ms, 7000 were expected" in caplog.text
+
+
+def _returned() -> Return:
+    return Return(
+        order="o-1",
+        attempt="again",
+        at_ms=1,
+        predicted_ms=7000,
+        cost_ms=6700,
+        leave_ms=2600,
+        launch_ms=700,
+        shuffle_ms=2500,
+        skip_ms=900,
+    )

@@ -1,0 +1,233 @@
+"""Coming back: what suspending a task has cost, as it was seen, and what it will cost, as follows from that.
+
+Law: measured from instants that others have noted (YARN's, the master's, the runner's own clock), so that a
+late look costs no accuracy; told once for each order. What has not been seen yet is predicted by what the
+job has shown, else what others have shown, else by a setting::
+
+    leave    from the order to the container's end: doorbell, group, drain, upload, kill
+    launch   from the grant of the new container to the attempt's start
+    shuffle  process start, shuffle and merge as the attempt itself had them, without the wait for the job's
+             maps; for a first attempt times what coming back has taken of that (it shuffled among all others)
+    skip     the runner from its start to the first new key: a fixed part, and the bytes that are done
+
+Waiting for a container is no cost. The middle one of the newest few counts: one slow node is not the rule.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median_low
+
+import msgspec
+
+from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.live import Held, LiveContainers
+from yarnctl.attach.settings import Attachment
+from yarnctl.attach.status import parse
+from yarnctl.deciding.model import CameBack
+from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+from yarnctl.task_runner.yarnctl_task import attempt_number
+
+KEPT = 9
+"""So many spans of a kind are remembered of each job, and so many jobs for those that have shown none."""
+
+LOOKS_MAX = 4
+"""So many suspended tasks are looked after in one look."""
+
+AWAY_MAX = 5000
+LAUNCH_MAX_MS = 600_000
+"""A longer launch is a clock that is wrong."""
+
+SLOWER_MAX = 10_000
+"""So many thousandths of the first shuffle the next one may take at most, as far as that is believed."""
+
+LARGE_BYTES = 16 << 20
+"""From here on a skip says how fast bytes are skipped; a shorter one what it takes at least."""
+
+
+class Spans:
+    """Spans of one kind in ms (or thousandths, or bytes per ms): a job's newest, and the last of some jobs.
+
+    A job counts once for the others, however often it came back: its owner's word is in it.
+    """
+
+    def __init__(self, prior: int) -> None:
+        self._prior = prior
+        self._of: dict[str, deque[int]] = {}
+        self._last: dict[str, int] = {}
+
+    def add(self, job: str, span: int) -> None:
+        """Take one that was seen."""
+        mine = self._of.setdefault(job, deque(maxlen=KEPT))
+        mine.append(span)
+        self._last.pop(job, None)
+        self._last[job] = median_low(mine)
+        if len(self._last) > KEPT:
+            del self._last[next(iter(self._last))]
+
+    def usual(self, job: str) -> int:
+        """Return the middle one of the job's, else of other jobs', else what was set."""
+        seen = self._of.get(job) or self._last.values()
+        return median_low(seen) if seen else self._prior
+
+    def forget(self, job: str) -> None:
+        """Forget one job's own; what it has shown still counts for others."""
+        self._of.pop(job, None)
+
+
+class Away(msgspec.Struct):
+    """A task that left by an order and has not been seen at new keys since. Instants in ms."""
+
+    order: str
+    application: str
+    task: str
+    attempt: str
+    shuffle_ms: int
+    looked_at_ms: int = 0
+
+
+class Returning:
+    """What is away, what coming back has cost, and what it will."""
+
+    def __init__(
+        self,
+        master: Callable[[str], AppMaster],
+        live: LiveContainers,
+        calls: Calls,
+        attachment: Attachment,
+        clock: Callable[[], int],
+    ) -> None:
+        self._master = master
+        self._live = live
+        self._calls = calls
+        self._settings = attachment
+        self._clock = clock
+        self._leave = Spans(attachment.leave_ms)
+        self._launch = Spans(attachment.launch_ms)
+        self._shuffle_permille = Spans(1000)
+        self._skip = Spans(attachment.skip_ms)
+        self._skip_bytes_per_ms = Spans(attachment.skip_bytes_per_ms)
+        self.away: dict[str, Away] = {}
+        self.maps_finished: dict[str, int] = {}
+
+    # --- predicting ---------------------------------------------------------------------------
+
+    def cost_ms(self, application: str, row: TaskAttempt, done_bytes: int) -> int:
+        """Return what it would cost to suspend this attempt now and to come back."""
+        shuffle_ms = self.shuffle_ms(application, row)
+        if _is_first(row.attempt):
+            shuffle_ms = shuffle_ms * self._shuffle_permille.usual(application) // 1000
+        usual_ms = self._leave.usual(application) + self._launch.usual(application)
+        return usual_ms + shuffle_ms + self._skip_ms(application, done_bytes)
+
+    def _skip_ms(self, application: str, done_bytes: int) -> int:
+        rate = max(1, self._skip_bytes_per_ms.usual(application))
+        return self._skip.usual(application) + done_bytes // rate
+
+    def shuffle_ms(self, application: str, row: TaskAttempt) -> int:
+        """Return what starting the process, shuffle and merge take an attempt, without the wait for maps.
+
+        One that waited for maps had its process long before: then that is added as usual.
+        """
+        if row.merged_at_ms <= 0:
+            return 0
+        maps_ms = self.maps_finished.get(application, 0)
+        if row.started_at_ms >= maps_ms:
+            return max(0, row.merged_at_ms - row.started_at_ms)
+        return max(0, row.merged_at_ms - maps_ms) + self._settings.start_ms
+
+    # --- measuring ----------------------------------------------------------------------------
+
+    def left(
+        self, order: str, application: str, task: str, attempt: str, leave_ms: int, row: TaskAttempt | None
+    ) -> None:
+        """A task has left by an order: it is looked after until it is back. ``leave_ms`` -1: not seen."""
+        if leave_ms >= 0:
+            self._leave.add(application, leave_ms)
+        shuffle_ms = -1 if row is None else self.shuffle_ms(application, row)
+        self.away[order] = Away(order, application, task, attempt, shuffle_ms, self._clock())
+        while len(self.away) > AWAY_MAX:
+            del self.away[next(iter(self.away))]
+
+    def look(self) -> list[CameBack]:
+        """Return which of those that are away have come back; never raises."""
+        now_ms = self._clock()
+        every_ms = self._settings.return_look_ms
+        due = [one for one in self.away.values() if now_ms - one.looked_at_ms >= every_ms]
+        due = sorted(due, key=lambda one: (one.looked_at_ms, one.order))[:LOOKS_MAX]
+        if not due:
+            return []
+        answers = self._calls.each(
+            lambda key: self._master(key[0]).attempts(key[1]), [(one.application, one.task) for one in due]
+        )
+        back: list[tuple[Away, TaskAttempt]] = []
+        for one in due:
+            one.looked_at_ms = now_ms
+            rows = answers[one.application, one.task]
+            row = None if isinstance(rows, Absent | Problem) else _resumed(one, rows)
+            if row is not None:
+                back.append((one, row))
+        held = self._live.look(dict.fromkeys(one.application for one, _ in back))
+        return [self._came_back(one, row, held[one.application]) for one, row in back]
+
+    def _came_back(self, one: Away, row: TaskAttempt, held: Held | Problem) -> CameBack:
+        status = parse(row.status)
+        assert status is not None
+        del self.away[one.order]
+        launch_ms = _launch_ms(row, held)
+        shuffle_ms = max(0, row.merged_at_ms - row.started_at_ms)
+        if launch_ms >= 0:
+            self._launch.add(one.application, launch_ms)
+        if one.shuffle_ms > 0 and _is_first(one.attempt):
+            self._shuffle_permille.add(one.application, min(shuffle_ms * 1000 // one.shuffle_ms, SLOWER_MAX))
+        now_ms = self._clock()
+        skip_ms = min(status.back, max(0, now_ms - row.merged_at_ms))  # the owner's word, within reason
+        self._note_skip(one.application, skip_ms, status.base)
+        return CameBack(one.order, row.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
+
+    def _note_skip(self, application: str, skip_ms: int, skipped_bytes: int) -> None:
+        if 0 <= skipped_bytes < LARGE_BYTES:
+            self._skip.add(application, skip_ms)
+        elif skipped_bytes > 0:
+            moved_ms = max(1, skip_ms - self._skip.usual(application))
+            self._skip_bytes_per_ms.add(application, max(1, skipped_bytes // moved_ms))
+
+    def forget(self, applications: Iterable[str]) -> None:
+        """Forget applications that are no more."""
+        gone = set(applications)
+        kinds = (self._leave, self._launch, self._shuffle_permille, self._skip, self._skip_bytes_per_ms)
+        for spans in kinds:
+            for name in gone:
+                spans.forget(name)
+        for name in gone:
+            self.maps_finished.pop(name, None)
+        for order in [one.order for one in self.away.values() if one.application in gone]:
+            del self.away[order]
+
+
+def _resumed(one: Away, rows: Sequence[TaskAttempt]) -> TaskAttempt | None:
+    """Return the first later attempt whose runner says how long it took to be at new keys."""
+    number = attempt_number(one.attempt)
+    for row in sorted(rows, key=lambda row: attempt_number(row.attempt)):
+        if attempt_number(row.attempt) <= number or row.merged_at_ms <= 0:
+            continue
+        status = parse(row.status)
+        if status is not None and status.back >= 0:
+            return row
+    return None
+
+
+def _is_first(attempt: str) -> bool:
+    """Say whether it is a task's first attempt; a new master begins at the next thousand."""
+    return attempt_number(attempt) % 1000 == 0
+
+
+def _launch_ms(row: TaskAttempt, held: Held | Problem) -> int:
+    """Return the time from the grant of an attempt's container to the attempt's start; -1: not known."""
+    container = held.containers.get(row.container) if isinstance(held, Held) else None
+    if container is None or container.started_at_ms <= 0:
+        return -1
+    span_ms = row.started_at_ms - container.started_at_ms
+    return max(0, span_ms) if span_ms <= LAUNCH_MAX_MS else -1

@@ -1,0 +1,98 @@
+"""Which cluster, and which of its queues: what every command that attaches to one is told alike.
+
+Law: nothing is opened here; what cannot be meant is refused before anything else happens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarnctl.config import Cluster
+
+DEFAULT_STORE = "/yarnctl/checkpoints"
+DEFAULT_REQUESTS = "/yarnctl/requests"
+
+Function = Callable[..., Any]
+
+
+def cluster_options(command: Function) -> Function:
+    """Add what names a cluster and who we are to it: the arguments of :func:`cluster_of`."""
+    return _with(command, _CLUSTER)
+
+
+def queue_options(command: Function) -> Function:
+    """Add ``--hurried``, ``--victims`` and ``--mode``: the arguments of :func:`queues_of`."""
+    return _with(command, _QUEUES)
+
+
+def folder_options(command: Function) -> Function:
+    """Add ``--requests`` and ``--store``, the two folders in HDFS."""
+    return _with(command, _FOLDERS)
+
+
+def cluster_of(
+    managers: Sequence[str], name_nodes: Sequence[str], config: Path | None, user: str | None
+) -> Cluster:
+    """Return the cluster these options mean, together with environment and file; raises BadInput."""
+    from yarnctl.config import load_cluster
+
+    options = {"resource_managers": managers, "name_nodes": name_nodes, "user": user}
+    environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
+    return load_cluster(config, environment, options)
+
+
+def queues_of(
+    hurried: tuple[str, ...], victims: tuple[str, ...], mode: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the queues that get room and those that give way, by deadlines maybe the same ones."""
+    hurried, victims = hurried or ("production",), victims or ("research",)
+    if mode == "queues" and (both := sorted(set(hurried) & set(victims))):
+        raise BadInput("--victims", f"{both[0]} is among the hurried queues, too", "name each queue once")
+    return hurried, victims
+
+
+def _with(command: Function, options: Sequence[Callable[[Function], Function]]) -> Function:
+    for add in reversed(options):
+        command = add(command)
+    return command
+
+
+_CLUSTER = (
+    click.option("--rm", "managers", multiple=True, metavar="URL", help="A ResourceManager; more for HA."),
+    click.option("--name-node", "name_nodes", multiple=True, metavar="URL", help="WebHDFS; more for HA."),
+    click.option(
+        "--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML file with [cluster]."
+    ),
+    click.option("--user", help="Who we are to the cluster.  [default: yarnctl]"),
+)
+_QUEUES = (
+    click.option("--hurried", multiple=True, metavar="QUEUE", help="Queue that gets room.  [production]"),
+    click.option("--victims", multiple=True, metavar="QUEUE", help="Queue that gives way.  [research]"),
+    click.option(
+        "--mode",
+        type=click.Choice(["queues", "deadlines"]),
+        default="queues",
+        show_default=True,
+        help="Queues against queues, or one queue by deadlines.",
+    ),
+)
+_FOLDERS = (
+    click.option(
+        "--requests", default=DEFAULT_REQUESTS, show_default=True, metavar="PATH", help="Our folder in HDFS."
+    ),
+    click.option(
+        "--store",
+        default=DEFAULT_STORE,
+        show_default=True,
+        metavar="PATH",
+        help="Jobs' folder in HDFS: checkpoints.",
+    ),
+)
