@@ -122,6 +122,11 @@ TABLE = [
     ("store-root", "fail", but(store=FileStatus("DIRECTORY", owner="yarnctl", permission="755"))),
     ("store-root", "warn", but(store=FileStatus("DIRECTORY", owner="hdfs", permission="1775"))),
     ("store-root", "warn", but(store=FileStatus("DIRECTORY", owner="ann", permission="1777"))),
+    (
+        "store-root",
+        "warn",
+        but(store=FileStatus("DIRECTORY", owner="yarnctl", group="supergroup", permission="1777")),
+    ),
     ("store-root", "warn", but(store=None, absent=("/yarnctl/checkpoints",))),
     ("folders-above", "fail", above("/yarnctl", "yarnctl", "777")),
     ("folders-above", "fail", above("/", "hdfs", "777")),

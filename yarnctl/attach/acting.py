@@ -44,7 +44,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import Absent, AppMaster
-from yarnctl.hadoop.problems import Altered, Exists, Missing, Uncertain
+from yarnctl.hadoop.problems import Altered, Exists, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED, ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
@@ -79,6 +79,7 @@ class Acting:
         still: Callable[[], str],
         queue_of: Callable[[str], str],
         store_of: Callable[[str], tuple[SeenStore, Proof] | None],
+        doubt: Callable[[str, str], None],
     ) -> None:
         self._manager = manager
         self._master = master
@@ -91,6 +92,7 @@ class Acting:
         self._still = still
         self._queue_of = queue_of
         self._store_of = store_of
+        self._doubt = doubt
 
     def perform(self, action: Action) -> Outcome:
         """Carry out one action; never raises for a fault of the cluster."""
@@ -166,7 +168,12 @@ class Acting:
                 place[0].list(one.task.folder)
         except StoreError as problem:
             fix = "give the store's folder a group that only the daemon is in"
-            return f"its checkpoint could not be seen, so it is not asked: {problem}; {fix}"
+            why = f"its checkpoint could not be seen, so it is not asked: {problem}; {fix}"
+            if isinstance(
+                problem.__cause__, Rejected
+            ):  # so are all its tasks: do not try each of them in turn
+                self._doubt(one.application, why)
+            return why
         return ""
 
     def _write_request(self, hdfs: WebHdfs, one: Watched) -> None:

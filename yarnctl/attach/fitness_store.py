@@ -11,6 +11,9 @@ import posixpath
 from yarnctl.attach.fitness import Facts, Word, conf_reason, fail, is_true, ok, unknown, warn
 from yarnctl.hadoop.webhdfs import FileStatus
 
+SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
+"""Groups that HDFS or a distribution gives what nobody gave another: who is in them is not up to us."""
+
 
 def webhdfs(facts: Facts) -> Word:
     """Checkpoints and requests travel over WebHDFS; without it nothing can be saved."""
@@ -63,9 +66,13 @@ def requests_root(facts: Facts) -> Word:
 
 
 def store_root(facts: Facts) -> Word:
-    """Each job's user makes a folder of its own here, and none may move another's: mode 1777."""
+    """Each job's user makes a folder of its own here, and none may move another's: mode 1777.
+
+    Its owner and this folder's group may read what is kept there: the daemon is in it, and nobody else.
+    """
     root, found = facts.store_root, facts.store
-    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root}"
+    us = facts.us or "yarnctl"
+    fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root} && hdfs dfs -chown {us}:{us} {root}"
     if found is None:
         if root in facts.absent:
             return warn(f"{root} is not there yet", fix)
@@ -80,8 +87,12 @@ def store_root(facts: Facts) -> Word:
         return warn(f"only {found.owner} and its group may use {root} (mode {found.mode:o})", fix)
     if found.owner not in _trusted(facts, found.owner):
         said = f"{root} belongs to {found.owner}, who may remove what others keep there"
-        return warn(said, f"hdfs dfs -chown {facts.us or 'yarnctl'} {root}")
-    return ok(f"mode {found.mode:o}")
+        return warn(said, f"hdfs dfs -chown {us}:{us} {root}")
+    top = facts.above.get("/")
+    if found.group in SHARED_GROUPS and (top is None or top.owner != us):
+        said = f"its group is {found.group}: unless we are in it we see no checkpoint, and nobody is asked"
+        return warn(said, f"hdfs dfs -chgrp {us} {root}, a group that we are in and no tenant")
+    return ok(f"mode {found.mode:o}, group {found.group or 'unknown'}")
 
 
 def folders_above(facts: Facts) -> Word:

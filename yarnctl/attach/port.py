@@ -86,6 +86,7 @@ class AttachedPort:
             lambda: self._still(),
             lambda name: self._row(name).queue,
             self._store_of,
+            lambda name, why: self._prover.doubt(name, why),
         )
         self._still: Callable[[], str] = str
         self._epoch = ""

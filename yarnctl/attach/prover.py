@@ -41,6 +41,7 @@ class Prover:
         self._again_at_ms: dict[str, int] = {}
         self._settled: set[str] = set()
         self._unread: dict[str, wire.Application] = {}
+        self._doubted: dict[str, tuple[int, Proof]] = {}
 
     def look(self, rows: Iterable[wire.Application], is_victim: Callable[[str], bool]) -> None:
         """Read the configurations of the largest jobs not read yet; ``is_victim`` judges a queue.
@@ -48,6 +49,7 @@ class Prover:
         ``rows`` are those that are new or have changed since the last look.
         """
         judged: dict[str, bool] = {}
+        self._believe_again()
         for row in rows:
             name = row.application
             if name in self.proofs or name in self._settled:
@@ -73,6 +75,20 @@ class Prover:
         if application not in self.proofs and application not in self._settled:
             self._read({application: user})
         return self.proofs.get(application) or self.why_not.get(application, NOT_YET)
+
+    def doubt(self, application: str, why: str) -> None:
+        """Leave a job alone for ``doubt_ms``: what was proven is so, but something else stands in the way."""
+        proof = self.proofs.pop(application, None)
+        if proof is not None:
+            self._doubted[application] = (self._clock() + self._settings.doubt_ms, proof)
+            self.why_not[application] = why
+            _LOG.warning("%s is left alone: %s", application, why)
+
+    def _believe_again(self) -> None:
+        now_ms = self._clock()
+        for name in [name for name, (until_ms, _) in self._doubted.items() if now_ms >= until_ms]:
+            self.proofs[name] = self._doubted.pop(name)[1]
+            self.why_not.pop(name, None)
 
     def is_settled(self, application: str) -> bool:
         """Say whether a job's configuration has been read and judged."""
@@ -104,3 +120,4 @@ class Prover:
             self._again_at_ms.pop(name, None)
             self._settled.discard(name)
             self._unread.pop(name, None)
+            self._doubted.pop(name, None)

@@ -66,6 +66,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     stable_looks: int = 3
     configuration_age_ms: int = 60_000
     proof_retry_ms: int = 5_000
+    doubt_ms: int = 60_000
     attempt_look_ms: int = 1_000
     ending_wait_ms: int = 3_000
 

@@ -79,6 +79,14 @@ TOKEN_BYTES_MIN = 16
     show_default=True,
     help="Begin a new file of the journal when one is so large; the old ones stay (they may be gzipped).",
 )
+@click.option(
+    "--order-timeout-s",
+    type=click.IntRange(1, 3600),
+    default=25,
+    show_default=True,
+    help="Give an order up that shows no sign of life for so long. Runners that no signal reaches look every"
+    " 15 to 20 s.",
+)
 @click.option("--ticks", type=click.IntRange(1), help="Stop after so many looks.")
 @click.option("--quiet", is_flag=True, help="Say warnings only.")
 def command(**given: Any) -> None:
@@ -145,6 +153,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         on_timeout="kill" if given["kill_on_timeout"] else "give-up",
         in_flight_ratio_max=given["in_flight_ratio"],
         in_flight_least=given["in_flight_least"],
+        kill_timeout_ms=given["order_timeout_s"] * 1000,
         observe_only=not given["enforce"],
     )
 

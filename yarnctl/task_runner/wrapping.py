@@ -22,6 +22,13 @@ GENERIC = ("-D", "-files", "-libjars", "-archives", "-conf", "-fs", "-jt")
 FLAGS = ("-verbose", "-background", "-debug", "-lazyOutput", "-help", "-info")
 """Options of streaming that take no value."""
 
+SETTINGS = {
+    "mapreduce.reduce.speculative": "false",
+    "mapreduce.task.progress-report.interval": "2000",
+}
+"""What a wrapped job gets unless it says otherwise. Reports: by default a task's status travels once in a
+hundredth of its time-out (6 s), and a position so old makes a bad estimate of what is left."""
+
 OLD_NAMES = {
     "mapred.reduce.tasks": "mapreduce.job.reduces",
     "mapred.reduce.tasks.speculative.execution": "mapreduce.reduce.speculative",
@@ -99,8 +106,9 @@ def wrap(
     runner += "".join(" " + shlex.quote(word) for word in more)
     reducer[1] = f"{runner} -- {reducer[1]}"
     add_file(line)
-    if "mapreduce.reduce.speculative" not in line.settings():
-        line.options.insert(0, ["-D", "mapreduce.reduce.speculative=false"])
+    given = line.settings()
+    ours = [["-D", f"{name}={value}"] for name, value in SETTINGS.items() if name not in given]
+    line.options[:0] = ours
     add_places(line, store, requests, requests_owner)
     return line.words()
 

@@ -168,7 +168,7 @@ POLL_MIN_MS = 15_000
 HOLD_MS = 30_000
 SPOOL_LIMIT_MIB = 1024
 TASK_TIMEOUT_MS = 600_000
-STATUS_EVERY_S = 5.0
+STATUS_EVERY_S = 2.0
 HTTP_TIMEOUT_S = 30.0
 HTTP_WHOLE_S = 60.0
 """So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""

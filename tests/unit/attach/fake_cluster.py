@@ -32,13 +32,16 @@ REDUCER = ("python3", "red.py", "a b")
 
 
 class OwnedHdfs(LittleHdfs):
-    """A renamed file keeps its owner; ``denied``: paths below which nothing works."""
+    """A renamed file keeps its owner; ``denied``, ``silent``: what is refused, or breaks the server."""
 
     denied = ""
+    silent = ""
 
     def answer(self, heard: Heard) -> Reply:
         if self.denied and heard.path.startswith(PREFIX + self.denied):
             return remote("AccessControlException")
+        if self.silent and heard.path.startswith(PREFIX + self.silent):
+            return Reply("", 500)
         return super().answer(heard)
 
     def _rename(self, path: str, heard: Heard) -> Reply:

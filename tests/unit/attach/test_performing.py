@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import Reply
+from yarnctl.attach.settings import Attachment
 from yarnctl.deciding.model import (
     Accepted,
     Kill,
@@ -31,6 +32,9 @@ FOLDER = f"/yarnctl/requests/job_{EPOCH}_0001/{attempt(1, 1)}"
 RUNG = f"OUTPUT_THREAD_DUMP {container(1, 2)}"
 KILLED = f"KILL {attempt(1, 1)}"
 MANIFEST = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}/gen-000001-{attempt(1, 1)}.manifest.json"
+
+
+DOUBT_MS = Attachment().doubt_ms
 
 
 def looking(cluster, **settings):
@@ -153,15 +157,28 @@ def test_a_request_that_cannot_be_written_is_refused_and_nobody_is_rung(cluster)
 
 
 def test_nobody_is_asked_whose_checkpoint_we_could_not_see(cluster):
+    """All tasks of the job keep theirs in that folder: the whole job is left alone, for a while."""
     port = looking(cluster)
     cluster.hdfs.denied = "/yarnctl/checkpoints"
     told = not_now(port.perform(SUSPEND), SUSPEND)
     assert "its checkpoint could not be seen" in told
     assert "AccessControlException" in told
     assert "give the store's folder a group" in told
+    assert port.why_not[SUSPEND.application] == told
     assert (cluster.hdfs.files, cluster.changes) == ({}, [])
     cluster.hdfs.denied = ""
+    assert isinstance(port.perform(SUSPEND), Refused)
+    cluster.now_ms += DOUBT_MS
+    port.observe(Scope())
+    assert SUSPEND.application not in port.why_not
     assert port.perform(SUSPEND) == Accepted()
+
+
+def test_a_store_that_does_not_answer_is_no_word_against_the_job(cluster):
+    port = looking(cluster)
+    cluster.hdfs.silent = "/yarnctl/checkpoints"
+    assert "its checkpoint could not be seen" in not_now(port.perform(SUSPEND), SUSPEND)
+    assert SUSPEND.application not in port.why_not
 
 
 def test_an_attempt_of_another_job_is_refused(cluster):

@@ -41,6 +41,7 @@ def test_the_same_command_with_runner_files_and_settings():
     wrapped = wrap(JOB, True, 0, "webhdfs://nn:9870/y/checkpoints", [])
     assert wrapped[:3] == HADOOP
     assert wrapped[3:5] == ["-D", "mapreduce.reduce.speculative=false"]
+    assert wrapped[5:7] == ["-D", "mapreduce.task.progress-report.interval=2000"]
     assert wrapped[wrapped.index("-files") + 1] == f"map.py,red.py,{RUNNER}"
     assert wrapped.count("-files") == 1
     assert (
