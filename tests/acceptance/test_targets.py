@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 
 import click
 import pytest
@@ -46,9 +48,18 @@ def test_a_row_with_figures_judges_at_least_one(row):
         assert "".join(STEP.findall(figure.path)) == re.sub(r"\.(?![^\[]*\])", "", figure.path)
 
 
+VALUED = ("-n", "--dist", "-m")
+"""Options of pytest that the rows use and that take a word."""
+
+
+def selections(words: Sequence[str]) -> list[str]:
+    """Return what a pytest command selects: its words that are neither options nor their values."""
+    pairs = pairwise(words)
+    return [word for before, word in pairs if not word.startswith("-") and before not in VALUED]
+
+
 @pytest.mark.parametrize(
-    "path",
-    sorted({word for words in commands_of("pytest") for word in words[1:] if not word.startswith("-")}),
+    "path", sorted({path for words in commands_of("pytest") for path in selections(words)})
 )
 def test_every_selection_of_tests_exists(path):
     assert (ROOT / path.partition("::")[0]).exists()

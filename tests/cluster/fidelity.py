@@ -179,7 +179,13 @@ def main(arguments: Sequence[str]) -> int:
     path = Path(arguments[0] if arguments else "bench-hadoop.json")
     found = rows(json.loads(path.read_bytes()))
     free = [abs(row["deviation_ratio"]) for row in found if not row["calibrated"]]
-    print(json.dumps({"mean_deviation_ratio": round(statistics.mean(free), 4), "rows": found}, indent=1))
+    told = {
+        "calibration": CALIBRATION,
+        "mean_deviation_ratio": round(statistics.mean(free), 4),
+        "predicted": len(free),
+        "rows": found,
+    }
+    print(json.dumps(told, indent=1))
     return 0
 
 
