@@ -14,6 +14,7 @@ except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say s
     raise SystemExit(130) from None
 
 COMMANDS = {
+    "admission": ("emulator.cli.admission:command", "Replay a trace of jobs with deadlines."),
     "am": ("emulator.cli.am:command", "Run one ApplicationMaster, as a NodeManager starts it."),
     "compare": ("emulator.cli.compare:command", "Run one workload under several schemes."),
     "convert": ("emulator.cli.convert:command", "Convert a trace to Parquet, once."),

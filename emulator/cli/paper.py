@@ -53,6 +53,54 @@ def natjam(
         _show(report)
 
 
+@command.command()
+@click.option("--figure", default="all", show_default=True, help="A figure's number, or all.")
+@click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Generated traces.")
+@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]")
+@output_option
+def pythia(figure: str, runs: int, engine: str | None, workers: int | None, output: str) -> None:
+    """PYTHIA (Dimopoulos et al., UCSB 2017-02): Table I, Figs 1 to 5."""
+    from emulator.experiments.paper_pythia import paper_pythia
+
+    report = paper_pythia(figure, runs, engine, workers)
+    if output == "json":
+        print_json(report)
+    else:
+        _show(report)
+
+
+@command.command()
+@click.option("--figure", default="all", show_default=True, help="A figure's number, or all.")
+@click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Generated traces.")
+@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]")
+@click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
+@output_option
+def justice(
+    figure: str, runs: int, engine: str | None, workers: int | None, open_choices: bool, output: str
+) -> None:
+    """Justice (Dimopoulos et al., UCSB 2019-09): Table 1, Figs 1 to 8."""
+    from emulator.experiments.paper_justice import paper_justice, readings
+
+    if open_choices:
+        _show_readings(readings(runs, engine, workers), output)
+        return
+    report = paper_justice(figure, runs, engine, workers)
+    if output == "json":
+        print_json(report)
+    else:
+        _show(report)
+
+
+def _show_readings(found: list[Any], output: str) -> None:
+    if output == "json":
+        print_json({"alternatives": found})
+        return
+    rows = [(each.choice, each.claims_failed, "; ".join(each.failed)) for each in found]
+    print_table(("reading", "claims failed", "which"), rows, "What the paper leaves open")
+
+
 def _show(report: dict[str, Any]) -> None:
     from emulator.experiments.paper_natjam import in_short
 
@@ -80,7 +128,7 @@ def _show(report: dict[str, Any]) -> None:
             print_table(("claim", "paper", "ours", "", "profile"), claims)
         for note in figure.notes:
             click.echo(f"note: {note}")
-    if said := in_short(report):
+    if report["paper"] == "natjam" and (said := in_short(report)):
         click.echo(said)
 
 

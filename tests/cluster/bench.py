@@ -58,7 +58,7 @@ def run_once(cluster: Cluster, scheme: Scheme, folder: Path, number: str) -> dic
     cluster.restart_manager(scheme.changes())
     if not scheme.attached:
         return _both(cluster, scheme, folder, number)
-    with Attached(cluster, folder / f"state-{number}", QUEUES) as daemon:
+    with Attached(cluster, folder / f"state-{number}", (*QUEUES, *scheme.options)) as daemon:
         seen = _both(cluster, scheme, folder, number)
         seen["suspensions"] = len(daemon.reached("freed"))
         seen["orders"] = len(daemon.asked())

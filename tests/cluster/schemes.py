@@ -23,8 +23,15 @@ TUNED = {
 """YARN's preemption as an administrator would tune it for speed (facts/hadoop.md, sections 6 and 11)."""
 
 
+MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
+"""A scheduler whose queues can be changed by REST, which ``--hold-queue`` needs."""
+
+
 class Scheme(NamedTuple):
-    """``with_production`` and ``with_research`` say which jobs run; ``attached`` whether yarnctl does."""
+    """``options`` are those of ``yarnctl run``, if ``attached``.
+
+    ``with_production`` and ``with_research`` say which jobs run.
+    """
 
     name: str
     production: int
@@ -33,6 +40,7 @@ class Scheme(NamedTuple):
     monitored: bool = False
     settings: Mapping[str, str] = {}
     attached: bool = False
+    options: tuple[str, ...] = ()
     with_production: bool = True
     with_research: bool = True
 
@@ -52,7 +60,7 @@ class Scheme(NamedTuple):
             },
             "yarn-site": {
                 "yarn.resourcemanager.scheduler.monitor.enable": str(self.monitored).lower(),
-                **dict.fromkeys(TUNED),
+                **dict.fromkeys((*TUNED, *MUTABLE)),
                 **self.settings,
             },
         }
@@ -67,6 +75,7 @@ SCHEMES = {
         Scheme("soft-cap", 25, 75),
         Scheme("yarn-defaults", 95, 5, monitored=True),
         Scheme("yarn-tuned", 95, 5, monitored=True, settings=TUNED),
-        Scheme("yarnctl", 95, 5, attached=True),
+        Scheme("yarnctl", 95, 5, settings=MUTABLE, attached=True, options=("--hold-queue",)),
+        Scheme("yarnctl-no-hold", 95, 5, attached=True),
     )
 }

@@ -423,7 +423,7 @@ def test_the_task_runners_store_works_on_it(store):
     assert held.read_small("job/task/part") == b"abcdef"
     entry = held.entry("job/task/part")
     assert entry is not None
-    assert (entry.owner, entry.mode, entry.bytes, entry.is_folder) == ("ann", 0o600, 6, False)
+    assert (entry.owner, entry.mode, entry.bytes, entry.is_folder) == ("ann", 0o640, 6, False)
     assert [each.name for each in held.list("job/task")] == ["other", "part"]
     assert held.entry("job/nothing") is None
     assert held.list("nothing") == []

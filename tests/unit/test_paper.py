@@ -23,10 +23,11 @@ from emulator.experiments.paper_natjam import FIGURES
 from emulator.experiments.runs import run_experiment
 from emulator.experiments.showing import paper_figures
 from emulator.experiments.workers import RunFailed
-from emulator.scenario import Scenario, prepare
+from emulator.scenario import prepare
 from emulator.schemes import SCHEMES
 from emulator.virtual_host import Result as RunResult
 from emulator.virtual_host import run_scheme
+from tests.unit.fig_4 import FIG_4
 from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput
 
@@ -361,18 +362,7 @@ def test_the_page_is_the_same_beside_and_in_the_folder(kept: Path, tmp_path: Pat
 
 # --- a run that is one of the paper's ---------------------------------------------------------------
 
-OURS = Scenario(
-    nodes=6,
-    slots=8,
-    production="synthetic:production-s",
-    research="synthetic:research-xl",
-    profile="paper",
-    timing="paper",
-    shares=(0.99, 0.01),
-    caps=(0.25, 0.75),
-    am_ratio=1.0,
-    schemes=("yarn", "natjam"),
-)
+OURS = msgspec.structs.replace(FIG_4, schemes=("yarn", "natjam"))
 """Fig 4, and yarn with it."""
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from yarnctl.daemon.state_dir import StateDir
 
 TOKEN_BYTES_MIN = 16
+LOOK_MS = 500
+"""So often it is looked whether anybody hurried waits, by one cheap request."""
 
 
 @click.command()
@@ -153,6 +155,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         on_timeout="kill" if given["kill_on_timeout"] else "give-up",
         in_flight_ratio_max=given["in_flight_ratio"],
         in_flight_least=given["in_flight_least"],
+        tick_ms=LOOK_MS,
         kill_timeout_ms=given["order_timeout_s"] * 1000,
         observe_only=not given["enforce"],
     )

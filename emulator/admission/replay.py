@@ -1,0 +1,178 @@
+"""The plain replay kernel: a trace under any allocator, event by event.
+
+Law: integer milliseconds; events in the order (time, ends before submissions, sequence); after
+each event one round, the very function that the gate calls. It is the reference: the compiled
+twins must give the same answers, job by job.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from typing import TYPE_CHECKING
+
+from emulator.admission.trace import Trace
+from yarnctl.deciding.admission.allocators import Allocator, Memory
+from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
+from yarnctl.deciding.admission.rounds import Grant, hold
+from yarnctl.errors import InvariantBroken
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NEVER = -1
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What became of each job, as int64 columns beside the trace's.
+
+    ``started_at_ms`` (-1: never), ``containers`` (0: none), ``ended_at_ms``: when it was done,
+    ended or turned away. ``met`` is bool: done by its deadline. Where containers came and went,
+    ``containers`` is the rounded mean, and ``spent_ms`` the container-ms each job really had.
+    """
+
+    capacity: int
+    deadline_ms: NDArray[np.int64]
+    started_at_ms: NDArray[np.int64]
+    ended_at_ms: NDArray[np.int64]
+    containers: NDArray[np.int64]
+    met: NDArray[np.bool_]
+    spent_ms: NDArray[np.int64] | None = None
+
+
+class _Replay:
+    """The state of one replay."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        deadline_ms: NDArray[np.int64],
+        capacity: int,
+        allocator: Allocator,
+        choices: Choices,
+    ) -> None:
+        self.requests = _requests(trace, deadline_ms)
+        self.work_ms = trace.work_ms.tolist()
+        self.capacity, self.allocator, self.choices = capacity, allocator, choices
+        self.memory = Memory()
+        self.free = capacity
+        self.waiting: dict[int, Request] = {}
+        self.ends: list[tuple[int, int]] = []
+        jobs = len(self.requests)
+        self.started, self.ended = [NEVER] * jobs, [NEVER] * jobs
+        self.containers, self.met, self.ratio = [0] * jobs, [False] * jobs, [0.0] * jobs
+
+    def run(self) -> None:
+        """Play all events."""
+        for request in self.requests:
+            while self.ends and self.ends[0][0] <= request.submitted_at_ms:
+                self._end(*heapq.heappop(self.ends))
+            self.waiting[request.sequence] = request
+            self._round(request.submitted_at_ms)
+        while self.ends:
+            self._end(*heapq.heappop(self.ends))
+        if self.waiting:
+            raise InvariantBroken(
+                "nobody-waits-for-ever", f"{len(self.waiting)} jobs wait on an idle cluster"
+            )
+
+    def _end(self, at_ms: int, job: int) -> None:
+        request, held = self.requests[job], self.containers[job]
+        self.free += held
+        self.ended[job] = at_ms
+        if at_ms - self.started[job] >= -(
+            -self.work_ms[job] // held
+        ):  # else it was ended, and nothing learned
+            self.met[job] = at_ms <= request.deadline_at_ms
+            told = Finished(
+                work_ms=self.work_ms[job],
+                tasks=request.tasks,
+                deadline_ms=request.deadline_ms,
+                containers=held,
+                capacity=self.capacity,
+                ratio=self.ratio[job],
+                met=self.met[job],
+            )
+            self.memory = self.allocator.learn(self.memory, told, self.choices)
+        self._round(at_ms)
+
+    def _round(self, now_ms: int) -> None:
+        if not self.waiting:
+            return
+        found = hold(
+            self.allocator,
+            self.memory,
+            self.waiting.values(),
+            self.free,
+            now_ms,
+            self.capacity,
+            self.choices,
+        )
+        for request, _ in found.rejected:
+            del self.waiting[request.sequence]
+            self.ended[request.sequence] = now_ms
+        for grant in found.admitted:
+            self._start(grant, now_ms)
+
+    def _start(self, grant: Grant, now_ms: int) -> None:
+        request, containers, ratio = grant
+        job = request.sequence
+        del self.waiting[job]
+        self.free -= containers
+        if self.free < 0:
+            raise InvariantBroken("capacity-not-exceeded", f"job {job + 1} at {now_ms} ms")
+        self.started[job], self.containers[job], self.ratio[job] = now_ms, containers, ratio
+        end_ms = now_ms - (-self.work_ms[job] // containers)
+        if end_ms > request.deadline_at_ms and self.allocator.ends_late(request, self.choices):
+            end_ms = request.deadline_at_ms
+        heapq.heappush(self.ends, (end_ms, job))
+
+
+def replay(
+    trace: Trace,
+    deadline_ms: NDArray[np.int64],
+    capacity: int,
+    allocator: Allocator,
+    choices: Choices = DEFAULT_CHOICES,
+) -> Outcome:
+    """Replay a trace on ``capacity`` containers; returns what became of each job."""
+    import numpy as np
+
+    if allocator.terms is None and choices.sharing == "rebalanced":
+        from emulator.admission.rebalanced import replay_rebalanced
+
+        return replay_rebalanced(trace, deadline_ms, capacity, allocator.drops_late)
+    state = _Replay(trace, deadline_ms, capacity, allocator, choices)
+    state.run()
+    columns = (state.started, state.ended, state.containers)
+    started, ended, containers = (np.array(column, dtype=np.int64) for column in columns)
+    return Outcome(capacity, deadline_ms, started, ended, containers, np.array(state.met, dtype=np.bool_))
+
+
+def _requests(trace: Trace, deadline_ms: NDArray[np.int64]) -> list[Request]:
+    columns = (trace.submitted_at_ms, deadline_ms, trace.tasks, trace.work_ms)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [
+        Request(job, at_ms, span_ms, tasks, Estimate(work_ms, 0, "trace"))
+        for job, (at_ms, span_ms, tasks, work_ms) in enumerate(rows)
+    ]
+
+
+def same(left: Outcome, right: Outcome) -> str | None:
+    """Return None if two outcomes are the same job by job, else the first difference in words."""
+    import numpy as np
+
+    for field in ("started_at_ms", "ended_at_ms", "containers", "met", "spent_ms"):
+        ours, theirs = getattr(left, field), getattr(right, field)
+        if ours is None and theirs is None:
+            continue
+        differ = np.flatnonzero(ours != theirs)
+        if len(differ):
+            job = int(differ[0])
+            return f"{field} of job {job + 1}: {ours[job]} and {theirs[job]} ({len(differ)} jobs differ)"
+    return None
+
+
+__all__ = ["Outcome", "replay", "same"]

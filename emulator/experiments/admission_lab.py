@@ -1,0 +1,166 @@
+"""Replays for the papers on admission: each cell is run once, whoever asks for it.
+
+Law: a cell is known by what decides alone (trace, seed, capacity, deadlines, allocator, and the
+readings of the paper where the allocator has any); results do not depend on how many threads or
+which engine ran them. A claim holds if ordering and sign are the paper's: how large a difference
+is depends on traces that nobody has, so both numbers stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import NamedTuple
+
+from emulator.admission.asking import Asked
+from emulator.admission.engines import Engine
+from emulator.admission.generator import generate
+from emulator.admission.marginals import PUBLISHED
+from emulator.admission.metrics import Scores
+from emulator.admission.runs import one
+from emulator.admission.trace import Trace
+from emulator.experiments.figures import Claim, Row, mean, row
+from emulator.experiments.workers import cores
+from yarnctl.command_line import Progress
+from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
+
+TIGHT, MODERATE = {"tr1": 2250, "tr2": 2500}, {"tr1": 4500, "tr2": 5000}
+"""The two capacities of Justice's graphs, and PYTHIA's for variable deadlines, in CPUs."""
+
+Metric = Callable[[Scores], float]
+
+
+class Cell(NamedTuple):
+    """One replay."""
+
+    trace: str
+    capacity: int
+    deadlines: str
+    allocator: str
+
+
+@lru_cache(maxsize=4)
+def made(name: str, seed: int) -> Trace:
+    """Return one of the generated traces."""
+    return generate(PUBLISHED[name], seed)
+
+
+class Lab:
+    """Runs cells, ``runs`` seeds each, and remembers them."""
+
+    def __init__(self, runs: int, engine: Engine, workers: int | None = None) -> None:
+        self.runs, self.engine = runs, engine
+        self.workers = (workers or cores()) if engine == "compiled" else 1
+        self.choices = DEFAULT_CHOICES
+        self.known: dict[tuple[Cell, int, Choices], Scores] = {}
+
+    def scores(self, cell: Cell) -> list[Scores]:
+        """Return the metrics of a cell, one per seed."""
+        return [self._one(cell, seed) for seed in range(self.runs)]
+
+    def values(self, cell: Cell, metric: Metric) -> list[float]:
+        """Return one metric of a cell, one value per seed."""
+        return [metric(each) for each in self.scores(cell)]
+
+    def mean(self, cell: Cell, metric: Metric) -> float:
+        """Return the mean of one metric over the seeds."""
+        return mean(self.values(cell, metric))
+
+    def more(self, cell: Cell, other: str, metric: Metric) -> float:
+        """Return by how many percent a cell's metric is above that of another allocator."""
+        return percent_above(self.mean(cell, metric), self.mean(cell._replace(allocator=other), metric))
+
+    def prepare(self, cells: Iterable[Cell], progress: Progress) -> None:
+        """Run cells ahead, on several threads where the engine lets go of the interpreter."""
+        orders = [(cell, seed) for cell in dict.fromkeys(cells) for seed in range(self.runs)]
+        orders = [order for order in orders if self._key(*order) not in self.known]
+        for name, seed in dict.fromkeys((cell.trace, seed) for cell, seed in orders):
+            made(name, seed)
+            progress.step(f"made {name}", by=0)
+        progress.expect(len(orders))
+        with ThreadPoolExecutor(self.workers) as pool:
+            for _ in pool.map(lambda order: self._one(*order), orders):
+                progress.step()
+
+    def _one(self, cell: Cell, seed: int) -> Scores:
+        key = self._key(cell, seed)
+        if key not in self.known:
+            asked = Asked(cell.capacity, cell.deadlines, (), self.engine, seed, key[2])
+            self.known[key] = one(made(cell.trace, seed), cell.allocator, asked)
+        return self.known[key]
+
+    def _key(self, cell: Cell, seed: int) -> tuple[Cell, int, Choices]:
+        read = ALLOCATORS[cell.allocator].learn is ALLOCATORS["justice"].learn
+        return cell, seed, self.choices if read else DEFAULT_CHOICES
+
+
+def percent_above(ours: float, theirs: float) -> float:
+    """Return (ours / theirs - 1) in percent; endless if theirs is nothing."""
+    if theirs == 0:
+        return 0.0 if ours == 0 else float("inf")
+    return (ours / theirs - 1) * 100
+
+
+def bar(lab: Lab, cell: Cell, name: str, metric: Metric) -> Row:
+    """Return one bar of a graph: the papers print no numbers beside them."""
+    label = f"{cell.trace} {cell.capacity} {cell.deadlines} {cell.allocator}"
+    return row(label, name, None, lab.values(cell, metric))
+
+
+def percent(value: float) -> str:
+    """Return a difference in percent, with its sign."""
+    return f"{value:+.0f} %"
+
+
+def reaches(said: str, paper_percent: float, ours_percent: float) -> Claim:
+    """Return a claim "by so many percent": it holds with the paper's sign (how much depends on the trace)."""
+    return Claim(said, percent(paper_percent), percent(ours_percent), ours_percent * paper_percent > 0)
+
+
+def between(said: str, paper: tuple[float, float], ours: Sequence[float]) -> Claim:
+    """Return a claim "from a to b percent": it holds if every one of ours has the paper's sign."""
+    told = f"{percent(min(ours))} to {percent(max(ours))}"
+    holds = all(each * paper[0] > 0 for each in ours)
+    return Claim(said, f"{percent(paper[0])} to {percent(paper[1])}", told, holds)
+
+
+def sdr(scores: Scores) -> float:
+    """Satisfied deadlines ratio."""
+    return scores.sdr
+
+
+def ptr(scores: Scores) -> float:
+    """Productive time ratio."""
+    return scores.ptr
+
+
+def wtr(scores: Scores) -> float:
+    """Wasted time ratio."""
+    return scores.wtr
+
+
+def fairness(scores: Scores) -> float:
+    """Jain's index of the fraction of demand."""
+    return scores.fairness.mean
+
+
+def equality(scores: Scores) -> float:
+    """Jain's index of allocations within classes of demand."""
+    return scores.equality.mean
+
+
+def fairness_bar(scores: Scores) -> float:
+    """Half the width of the 0.95 confidence interval of the fairness."""
+    return scores.fairness.bar
+
+
+def equality_bar(scores: Scores) -> float:
+    """Half the width of the 0.95 confidence interval of the equality."""
+    return scores.equality.bar
+
+
+def utilisation(scores: Scores) -> float:
+    """Part of the containers in use while the trace lasts."""
+    return scores.utilisation

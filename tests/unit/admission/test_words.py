@@ -1,0 +1,17 @@
+"""docs/admission.md names every choice, allocator and kind of deadline there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from emulator.admission.deadlines import DEADLINES
+from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.records import Choices
+
+PAGE = Path(__file__).parents[3] / "docs/admission.md"
+
+
+def test_the_page_is_complete():
+    text = PAGE.read_text()
+    for name in (*ALLOCATORS, *DEADLINES, *Choices.__struct_fields__, "optimal"):
+        assert f"`{name}`" in text, name

@@ -1,0 +1,1 @@
+"""Admission control with deadlines: who may start, when, and with how few containers."""

@@ -1,0 +1,82 @@
+"""Capacity over time: one step function of free containers.
+
+Law: a value. It is made of the capacity and of *loads* (containers held from an instant until
+another): what was admitted, what is reserved, and applications that came in past the gate
+(fixed load). A new load gives a new value; nothing is ever undone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import NamedTuple
+
+FOREVER_MS = (1 << 53) - 1
+"""Stands for "no end known"; exact in JSON."""
+
+
+class Load(NamedTuple):
+    """``containers`` held in [from_ms, until_ms); ``who`` names the application or reservation."""
+
+    who: str
+    containers: int
+    from_ms: int
+    until_ms: int = FOREVER_MS
+
+
+class Profile(NamedTuple):
+    """Free containers as steps: ``free[i]`` from ``at_ms[i]`` until the next step, the last for ever.
+
+    May be negative where more is held than there is (nodes were lost).
+    """
+
+    at_ms: tuple[int, ...]
+    free: tuple[int, ...]
+
+    def free_at(self, now_ms: int) -> int:
+        """Return the free containers at an instant (before the first step: those of the first)."""
+        return self.free[max(0, bisect_right(self.at_ms, now_ms) - 1)]
+
+    def least_free(self, from_ms: int, until_ms: int) -> int:
+        """Return the fewest free containers in [from_ms, until_ms)."""
+        first = max(0, bisect_right(self.at_ms, from_ms) - 1)
+        steps = zip(self.at_ms[first:], self.free[first:], strict=True)
+        return min(free for at_ms, free in steps if at_ms < until_ms or at_ms <= from_ms)
+
+    def earliest(self, containers: int, span_ms: int, from_ms: int, by_ms: int) -> int | None:
+        """Return the first start >= from_ms at which ``containers`` stay free for ``span_ms``.
+
+        None if the end would be later than ``by_ms``.
+        """
+        starts = [from_ms, *(at_ms for at_ms in self.at_ms if at_ms > from_ms)]
+        for start in starts:
+            if start + span_ms > by_ms:
+                return None
+            if self.least_free(start, start + span_ms) >= containers:
+                return start
+        return None
+
+    def with_load(self, load: Load) -> Profile:
+        """Return the profile with one load more."""
+        edges = {load.from_ms, load.until_ms} if load.until_ms < FOREVER_MS else {load.from_ms}
+        at_ms = tuple(sorted({*self.at_ms, *edges}))
+        held = [load.containers if load.from_ms <= at < load.until_ms else 0 for at in at_ms]
+        free = [self.free_at(at) - taken for at, taken in zip(at_ms, held, strict=True)]
+        return Profile(*_shortest(at_ms, free))
+
+
+def profile(capacity: int, loads: Iterable[Load] = (), from_ms: int = 0) -> Profile:
+    """Return what is free from ``from_ms`` on, given everything that is held."""
+    result = Profile((from_ms,), (capacity,))
+    for load in loads:
+        if load.until_ms > from_ms and load.containers:
+            result = result.with_load(load._replace(from_ms=max(load.from_ms, from_ms)))
+    return result
+
+
+def _shortest(at_ms: tuple[int, ...], free: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Leave out steps that change nothing."""
+    same = [left == right for left, right in pairwise(free)]
+    kept = [place for place in range(len(free)) if place == 0 or not same[place - 1]]
+    return tuple(at_ms[place] for place in kept), tuple(free[place] for place in kept)

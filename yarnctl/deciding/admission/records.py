@@ -1,0 +1,161 @@
+"""What goes into and comes out of admission: requests, estimates, terms, verdicts, plans.
+
+Law: records are values. Work is in container-ms (one container for one millisecond), instants
+are integer milliseconds, deadlines are spans from submission; a verdict always carries a plan
+and a reason. Nothing here knows of MapReduce: a request needs a number of containers, no more.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Verdict = Literal["admit", "defer", "reject"]
+
+Order = Literal["papers", "ratio", "tasks", "earliest"]
+Reach = Literal["reachable", "requested"]
+QueueTime = Literal["stretched", "ignored"]
+Sharing = Literal["held", "rebalanced"]
+Weighting = Literal["equal", "exponential"]
+Errors = Literal["shortfall", "surplus"]
+Fraction = Literal["estimated", "observed"]
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """How much computation a job needs, in container-ms: mean, standard deviation, where from.
+
+    Made outside (a trace, a history server, a fit); what decides only reads it. ``source`` says
+    who made it, ``trace`` being the truth of a replay.
+    """
+
+    mean_ms: int
+    stdev_ms: int
+    source: str
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One job that asks to be let in.
+
+    ``sequence`` is its place in the total order of submissions and its identity; ``deadline_ms``
+    is a span from ``submitted_at_ms``; ``tasks`` the most containers it can use at once (PYTHIA
+    section II.A: "the maximum parallelization possible"). ``kind`` is the framework; what is not
+    ``mapreduce`` has no AM to ask and is never suspended. ``application`` is its id, once known.
+    """
+
+    sequence: int
+    submitted_at_ms: int
+    deadline_ms: int
+    tasks: int
+    estimate: Estimate | None = None
+    kind: str = "mapreduce"
+    application: str = ""
+
+    @property
+    def deadline_at_ms(self) -> int:
+        """The instant of the deadline."""
+        return self.submitted_at_ms + self.deadline_ms
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """A job that ran to its end, as resource negotiators log it (the input of TRACK_JOB).
+
+    ``work_ms`` is its computation in container-ms, ``containers`` what it held, ``capacity`` the
+    cluster's; ``ratio`` is the part of its containers it was to get, before whole ones were made
+    of it; ``met`` says whether it ended by its deadline.
+    """
+
+    work_ms: int
+    tasks: int
+    deadline_ms: int
+    containers: int
+    capacity: int
+    ratio: float
+    met: bool
+
+
+class Terms(NamedTuple):
+    """What an allocator would take for one request now.
+
+    ``containers`` wanted, ``least`` the fewest it accepts (equal, except while nothing is known
+    yet); ``ratio`` is the estimated part of min(tasks, capacity) before rounding up, None where
+    none was made. Hopeless: ``containers`` is 0 and ``reason`` says why.
+    """
+
+    containers: int
+    least: int
+    reason: str = ""
+    ratio: float | None = None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A verdict with everything that follows from it.
+
+    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, as things stand
+    now; it is decided again whenever something ends. ``reject``: containers is 0. Where nobody
+    can tell, ``start_at_ms`` and ``finish_at_ms`` are None.
+    """
+
+    sequence: int
+    verdict: Verdict
+    containers: int
+    deadline_at_ms: int
+    reason: str
+    start_at_ms: int | None = None
+    finish_at_ms: int | None = None
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """Where the papers contradict themselves or say nothing: our pick first, the other on offer.
+
+    ``order``: of the queue. ``papers`` takes for each allocator what is nearest to its paper:
+    ``tasks`` for PYTHIA (II.B: "a small number of tasks and greatest time-to-deadline"),
+    ``ratio`` for Justice (Alg. 4 line 10: reqCpus / TTD; its sections 2.2 and 3 say ``tasks`` and
+    "longer computation times", which nobody knows beforehand) and for Oracle ("fewer required
+    resources and longer time until the deadline"). ``earliest`` is shortest time-to-deadline, of
+    which both papers say that it performs similarly.
+
+    ``sharing``: what the fair sharers share. ``held``: what is free, among those that wait; a job
+    keeps what it got (both papers: "greedy allocation", jobs that "receive everything they ask for,
+    causing jobs that arrive later to block"). ``rebalanced``: all there is, among all, again after
+    every event, as a scheduler that preempts at once would.
+
+    ``reach``: PYTHIA's fraction is one of min(tasks, capacity) by Alg. 1 line 4 (``reachable``),
+    but is multiplied with the requested tasks by section II.B (``requested``). Justice the same:
+    Alg. 4 line 27 against section 2.1.
+
+    ``queue_time``: both papers say of jobs in the queue that deadlines are reduced by the time
+    that has passed and allocations computed again; Justice gives the formula (line 26),
+    ``stretched``. PYTHIA gives none; ``ignored`` only drops what is past its deadline.
+
+    ``errors``: what Justice adds to its fraction. Alg. 1 line 10 has minReqRate - LastCPUFrac,
+    ``shortfall``; its text (2.1) "the difference between the allocation fraction and the ideal
+    minimum fraction", ``surplus``, which drives the fraction away from what is required, to 1.
+
+    ``fraction``: what LastCPUFrac is. Alg. 1 line 8 has the observed numCPUsAllocd / maxCPUs,
+    ``observed``; section 2.1 speaks of "the allocation fraction" that was computed, ``estimated``.
+    They differ for small jobs: one task cannot get less than all, whatever its fraction. As such
+    jobs are the most, ``observed`` makes the average error negative for ever, the fraction that of
+    the loosest deadline, and nearly every large job with a tighter one misses it.
+
+    ``weighting``: Justice's smoothed average of errors: the same weight to all, or exponential
+    with ``smoothing_ratio`` for the newest (the paper names no constant).
+
+    ``drop_above_tasks``: Justice ends a running job at its missed deadline if it requested more
+    tasks than this (2.2: "selectively ... a configurable threshold", not given: 100 is ours); 0
+    ends every one (section 3: "as are any jobs that exceed their deadlines"), None ends none.
+    """
+
+    order: Order = "papers"
+    sharing: Sharing = "held"
+    reach: Reach = "reachable"
+    queue_time: QueueTime = "stretched"
+    errors: Errors = "shortfall"
+    fraction: Fraction = "estimated"
+    weighting: Weighting = "equal"
+    smoothing_ratio: float = 0.5
+    drop_above_tasks: int | None = 100
+
+
+DEFAULT_CHOICES = Choices()
+"""Our pick in every contradiction."""
