@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 TOKEN_BYTES_MIN = 16
 LOOK_MS = 500
 """So often it is looked whether anybody hurried waits, by one cheap request."""
+REST_MS = 1_000
+"""A runner goes on at once when a request is withdrawn; it may still be the best choice a moment later."""
 
 
 @click.command()
@@ -156,6 +158,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         in_flight_ratio_max=given["in_flight_ratio"],
         in_flight_least=given["in_flight_least"],
         tick_ms=LOOK_MS,
+        rest_ms=REST_MS,
         kill_timeout_ms=given["order_timeout_s"] * 1000,
         observe_only=not given["enforce"],
     )

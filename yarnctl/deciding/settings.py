@@ -28,9 +28,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     once (1: as many as are needed), at least ``in_flight_least``.
     ``look_age_max_ms``: a look that took longer is not decided on. ``silent_ms``: for so long a job
     whose master did not answer is not asked again. ``release_repeat_ms``: a Release whose effect has
-    not been seen is sent again. ``task_tries_max``: an attempt that did not stop when asked that often
-    is left alone for good. ``job_open_ratio_max``: how many of a job's containers may be under order
-    at once, at least one.
+    not been seen is sent again. ``rest_ms``: an attempt whose order was withdrawn is not asked again
+    so soon. ``task_tries_max``: an attempt that did not stop when asked that often is left alone for
+    good. ``job_open_ratio_max``: how many of a job's containers may be under order at once, at least one.
     """
 
     profile: str = "default"
@@ -63,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     observe_only: bool = False
     in_flight_ratio_max: float = 1.0
     in_flight_least: int = 2
+    rest_ms: int = 12_000
 
 
 DEFAULT = Settings()

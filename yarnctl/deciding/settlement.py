@@ -105,7 +105,7 @@ class Settlement:
         self.sent.pop(order.order, None)
         if order.freed_at_ms is not None or order.state == "completed":
             return
-        pause_ms = self.settings.kill_timeout_ms
+        pause_ms = self.settings.rest_ms
         if order.observed and not self.settings.observe_only:
             pause_ms = 0  # nobody was asked
         if moved.event in ("give-up", "refused"):
@@ -113,7 +113,7 @@ class Settlement:
             if before + 1 >= self.settings.task_tries_max:
                 self.ledger.cool(order, None)
                 return
-            pause_ms <<= min(before, DOUBLINGS_MAX)
+            pause_ms = self.settings.kill_timeout_ms << min(before, DOUBLINGS_MAX)
         self.ledger.cool(order, at_ms + pause_ms)
 
     def retire(self, now_ms: int) -> None:
