@@ -18,7 +18,7 @@ from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Outcome
 from yarnctl.deciding.settings import Settings
 
-FORMAT = 3
+FORMAT = 4
 """Version of the journal's format; a reader refuses any other."""
 
 
