@@ -142,9 +142,9 @@ def scenes(cluster: LiveCluster) -> dict[str, Scene]:
     """Suspend a job for each harm, harm its checkpoint while it holds, have it released, and wait."""
     port = cluster.attach()
     wait_until(lambda: port.observe(Scope()).now_ms and not port.standing_aside(), "the cluster is known")
-    jobs = {name: submitted(cluster, name) for name in HARMS}
     found: dict[str, Scene] = {}
-    for name, (application, job) in jobs.items():
+    for name in HARMS:
+        application, job = submitted(cluster, name)  # one at a time: on a busy machine the last would be done
         seen = saved(cluster, port, application, name)
         HARMS[name].do(manifest_of(cluster, seen))
         names = (f"o-{name}", application, seen.attempt, seen.container)

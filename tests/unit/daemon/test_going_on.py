@@ -38,7 +38,17 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.records import Contact, Header, Performed, Ranked, Ranking, Record, Restoring, Resumed
+from yarnctl.deciding.records import (
+    FORMAT,
+    Contact,
+    Header,
+    Performed,
+    Ranked,
+    Ranking,
+    Record,
+    Restoring,
+    Resumed,
+)
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.priorities import Priorities
@@ -192,7 +202,7 @@ def test_who_takes_over_is_shown(tmp_path: Path) -> None:
 
 
 NAME, OTHER = "application_1_0001", "application_1_0002"
-HEAD = Header(3, msgspec.structs.replace(DEFAULT, mode="deadlines"), ())
+HEAD = Header(FORMAT, msgspec.structs.replace(DEFAULT, mode="deadlines"), ())
 CHANGE = Ranking(5, (Ranked(NAME, 0, 0, 10, 3), Ranked(OTHER, 1, 0, 9, 9)))
 
 
@@ -233,7 +243,7 @@ def test_a_refusal_does_not_undo_an_earlier_change() -> None:
 
 def test_what_is_only_observed_changes_no_priority() -> None:
     priorities = Priorities()
-    priorities.take(Header(3, msgspec.structs.replace(HEAD.settings, observe_only=True), ()))
+    priorities.take(Header(FORMAT, msgspec.structs.replace(HEAD.settings, observe_only=True), ()))
     priorities.take(CHANGE)
     assert priorities.changed == {}
 

@@ -15,7 +15,7 @@ from yarnctl.attach.proof import Proof, prove
 from yarnctl.attach.settings import Attachment
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.verifying import verify
-from yarnctl.task_runner.wrapping import RUNNER, wrap
+from yarnctl.task_runner.wrapping import RUNNER, SETTINGS, wrap
 
 HADOOP = ["hadoop", "jar", "/opt/hadoop/hadoop-streaming-3.4.2.jar"]
 JOB = [
@@ -86,7 +86,8 @@ def test_generic_options_stay_before_those_of_streaming():
     plain = ["mapred", "streaming", "-input", "in", "-output", "out", "-mapper", "cat", "-reducer", "cat"]
     wrapped = wrap(plain, True, 0, "", [])
     assert wrapped[:2] == plain[:2]
-    assert wrapped[2:6] == ["-D", "mapreduce.reduce.speculative=false", "-files", str(RUNNER)]
+    ours = [word for pair in SETTINGS.items() for word in ("-D", "=".join(pair))]
+    assert wrapped[2:8] == [*ours, "-files", str(RUNNER)]
 
 
 def test_group_fields_need_as_many_key_fields():
