@@ -42,12 +42,16 @@ def queues_of(set_up: str) -> dict[str, str]:
     return {entry.findtext("name", ""): entry.findtext("value", "").strip() for entry in root}
 
 
+SITE = ("yarn.acl.enable", "yarn.admin.acl", "yarn.cluster.max-application-priority")
+"""Properties of yarn-site that a test here may set; none of them stays."""
+
+
 def set_queues(cluster: Cluster, wanted: Mapping[str, str], site: Mapping[str, str] | None = None) -> None:
     """Restart the ResourceManager with exactly these queues, and these properties of yarn-site."""
     file = cluster.conf / "capacity-scheduler.xml"
     held = [entry.findtext("name", "") for entry in ElementTree.parse(file).getroot()]
     queues: Properties = {**dict.fromkeys(held), **wanted}
-    more: Properties = {"yarn.acl.enable": None, "yarn.admin.acl": None, **(site or {})}
+    more: Properties = {**dict.fromkeys(SITE), **(site or {})}
     cluster.restart_manager({"capacity-scheduler": queues, "yarn-site": more})
 
 
@@ -115,7 +119,7 @@ def due(plan: Plan, in_s: float) -> Plan:
 def test_the_latest_deadline_gives_way_and_priorities_follow_the_earliest(
     loop_cluster: Cluster, tmp_path: Path
 ) -> None:
-    set_queues(loop_cluster, queues_of("deadline"))
+    set_queues(loop_cluster, queues_of("deadline"), {"yarn.cluster.max-application-priority": "10"})
     late, middle = research("late", 150, 190, 230, 270, 310), research("middle", 150, 190, 230, 270, 310)
     plans = (due(late, 7200), due(middle, 3600))
     with playing(loop_cluster, "deadlines", tmp_path, BY_DEADLINE) as ran:
