@@ -66,10 +66,7 @@ def requests_root(facts: Facts) -> Word:
 
 
 def store_root(facts: Facts) -> Word:
-    """Each job's user makes a folder of its own here, and none may move another's: mode 1777.
-
-    Its owner and this folder's group may read what is kept there: the daemon is in it, and nobody else.
-    """
+    """Each user makes a folder of their own here (1777); by its group the daemon, and nobody else, reads."""
     root, found = facts.store_root, facts.store
     us = facts.us or "yarnctl"
     fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root} && hdfs dfs -chown {us}:{us} {root}"
