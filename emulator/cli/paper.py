@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,25 @@ def natjam(
         _show(report)
 
 
+def replay_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add what a replay of generated traces takes."""
+    options = (
+        click.option("--figure", default="all", show_default=True, help="A figure's number, or all."),
+        click.option(
+            "--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Generated traces."
+        ),
+        click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]"),
+        click.option(
+            "--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]"
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="A figure's number, or all.")
-@click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Generated traces.")
-@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]")
+@replay_options
 @output_option
 def pythia(figure: str, runs: int, engine: str | None, workers: int | None, output: str) -> None:
     """PYTHIA (Dimopoulos et al., UCSB 2017-02): Table I, Figs 1 to 5."""
@@ -71,10 +86,7 @@ def pythia(figure: str, runs: int, engine: str | None, workers: int | None, outp
 
 
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="A figure's number, or all.")
-@click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Generated traces.")
-@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Threads.  [default: all cores]")
+@replay_options
 @click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
 @output_option
 def justice(

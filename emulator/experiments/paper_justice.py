@@ -36,7 +36,7 @@ from emulator.experiments.admission_lab import (
 )
 from emulator.experiments.admission_table import table_1
 from emulator.experiments.figures import Claim, Figure, row
-from emulator.experiments.paper_pythia import UNKNOWN, figure_numbers, report
+from emulator.experiments.paper_pythia import UNKNOWN, figure_numbers, replayed
 from yarnctl.command_line import Progress
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 
@@ -275,12 +275,13 @@ FIGURES: dict[str, Callable[[Lab], Figure]] = {
 
 def paper_justice(wanted: str, runs: int, engine: str | None, workers: int | None) -> dict[str, Any]:
     """Run the figures, ``runs`` traces each; return the report."""
-    numbers = figure_numbers(wanted, list(FIGURES))
-    lab = Lab(runs, chosen(engine), workers)
-    with Progress("replays") as progress:
-        lab.prepare(cells_of(numbers), progress)
-        figures = [FIGURES[number](lab) for number in numbers]
-    return report("justice", figures)
+    return replayed(
+        "justice",
+        FIGURES,
+        cells_of,
+        figure_numbers(wanted, list(FIGURES)),
+        Lab(runs, chosen(engine), workers),
+    )
 
 
 # --- what the paper leaves open ---------------------------------------------------------------

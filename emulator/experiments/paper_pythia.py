@@ -6,7 +6,7 @@ paper's; what its text says is a claim, with the paper's number and ours, whethe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from emulator.admission.engines import chosen
@@ -220,12 +220,23 @@ def figure_numbers(wanted: str, known: Sequence[str]) -> list[str]:
 
 def paper_pythia(wanted: str, runs: int, engine: str | None, workers: int | None) -> dict[str, Any]:
     """Run the figures, ``runs`` traces each; return the report."""
-    numbers = figure_numbers(wanted, list(FIGURES))
-    lab = Lab(runs, chosen(engine), workers)
+    return replayed(
+        "pythia", FIGURES, cells_of, figure_numbers(wanted, list(FIGURES)), Lab(runs, chosen(engine), workers)
+    )
+
+
+def replayed(
+    paper: str,
+    figures: Mapping[str, Callable[[Lab], Figure]],
+    cells: Callable[[Sequence[str]], list[Cell]],
+    numbers: Sequence[str],
+    lab: Lab,
+) -> dict[str, Any]:
+    """Replay all cells of these figures at once, then make the figures; return the report."""
     with Progress("replays") as progress:
-        lab.prepare(cells_of(numbers), progress)
-        figures = [FIGURES[number](lab) for number in numbers]
-    return report("pythia", figures)
+        lab.prepare(cells(numbers), progress)
+        made = [figures[number](lab) for number in numbers]
+    return report(paper, made)
 
 
 def report(paper: str, figures: list[Figure]) -> dict[str, Any]:

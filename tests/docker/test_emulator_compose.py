@@ -7,11 +7,9 @@ the tests are skipped with the reason, unless YARNCTL_REQUIRE_DOCKER is set: the
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,16 +29,6 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
     made = Context(tmp_path_factory.mktemp("context") / "context")
     yield made
     made.remove()
-
-
-@pytest.fixture(scope="module")
-def jobs() -> Iterator[Path]:
-    """Return the sample jobs and those of these tests in a folder that everybody may read."""
-    with tempfile.TemporaryDirectory(prefix="yarnctl-jobs-") as name:
-        for source in (FILE.parent / "jobs", HERE / "jobs"):
-            shutil.copytree(source, name, dirs_exist_ok=True)
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture(scope="module")

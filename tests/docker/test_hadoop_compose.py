@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.artifacts import STREAMING, cache_folder, missing_programs
-from tests.docker.composed import FILE as EMULATOR
 from tests.docker.composed import PATIENCE_S, Composed, Context, free_port, must_run, until
 from tests.docker.engine import Engine
 
@@ -49,16 +46,6 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
     made = Context(tmp_path_factory.mktemp("hadoop") / "context", FOLDER / "context.sh")
     yield made
     made.remove()
-
-
-@pytest.fixture(scope="module")
-def jobs() -> Iterator[Path]:
-    """Return the sample jobs and those of these tests in a folder that everybody may read."""
-    with tempfile.TemporaryDirectory(prefix="yarnctl-jobs-") as name:
-        for source in (EMULATOR.parent / "jobs", HERE / "jobs"):
-            shutil.copytree(source, name, dirs_exist_ok=True)
-        Path(name).chmod(0o755)
-        yield Path(name)
 
 
 @pytest.fixture(scope="module")

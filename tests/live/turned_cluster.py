@@ -13,11 +13,12 @@ from pathlib import Path
 import msgspec
 
 from emulator.kernel import Kernel
+from emulator.live.all_in_one import LocalMaster
 from emulator.live.carrying import DirectCarrier
 from emulator.live.jobs import ModelledJob, write_job
 from emulator.live.launching import refuse
 from emulator.live.master import LiveMaster
-from emulator.live.messages import Doorbell, MasterLaunch, NodeRegistration, Signal, TaskLaunch
+from emulator.live.messages import Doorbell, MasterLaunch, NodeRegistration, TaskLaunch
 from emulator.live.node import DirectWire, Gone, Held, LiveNode
 from emulator.live.opening import open_master
 from emulator.live.pace import Pace
@@ -83,7 +84,7 @@ class Turned:
         )
         self.masters[launch.container] = live
         live.start("http://master")
-        return InHand(live)
+        return LocalMaster(live)
 
     def ring_modelled(self, bell: Doorbell) -> None:
         for live in list(self.masters.values()):
@@ -138,20 +139,6 @@ class Turned:
             node.leave()
         self.node_pace.stop()
         self.yarn.stop()
-
-
-class InHand:
-    """A master held by its node."""
-
-    def __init__(self, live: LiveMaster) -> None:
-        self._live = live
-
-    def ring(self, signal: Signal) -> None:
-        if signal != "OUTPUT_THREAD_DUMP":
-            self._live.end()
-
-    def end(self) -> None:
-        self._live.end()
 
 
 def on_a_loop(work: Callable[[], object]) -> None:
