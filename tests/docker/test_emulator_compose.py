@@ -18,7 +18,6 @@ import pytest
 from tests.docker.composed import FILE, SERVICES, Composed, Context, Job, free_port, until
 from tests.docker.engine import Engine
 
-HERE = Path(__file__).parent
 REDUCES = 8
 SLOTS = 3
 """On each of three nodes: one container for the master and one for each reduce."""
