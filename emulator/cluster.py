@@ -54,6 +54,7 @@ class Cluster:
         self.rm = ResourceManager(queues, self, locality_delay)
         self.suspension = Suspension(self)
         self.masters: list[AppMaster] = []
+        self.linger_ms = 0
         self.unfinished = len(jobs)
         self.store_downs: list[tuple[int, int]] = []
         # One bound method for all events: tens of thousands of them wait at a time.
@@ -142,10 +143,14 @@ class Cluster:
         number = len(self.masters) + 1
         app = Application(number, queue, job.user, job.submitted_at_ms, job.am_size.memory_mib)
         app.deadline_at_ms = job.deadline_at_ms
-        app.master = AppMaster(job, app, self)
+        app.master = self.master_of(job, app)
         self.masters.append(app.master)
         self.rm.submit(app, job.am_size)
         self.stir()
+
+    def master_of(self, job: Job, app: Application) -> AppMaster:
+        """Return a new application's master."""
+        return AppMaster(job, app, self)
 
     def launch_master(self, container: Container) -> None:
         """Start an AM: it registers ``am_start_ms`` later."""
@@ -336,7 +341,8 @@ class Cluster:
         if container is not None and container.state == RUNNING:
             container.state = ENDED
             container.ending = ending
-            self.exit(container, self.kernel.now_ms + self.timing.exit_ms)
+            linger_ms = self.linger_ms if ending == "completed" else 0
+            self.exit(container, self.kernel.now_ms + self.timing.exit_ms + linger_ms)
 
     def _restart(self, master: AppMaster) -> None:
         master.die()

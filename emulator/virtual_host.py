@@ -13,11 +13,12 @@ import msgspec
 
 from emulator.capacity_preemption import CapacityPreemption
 from emulator.capacity_scheduler import QueueConfig
-from emulator.cluster import Cluster
+from emulator.crowded_cluster import cluster_of
 from emulator.faults import Fault
 from emulator.queue_limits import QueueLimits, limited
 from emulator.schemes import Scheme, queues_of
 from emulator.timing import Timing
+from emulator.virtual_hold import VirtualHold
 from emulator.virtual_port import VirtualPort
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
@@ -38,7 +39,7 @@ STALL_MS = 3_600_000
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays the same between the schemes of one comparison."""
+    """What stays the same between the schemes of one comparison. ``hold``: with ``--hold-queue``."""
 
     nodes: int
     node_size: Resources
@@ -52,6 +53,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     more_queues: tuple[QueueConfig, ...] = ()
     limits: tuple[QueueLimits, ...] = ()
     validate: bool = False
+    hold: bool = False
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -109,7 +111,7 @@ class Run:
                 msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),
             )
         queues += setup.more_queues
-        self.cluster = Cluster(
+        self.cluster = cluster_of(
             nodes=setup.nodes,
             node_size=setup.node_size,
             queues=queues,
@@ -140,6 +142,7 @@ class Run:
         self.controller = Controller(
             settings, self.port.identify().capabilities, validate=self.setup.validate
         )
+        self.hold = VirtualHold(self.cluster, settings.victim_queues) if self.setup.hold else None
         self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
 
     def _tick(self, grid_ms: int) -> None:
@@ -153,6 +156,11 @@ class Run:
             # Nothing can change before the next event: the first tick that could see it is the next.
             next_ms = max(kernel.now_ms + 1, kernel.next_at_ms() or 0)
             wake_at_ms = next_ms + (-next_ms) % grid_ms
+        if self.hold is not None:
+            waiting = self.port.demand(controller.settings.hurried_queues)
+            self.hold.follow(self.journal.append, len(controller.ledger.open), waiting)
+            if self.hold.held:
+                wake_at_ms = min(wake_at_ms, kernel.now_ms + grid_ms)
         if self.cluster.unfinished:
             kernel.at(max(wake_at_ms, kernel.now_ms), self._tick, grid_ms)
 

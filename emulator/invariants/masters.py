@@ -62,7 +62,8 @@ def every_task_is_asked_for(watch: Watch) -> Stories:
         for priority, tasks in master.unassigned.items():
             if not tasks:
                 continue
-            coming = sum(ask.count for ask in master.app.asks if ask.priority == priority)
+            coming = master.due(priority)
+            coming += sum(ask.count for ask in master.app.asks if ask.priority == priority)
             coming += sum(count for ask, count in master.unsent if ask.priority == priority)
             coming += sum(1 for container in master.app.mail_granted if container.priority == priority)
             if coming < len(tasks):
@@ -70,7 +71,7 @@ def every_task_is_asked_for(watch: Watch) -> Stories:
 
 
 def no_end_is_missed(watch: Watch) -> Stories:
-    """A running attempt's end lies ahead, unless it waits for maps, saves, holds, or its node is dead."""
+    """A running attempt's end lies ahead, unless it starts, waits for maps, saves, holds or its node died."""
     now_ms = watch.kernel.now_ms
     for master in watch.masters:
         for container in master.running.values():
@@ -85,7 +86,7 @@ def no_end_is_missed(watch: Watch) -> Stories:
 def _may_wait(container: Container, master: AppMaster) -> bool:
     if container.node.silent_until_ms == NEVER or container.stage in (DRAINING, HOLDING):
         return True
-    return master.maps_left > 0 and container in master.shuffling
+    return master.starting(container) or (master.maps_left > 0 and container in master.shuffling)
 
 
 def no_work_after_the_end(watch: Watch) -> Stories:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from emulator.app_master import REDUCE_PRIORITY
 from emulator.invariants.naming import Stories, name_of
 from emulator.task import AM, ENDED, NEVER, RELEASED, RUNNING
+from emulator.timing import CrowdedTiming
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch
@@ -92,8 +93,11 @@ def one_container_one_place(watch: Watch) -> Stories:
 
 
 def grants_come_on_heartbeats(watch: Watch) -> Stories:
-    """A node is given containers only at ``phase + k x interval``."""
-    interval_ms, now_ms = watch.cluster.timing.nm_heartbeat_ms, watch.kernel.now_ms
+    """A node is given containers only at ``phase + k x interval``, or where it beats when something ends."""
+    timing, now_ms = watch.cluster.timing, watch.kernel.now_ms
+    interval_ms = timing.nm_heartbeat_ms
+    if isinstance(timing, CrowdedTiming) and timing.beats_at_exit:
+        return
     for container in watch.live:
         if container.granted_at_ms == now_ms and (now_ms - container.node.phase_ms) % interval_ms:
             yield f"{name_of(container)} granted off its node's beat at {now_ms} ms"

@@ -25,15 +25,12 @@ from tests.cluster.configuration import Shape
 from tests.cluster.jobs import LOOK_S, RESTARTABLE, Finished, Job, Plan
 from tests.cluster.launcher import Cluster
 from tests.cluster.overhead import interruptions, timetable
-from tests.cluster.schemes import SCHEMES, Scheme
+from tests.cluster.schemes import ALL, SCHEMES, Scheme
 
 SLOTS = 12
 KEY_S = 0.1
 RESEARCH_LONGEST_S = 120.0
 PRODUCTION_LONGEST_S = 30.0
-ARRIVES_S = 46.0
-"""One third of what research takes alone (about 138 s)."""
-
 SHAPE = Shape(node_memory_mib=SLOTS // 3 * 256)
 
 
@@ -69,7 +66,7 @@ def _both(cluster: Cluster, scheme: Scheme, folder: Path, number: str) -> dict[s
     seen: dict[str, Any] = {"suspensions": 0}
     patient = Job(cluster, research(scheme.attached), folder, number) if scheme.with_research else None
     if patient is not None:
-        arrives_ms = patient.row()["startedTime"] + ARRIVES_S * 1000
+        arrives_ms = patient.row()["startedTime"] + scheme.arrives_s * 1000
         while scheme.with_production and time.time() * 1000 < arrives_ms - patient.submitting_s * 1000:
             time.sleep(LOOK_S)
     hurried = Job(cluster, production(), folder, number) if scheme.with_production else None
@@ -172,7 +169,7 @@ def main(arguments: Sequence[str]) -> int:
                 if sum(run["scheme"] == scheme for run in runs) > number:
                     continue
                 began_s = time.monotonic()
-                seen = run_once(cluster, SCHEMES[scheme], folder, f"{number}-{scheme}")
+                seen = run_once(cluster, ALL[scheme], folder, f"{number}-{scheme}")
                 runs.append({"scheme": scheme, **seen})
                 _write(given.output, summary(given.hadoop, runs))
                 _progress(number, given.rounds, seen, scheme, time.monotonic() - began_s)

@@ -1,111 +1,66 @@
 """``python -m tests.cluster.fidelity``: the emulator against the real cluster, scenario by scenario.
 
-Law: the emulator's spans are read off *one* scenario's recorded attempts (the calibration); every other
-scenario is predicted with them, and its deviation is listed. Nothing is fitted on completion times.
+Law: the emulator's spans are read off *one* scenario's recorded attempts (the calibration, ``spans.py``);
+every other scenario is predicted with them, and its deviation is listed. Nothing is fitted on completion
+times. The calibration is the scenario with most kinds of span: only with yarnctl are there crowded and single
+launches, checkpoints, returns, and both kinds of reduces, plain and under the task runner.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3, Timing
+from emulator.schemes import SCHEMES, Scheme
 from emulator.virtual_host import Setup, run_scheme
-from emulator.workload.job import Job, JobClass
-from tests.cluster.bench import ARRIVES_S, KEY_S, PRODUCTION_LONGEST_S, RESEARCH_LONGEST_S, SLOTS, groups_of
+from emulator.workload.job import Job
+from tests.cluster.bench import SHAPE, production, research
+from tests.cluster.schemes import ALL
+from tests.cluster.schemes import Scheme as Benched
+from tests.cluster.spans import JOBS, Fit, fit
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
 CALIBRATION = "yarnctl"
 SLOT = Resources(256, 1)
-EMULATED = {
-    "production-alone": "soft-cap",
-    "research-alone": "soft-cap",
-    "hard-cap": "hard-cap",
-    "soft-cap": "soft-cap",
-    "yarn-defaults": "yarn",
-    "yarn-tuned": "yarn-tuned",
-    "yarnctl": "natjam",
-}
-"""A scheme of the bench -> the emulator's."""
-
-SHUFFLE_MS = 500
-"""How the span from a reduce's start to its first group is divided between launch and shuffle is of no
-consequence: a resumed attempt shuffles again."""
+SEEDS = 21
+"""Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
 
 
-class Fit(NamedTuple):
-    """What was read off the calibration: the emulator's timing, a map's length, by job class."""
-
-    timing: Timing
-    map_ms: dict[str, int]
-
-
-def fit(run: dict[str, Any]) -> Fit:
-    """Read the spans off one run's timetables (``overhead.timetable``)."""
-    tables = {name: run[f"{name}_timetable"] for name in ("production", "research")}
-    reduces = [attempt for table in tables.values() for task in table["reduces"] for attempt in task]
-    first = [row[3] - max(row[0], _maps_end(tables, row)) for row in reduces if row[3] >= 0]
-    launch_ms = max(0, round(statistics.median(first)) - SHUFFLE_MS)
-    commits = [row[5] - row[4] for row in reduces if row[6] == "SUCCEEDED" and row[4] >= 0]
-    stops = [row[5] - row[4] for row in reduces if row[6] == "KILLED" and row[4] >= 0]
-    ends = [
-        table["ended_ms"] - max(row[5] for task in table["reduces"] for row in task)
-        for table in tables.values()
-    ]
-    masters = [min(start for start, _ in table["maps"]) for table in tables.values()]
-    timing = msgspec.structs.replace(
-        HADOOP3,
-        launch_ms=launch_ms,
-        am_start_ms=max(
-            0, round(statistics.mean(masters)) - HADOOP3.am_heartbeat_ms - HADOOP3.nm_heartbeat_ms
-        ),
-        task_commit_ms=round(statistics.median(commits)),
-        job_commit_ms=round(statistics.mean(ends)),
-        drain_ms=max(0, round(statistics.median(stops)) - HADOOP3.upload_ms) if stops else HADOOP3.drain_ms,
-        submit_ms=0,
-    )
-    maps = {
-        name: max(1, round(statistics.mean(end - start for start, end in table["maps"])) - launch_ms)
-        for name, table in tables.items()
-    }
-    return Fit(timing, maps)
+def twin(benched: Benched) -> Scheme:
+    """Return the emulator's scheme for one of the bench's."""
+    if benched.attached:
+        return SCHEMES["natjam"]
+    if benched.monitored:
+        return SCHEMES["yarn-tuned" if benched.settings else "yarn"]
+    return SCHEMES["hard-cap" if benched.research_most < 100 else "soft-cap"]
 
 
-def _maps_end(tables: dict[str, Any], row: Sequence[Any]) -> int:
-    """Return when the maps of the job that has this attempt were done: no reduce begins before."""
-    table = next(table for table in tables.values() if any(row in task for task in table["reduces"]))
-    return max(end for _, end in table["maps"])
-
-
-def jobs_of(fitted: Fit, scheme: str, arrives_ms: int) -> tuple[Job, ...]:
+def jobs_of(fitted: Fit, benched: Benched, arrives_ms: int) -> tuple[Job, ...]:
     """Return the two jobs of the bench (or the one that runs alone) as the emulator takes them."""
     made: list[Job] = []
-    for job_class, longest_s, reduces in (
-        ("research", RESEARCH_LONGEST_S, SLOTS - 1),
-        ("production", PRODUCTION_LONGEST_S, SLOTS // 4),
-    ):
-        if scheme.endswith("-alone") and not scheme.startswith(job_class):
+    for plan in (research(attached=False), production()):
+        hurried = plan.name == "production"
+        if not (benched.with_production if hurried else benched.with_research):
             continue
-        groups = groups_of(longest_s, reduces)
+        wrapped = benched.attached and not hurried
+        group_ms = plan.key_s * 1000 * (fitted.wrapped_ratio if wrapped else fitted.plain_ratio)
         made.append(
             Job(
-                name=job_class,
-                job_class=_class(job_class),
-                submitted_at_ms=arrives_ms
-                if job_class == "production" and scheme != "production-alone"
-                else 0,
-                map_ms=(fitted.map_ms[job_class],) * 2,
-                reduce_ms=tuple(round(count * KEY_S * 1000) for count in groups),
-                reduce_keys=groups,
-                shuffle_ms=SHUFFLE_MS,
+                name=plan.name,
+                job_class="production" if hurried else "research",
+                submitted_at_ms=arrives_ms if hurried and benched.with_research else 0,
+                map_ms=(fitted.map_ms,) * plan.maps,
+                reduce_ms=tuple(round(count * group_ms) for count in plan.groups),
+                reduce_keys=plan.groups,
+                shuffle_ms=0,  # read off together with the launch: a resumed attempt shuffles again
                 am_size=SLOT,
                 map_size=SLOT,
                 reduce_size=SLOT,
@@ -114,78 +69,119 @@ def jobs_of(fitted: Fit, scheme: str, arrives_ms: int) -> tuple[Job, ...]:
     return tuple(sorted(made, key=lambda job: (job.submitted_at_ms, job.name)))
 
 
-def _class(name: str) -> JobClass:
-    return "production" if name == "production" else "research"
-
-
-def predict(fitted: Fit, scheme: str, arrives_ms: int, seed: int) -> dict[str, float]:
-    """Return each job's completion in the emulator, s."""
-    setup = Setup(
-        nodes=3,
-        node_size=Resources(SLOTS // 3 * 256, 8),
+def setup_of(fitted: Fit, benched: Benched, seed: int) -> Setup:
+    """Return the bench's cluster in virtual time, under one scheme of the bench."""
+    shares = (benched.production / 100, benched.research / 100)
+    policy = "LRT" if "LRT" in benched.options else DEFAULT.task_policy
+    return Setup(
+        nodes=SHAPE.nodes,
+        node_size=Resources(SHAPE.node_memory_mib, SHAPE.node_vcores),
         timing=fitted.timing,
-        settings=msgspec.structs.replace(DEFAULT, in_flight_least=4, seed=seed),
-        shares=(0.95, 0.05),
-        caps=(0.25, 0.75),
+        settings=msgspec.structs.replace(DEFAULT, in_flight_least=4, task_policy=policy, seed=seed),
+        shares=shares,
+        caps=shares,
         am_ratio=0.5,
         seed=seed,
+        hold="--hold-queue" in benched.options,
     )
-    result = run_scheme(setup, jobs_of(fitted, scheme, arrives_ms), SCHEMES[EMULATED[scheme]])
+
+
+def predict(fitted: Fit, benched: Benched, arrives_ms: int, seed: int) -> dict[str, float]:
+    """Return each job's completion in the emulator, s."""
+    jobs = jobs_of(fitted, benched, arrives_ms)
+    result = run_scheme(setup_of(fitted, benched, seed), jobs, twin(benched))
     return {job.name: job.completion_ms / 1000 for job in result.jobs}
 
 
-def rows(document: dict[str, Any], seeds: int = 5) -> list[dict[str, Any]]:
+def rows(
+    document: Mapping[str, Any], calibration: str = CALIBRATION, seeds: int = SEEDS
+) -> list[dict[str, Any]]:
     """Return a row for each completion time: real median, predicted mean, deviation."""
-    first = next(run for run in document["runs"] if run["scheme"] == CALIBRATION)
-    fitted = fit(first)
-    found: list[dict[str, Any]] = []
-    for scheme in EMULATED:
-        runs = [run for run in document["runs"] if run["scheme"] == scheme]
-        if not runs:
-            continue
-        found += _rows(fitted, scheme, runs, seeds)
-    return found
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for run in document["runs"]:
+        runs.setdefault(run["scheme"], []).append(run)
+    if calibration not in runs:
+        raise SystemExit(f"no run of {calibration} is recorded; recorded are {', '.join(runs) or 'none'}")
+    fitted = fit(runs[calibration])
+    return [
+        row
+        for scheme in ALL
+        if scheme in runs
+        for row in _rows(fitted, scheme, runs[scheme], seeds, calibration)
+    ]
 
 
-def _rows(fitted: Fit, scheme: str, runs: list[dict[str, Any]], seeds: int) -> list[dict[str, Any]]:
+def _rows(
+    fitted: Fit, scheme: str, runs: Sequence[Mapping[str, Any]], seeds: int, calibration: str
+) -> list[dict[str, Any]]:
     both = [
         run["production_started_ms"] - run["research_started_ms"]
         for run in runs
-        if "research_s" in run and "production_s" in run
+        if all(f"{name}_s" in run for name in JOBS)
     ]
-    arrives_ms = round(statistics.median(both)) if both else round(ARRIVES_S * 1000)
-    predictions = [predict(fitted, scheme, arrives_ms, seed) for seed in range(seeds)]
+    arrives_ms = round(statistics.median(both)) if both else 0
+    predictions = [predict(fitted, ALL[scheme], arrives_ms, seed) for seed in range(seeds)]
     found = []
-    for name in ("production", "research"):
+    for name in JOBS:
         if f"{name}_s" not in runs[0]:
             continue
-        real = statistics.median(run[f"{name}_s"] for run in runs)
-        emulated = statistics.mean(each[name] for each in predictions)
-        found.append(
-            {
-                "scenario": scheme,
-                "job": name,
-                "cluster_s": round(real, 1),
-                "emulator_s": round(emulated, 1),
-                "deviation_ratio": round(emulated / real - 1, 4),
-                "calibrated": scheme == CALIBRATION,
-            }
-        )
+        times = [run[f"{name}_s"] for run in runs]
+        found.append(_row(scheme, name, times, [each[name] for each in predictions], scheme == calibration))
     return found
+
+
+def _row(
+    scheme: str, name: str, times: Sequence[float], predicted: Sequence[float], calibrated: bool
+) -> dict[str, Any]:
+    """Return one completion time's row.
+
+    ``spread_ratio`` is half the range of the runs, ``noise_ratio`` how far their median must be expected to
+    lie from the true one (standard deviation over the root of their number), both against the median.
+    """
+    real, emulated = statistics.median(times), statistics.median(predicted)
+    several = len(times) > 1
+    return {
+        "scenario": scheme,
+        "job": name,
+        "runs": len(times),
+        "cluster_s": round(real, 1),
+        "spread_ratio": round((max(times) - min(times)) / 2 / real, 4) if several else None,
+        "noise_ratio": round(statistics.stdev(times) / len(times) ** 0.5 / real, 4) if several else None,
+        "emulator_s": round(emulated, 1),
+        "emulator_spread_ratio": round((max(predicted) - min(predicted)) / 2 / emulated, 4),
+        "deviation_ratio": round(emulated / real - 1, 4),
+        "calibrated": calibrated,
+    }
+
+
+def told(found: Sequence[Mapping[str, Any]], calibration: str) -> dict[str, Any]:
+    """Return the document: the mean over all completion times that were not fitted on, and every row."""
+    free = [row for row in found if not row["calibrated"]]
+    noise = [row["noise_ratio"] for row in free if row["noise_ratio"] is not None]
+    return {
+        "calibration": calibration,
+        "mean_deviation_ratio": round(statistics.mean(abs(row["deviation_ratio"]) for row in free), 4),
+        "mean_noise_ratio": round(statistics.mean(noise), 4) if noise else None,
+        "predicted": len(free),
+        "scenarios": len({row["scenario"] for row in free}),
+        "rows": list(found),
+    }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print every deviation and their mean as JSON."""
-    path = Path(arguments[0] if arguments else "bench-hadoop.json")
-    found = rows(json.loads(path.read_bytes()))
-    free = [abs(row["deviation_ratio"]) for row in found if not row["calibrated"]]
-    told = {
-        "calibration": CALIBRATION,
-        "mean_deviation_ratio": round(statistics.mean(free), 4),
-        "predicted": len(free),
-        "rows": found,
-    }
-    print(json.dumps(told, indent=1))
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster.fidelity")
+    parser.add_argument("recorded", type=Path, nargs="?", default=Path("bench-hadoop.json"))
+    parser.add_argument("--calibration", default=CALIBRATION)
+    parser.add_argument("--each", action="store_true", help="calibrate on each scenario in turn as well")
+    given = parser.parse_args(arguments)
+    document = json.loads(given.recorded.read_bytes())
+    answer = told(rows(document, given.calibration), given.calibration)
+    if given.each:
+        names = dict.fromkeys(run["scheme"] for run in document["runs"])
+        means = {name: told(rows(document, name), name)["mean_deviation_ratio"] for name in names}
+        answer["mean_deviation_ratio_by_calibration"] = means
+    print(json.dumps(answer, indent=1))
     return 0
 
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+ARRIVES_S = 46.0
+"""One third of what research takes alone (about 138 s)."""
+
 Changes = Mapping[str, Mapping[str, str | None]]
 
 QUEUE = "yarn.scheduler.capacity.root."
@@ -30,7 +33,8 @@ MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
 class Scheme(NamedTuple):
     """``options`` are those of ``yarnctl run``, if ``attached``.
 
-    ``with_production`` and ``with_research`` say which jobs run.
+    ``with_production`` and ``with_research`` say which jobs run. ``arrives_s``: how long after research
+    production is submitted.
     """
 
     name: str
@@ -43,6 +47,7 @@ class Scheme(NamedTuple):
     options: tuple[str, ...] = ()
     with_production: bool = True
     with_research: bool = True
+    arrives_s: float = ARRIVES_S
 
     def changes(self) -> Changes:
         """Return what the ResourceManager's files must say."""
@@ -79,3 +84,18 @@ SCHEMES = {
         Scheme("yarnctl-no-hold", 95, 5, attached=True),
     )
 }
+"""The comparison of ``make bench-hadoop``."""
+
+VARIANTS = {
+    scheme.name: scheme
+    for scheme in (
+        SCHEMES["yarnctl"]._replace(name="yarnctl-lrt", options=("--hold-queue", "--task-policy", "LRT")),
+        SCHEMES["yarnctl"]._replace(name="yarnctl-early", arrives_s=30.0),
+        SCHEMES["yarn-tuned"]._replace(name="yarn-tuned-early", arrives_s=30.0),
+        SCHEMES["soft-cap"]._replace(name="soft-cap-late", arrives_s=92.0),
+        Scheme("hard-cap-half", 50, 50, research_most=50),
+    )
+}
+"""Run only where they are named (``--schemes``): more for the emulator to predict (``fidelity.py``)."""
+
+ALL = {**SCHEMES, **VARIANTS}

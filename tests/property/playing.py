@@ -12,7 +12,7 @@ from typing import TypeVar
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from emulator.cluster import Cluster
+from emulator.crowded_cluster import cluster_of
 from emulator.faults import Fault
 from emulator.invariants import Watch
 from emulator.schemes import SCHEMES
@@ -46,7 +46,7 @@ class Meddled:
     """A bare cluster to whose containers things are done at given instants, sense or no sense."""
 
     def __init__(self, bare: Bare) -> None:
-        self.cluster = Cluster(
+        self.cluster = cluster_of(
             nodes=bare.nodes,
             node_size=bare.node_size,
             queues=bare.queues,

@@ -1,0 +1,127 @@
+"""An ApplicationMaster on a small cluster, where launches share cores and a heartbeat more or less counts.
+
+Law: it is the AppMaster in all it decides; only instants differ. A task is up once its process has been
+given ``launch_cpu_ms`` of its machine's cores (``launch_crowd``), and with ``asks_after_beat`` an ask for
+reduces leaves with the heartbeat after the one that found it due: RMContainerAllocator.heartbeat() calls
+allocate first and schedules reduces afterwards (Hadoop 2 and 3).
+"""
+
+from __future__ import annotations
+
+from emulator.app_master import FAILED_MAP, MAP_PRIORITY, AppMaster, MasterHost
+from emulator.kernel import Kernel
+from emulator.launch_crowd import LaunchCrowd
+from emulator.resource_manager import Application
+from emulator.task import GRANTED, MAP, NEVER, RUNNING, Container
+from emulator.timing import CrowdedTiming
+from emulator.workload.job import Job
+
+
+def crowds(kernel: Kernel, timing: CrowdedTiming, nodes: int) -> list[LaunchCrowd[Container]]:
+    """Return the launches of each machine; node ``i`` stands on machine ``i // timing.machine_nodes``."""
+    machines = -(-nodes // timing.machine_nodes)
+    return [LaunchCrowd(kernel, timing.machine_cores, timing.launch_width) for _ in range(machines)]
+
+
+class CrowdedMaster(AppMaster):
+    """An AM whose launches join their machine's crowd."""
+
+    __slots__ = ("_crowds", "_due", "_held_back", "_small", "_starting")
+
+    def __init__(
+        self,
+        job: Job,
+        app: Application,
+        host: MasterHost,
+        timing: CrowdedTiming,
+        crowds: list[LaunchCrowd[Container]],
+    ) -> None:
+        super().__init__(job, app, host)
+        self._small = timing
+        self._crowds = crowds
+        self._starting: set[int] = set()
+        self._due: list[tuple[int, int]] = []
+        self._held_back = False
+
+    # --- asking ---------------------------------------------------------------------------
+
+    def _ask(self, priority: int, count: int) -> None:
+        maps = priority in (FAILED_MAP, MAP_PRIORITY)
+        if self._small.asks_after_beat and not maps and not self._held_back:
+            self._due.append((priority, count))
+            self.wake()
+        else:
+            super()._ask(priority, count)
+
+    def beat(self, now_ms: int) -> None:
+        """Have the heartbeat, then put down what it found due for the next one."""
+        due, self._due = self._due, []
+        super().beat(now_ms)
+        self._held_back = True
+        for priority, count in due:
+            self._ask(priority, count)
+        self._held_back = False
+
+    # --- launching ------------------------------------------------------------------------
+
+    def _launch(self, granted: list[Container], now_ms: int) -> None:
+        if not self._small.launch_cpu_ms:
+            super()._launch(granted, now_ms)
+            return
+        launched = [container for container in granted if container.state == GRANTED]
+        for container in launched:
+            self._starting.add(container.number)
+        super()._launch(granted, now_ms)
+        for container in launched:
+            if container.state == RUNNING:
+                # Its timetable is not known yet; what the AppMaster has put down for it is void.
+                container.work_at_ms = container.finish_at_ms = NEVER
+                self.kernel.at(now_ms + self.timing.launch_ms, self._begun, container)
+            else:
+                self._starting.discard(container.number)
+
+    def _begun(self, container: Container) -> None:
+        """What every launch waits for is over: from now on it needs CPU."""
+        if container.number in self._starting and not container.node.dead:
+            self._crowd(container).join(container, self._small.launch_cpu_ms, self._up)
+
+    def _crowd(self, container: Container) -> LaunchCrowd[Container]:
+        return self._crowds[container.node.index // self._small.machine_nodes]
+
+    def _up(self, container: Container) -> None:
+        """The process is up: a map begins, a reduce does once all maps are done."""
+        self._starting.discard(container.number)
+        now_ms = self.kernel.now_ms
+        if container.state != RUNNING or container.node.dead:
+            return
+        if container.kind == MAP:
+            if container.attempt:
+                self.overhead_ms += now_ms - container.launched_at_ms - self.timing.launch_ms
+            container.work_at_ms = now_ms
+            container.finish_at_ms = now_ms + container.length_ms
+            self._at(container.finish_at_ms, self._map_done, container)
+        elif container not in self.shuffling:
+            super()._timetable(container, now_ms)
+
+    def _timetable(self, container: Container, ready_ms: int) -> None:
+        if container.number not in self._starting:
+            super()._timetable(container, max(ready_ms, self.kernel.now_ms))
+
+    def _end(self, container: Container, ending: str) -> None:
+        super()._end(container, ending)
+        if container.number in self._starting:
+            self._starting.remove(container.number)
+            self._crowd(container).leave(container)
+
+    def starting(self, container: Container) -> bool:
+        """Say whether the container's process is being launched."""
+        return container.number in self._starting
+
+    def due(self, priority: int) -> int:
+        """Return how many containers wait for the next heartbeat to be asked for."""
+        return sum(count for each, count in self._due if each == priority)
+
+    def die(self) -> None:
+        """The AM itself is gone: what it was about to ask for, the next one finds out again."""
+        super().die()
+        self._due.clear()

@@ -1,0 +1,79 @@
+"""Victims' queues held back in virtual time: nothing is taken back, and what was lowered is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.invariants import Watch
+from emulator.timing import HADOOP3, crowded
+from emulator.virtual_host import Run
+from tests.cluster.fidelity import jobs_of, setup_of, twin
+from tests.cluster.schemes import ALL
+from tests.cluster.spans import Fit
+from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, OVER
+from yarnctl.deciding.records import Holding, Performed
+from yarnctl.journal.memory import MemoryJournal
+
+FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
+
+
+def play(
+    scheme: str, seed: int = 3, also: Callable[[Run], None] = lambda run: None
+) -> tuple[Run, MemoryJournal]:
+    journal = MemoryJournal()
+    benched = ALL[scheme]
+    run = Run(setup_of(FITTED, benched, 3), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
+    watch = Watch(run)
+
+    def look() -> None:
+        watch.check_all()
+        also(run)
+
+    run.go(look)
+    watch.check_end()
+    return run, journal
+
+
+def test_a_queue_is_held_at_its_guarantee_and_put_back():
+    run, journal = play("yarnctl")
+    held = [record for record in journal.records if isinstance(record, Holding)]
+    assert [(one.before_ratio, one.ratio) for one in held] == [(1.0, 0.05), (0.05, 1.0)]
+    assert run.cluster.rm.scheduler.queues["research"].config.maximum_ratio == 1.0
+    assert run.hold is not None
+    assert not run.hold.held
+
+
+def test_it_is_put_back_when_nobody_hurried_has_waited_for_a_while():
+    waited_at_ms = [0]
+
+    def look(run: Run) -> None:
+        assert run.controller is not None
+        if run.controller.ledger.open or run.port.demand(("production",)):
+            waited_at_ms[0] = run.cluster.kernel.now_ms
+
+    _, journal = play("yarnctl", also=look)
+    (back,) = [record for record in journal.records if isinstance(record, Holding) and record.why == OVER]
+    assert HOLD_AFTER_MS - 1000 <= back.at_ms - waited_at_ms[0] <= HOLD_AFTER_MS + 1000
+
+
+def test_what_is_changed_is_written_first():
+    _, journal = play("yarnctl")
+    places = [place for place, record in enumerate(journal.records) if isinstance(record, Holding)]
+    assert places
+    for place in places:
+        done = journal.records[place + 1]
+        assert isinstance(done, Performed)
+        assert done.action.ratio == journal.records[place].ratio  # type: ignore[union-attr]
+
+
+def test_while_it_is_held_nobody_there_is_given_anything():
+    """Without the hold research takes room back between production's waves, and is asked again."""
+    held, free = play("yarnctl")[0].result(), play("yarnctl-no-hold")[0].result()
+    assert held.suspensions == 4
+    assert free.suspensions > held.suspensions
+
+
+def test_without_the_option_nothing_is_held():
+    run, journal = play("yarnctl-no-hold")
+    assert run.hold is None
+    assert not [record for record in journal.records if isinstance(record, Holding)]
