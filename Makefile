@@ -15,28 +15,38 @@ WORKERS ?= 4
 SEED ?= 1
 HADOOP ?= 3.4.2
 ROUNDS ?= 5
+# A plugin that comes with a tool of ours, unused, costs every process a second.
+PYTEST := $(BIN)/python -m pytest -p no:schemathesis -p no:anyio
+# All but what needs containers or a real Hadoop; a new folder is in it by itself.
+TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop lint format bench acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop lint format bench acceptance clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## make .venv with everything for development
 
 demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded workload
 	$(BIN)/yarn-emulator demo
 
-test: $(VENV)/.dev ## run all tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+test: $(VENV)/.dev ## run the tests, of what repeats itself only the first (some minutes)
+	$(PYTEST) $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+
+test-unit: $(VENV)/.dev ## run what is pure and quick (half a minute)
+	$(PYTEST) tests/unit tests/golden -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-thorough: $(VENV)/.dev ## run every test and draw every example
+	$(PYTEST) $(TESTS) --thorough -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 test-docker: $(VENV)/.dev ## build and run the emulated and the real cluster in containers (root or an engine)
-	$(BIN)/python -m pytest tests/docker $(PYTEST_ARGS)
+	$(PYTEST) tests/docker $(PYTEST_ARGS)
 
 test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, pages, Kerberos (Java and Maven)
-	$(BIN)/python -m pytest tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
-	$(BIN)/python -m pytest $(HADOOP_TESTS) $(PYTEST_ARGS)
+	$(PYTEST) tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
+	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns; SEED=N
 	$(BIN)/python -m tests.soak equal --runs 200 --seed $(SEED)

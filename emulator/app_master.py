@@ -494,6 +494,14 @@ class AppMaster:
 
     # --- what others ask of it ------------------------------------------------------------
 
+    def starting(self, container: Container) -> bool:
+        """Say whether it is not known yet when the container's process will be up."""
+        return False
+
+    def due(self, priority: int) -> int:
+        """Return how many containers it will ask for at its next heartbeat, and has not put down yet."""
+        return 0
+
     def progress_ratio(self, now_ms: int) -> float:
         """Return the job's progress as Hadoop reports it: 5 % setup, 45 % maps, 45 % reduces, 5 % cleanup."""
         job = self.job

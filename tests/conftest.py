@@ -8,6 +8,24 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
+from tests.thoroughness import THOROUGH, LeavingOut, choose
+
 for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer ``--thorough``."""
+    parser.addoption(
+        "--thorough", action="store_true", help="run every test and draw every example (make test-thorough)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known, and choose how much is run before any test is imported."""
+    config.addinivalue_line("markers", f"{THOROUGH}: more of the same; only with --thorough, or by its id")
+    choose(config.getoption("--thorough"))
+    config.pluginmanager.register(LeavingOut(config), "leaving-out")

@@ -16,7 +16,7 @@ from yarnctl.command_line import output_option, print_json
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from emulator.live.jobs import StreamingJob
+    from emulator.live.jobs import ModelledJob, StreamingJob
     from emulator.live.submitting import Client
 
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--requests-owner", default="yarnctl", show_default=True, help="Whose requests are obeyed.")
 @click.option("--deadline", type=click.FloatRange(min=0), metavar="S", help="Seconds from now (a tag).")
 @click.option("--priority", default=0, show_default=True, type=click.IntRange(0), help="YARN's priority.")
+@click.option("--modelled", metavar="MAPS[,REDUCES]", help="Instead: a job of timetables, 12x20,4x30 (s).")
 @click.option("--workload", metavar="SPEC", help="Instead: replay a workload as modelled jobs.")
 @click.option("--speed", default=1.0, type=click.FloatRange(min=0, min_open=True), help="That of serve.")
 @click.option("--no-wait", is_flag=True, help="Leave once it is submitted.")
@@ -55,7 +56,7 @@ def command(output: str, **given: Any) -> int:
 
         spec, queue, speed = given["workload"], given["queue"], given["speed"]
         return replay(client, spec, queue, speed, wait=not given["no_wait"], as_json=output == "json")
-    job = job_of(given, user, client)
+    job = modelled_of(given, user) if given["modelled"] else job_of(given, user, client)
     name = client.submit(job, given["queue"], tags_of(given["deadline"]), given["priority"])
     if given["no_wait"]:
         tell({"application": name}, output, f"submitted {name}")
@@ -119,6 +120,40 @@ def job_of(given: dict[str, Any], user: str, client: Client) -> StreamingJob:
         told = checkpoint_environment(webhdfs, given["requests_owner"])
         job = msgspec.structs.replace(job, cmdenv={**told, **job.cmdenv})
     return job
+
+
+def modelled_of(given: dict[str, Any], user: str) -> ModelledJob:
+    """Return the job of timetables that the options describe, checked."""
+    from emulator.live.jobs import ModelledJob, check
+    from emulator.live.streaming_job import pairs
+    from emulator.workload.job import Job
+
+    maps, _, reduces = given["modelled"].partition(",")
+    map_ms, reduce_ms = spans_of(maps), spans_of(reduces) if reduces else ()
+    work = Job(
+        name=given["name"],
+        job_class="production" if given["queue"] == "production" else "research",
+        submitted_at_ms=0,
+        map_ms=map_ms,
+        reduce_ms=reduce_ms,
+        reduce_keys=tuple(max(1, span // 100) for span in reduce_ms),
+        shuffle_ms=0,
+        user=user,
+        queue=given["queue"],
+    )
+    job = ModelledJob(job=work, runner=False, settings=pairs("-D", given["settings"]))
+    check(job)
+    return job
+
+
+def spans_of(text: str) -> tuple[int, ...]:
+    """Return so many spans in ms: ``12x20`` is twelve of 20 s."""
+    import re
+
+    match = re.fullmatch(r"([0-9]{1,5})x([0-9]{1,6}(?:\.[0-9]{1,3})?)", text.strip())
+    if match is None or not int(match[1]):
+        raise BadInput(f"--modelled {text[:40]}", "is no COUNTxSECONDS", "write it like 12x20 or 12x20,4x30")
+    return (max(1, round(float(match[2]) * 1000)),) * int(match[1])
 
 
 def tags_of(deadline_s: float | None) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.app_master import AppMaster
+from emulator.live.running_limits import RunningLimits
 from emulator.resource_manager import Application
 from emulator.task import MAP, NEVER, RUNNING, Container
 from emulator.workload.job import Job
@@ -24,9 +25,18 @@ class LiveActor(AppMaster):
     def __init__(self, job: Job, app: Application, live: LiveMaster) -> None:
         super().__init__(job, app, live)
         self.live = live
+        self._limits = RunningLimits(live.conf)
+
+    def _ask(self, priority: int, count: int) -> None:
+        """Ask at once, or as soon as the job's running limits let it."""
+        at_once = self._limits.asked(priority, count)
+        if at_once:
+            super()._ask(priority, at_once)
 
     def beat(self, now_ms: int) -> None:
         """Send what changed, and beat again an interval later."""
+        for priority, count in self._limits.due(self.live.held()):
+            super()._ask(priority, count)
         asks, self.unsent = self.unsent, []
         self.live.exchange(asks)
         self.wake()
@@ -36,6 +46,7 @@ class LiveActor(AppMaster):
         if not self.alive:
             return
         if granted:
+            self._limits.granted(granted)
             self._launch(granted, now_ms)
         for container in ended:
             self.taken(container, now_ms)
@@ -55,6 +66,7 @@ class LiveActor(AppMaster):
     def ask_again(self) -> None:
         """Ask for everything anew (nothing that was asked is known any more)."""
         self.unsent.clear()
+        self._limits.forget()
         for priority, count in self.wanted().items():
             self._ask(priority, count)
 

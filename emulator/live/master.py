@@ -10,7 +10,7 @@ What differs between tasks that are processes and modelled ones stands in ``Task
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Protocol, cast
 
 import msgspec
@@ -21,6 +21,7 @@ from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt, Attempts, AttemptState
 from emulator.live.carrying import Carrier
 from emulator.live.history import Finished, History
+from emulator.live.job_told import job_told
 from emulator.live.jobs import DEFAULTS, SubmittedJob, configuration, number_setting
 from emulator.live.messages import (
     EXIT_ABORTED,
@@ -325,6 +326,10 @@ class LiveMaster:
         self._granted[number] = granted
         return container
 
+    def held(self) -> Iterable[Container]:
+        """Return the containers that this master has and knows nothing of their end, those of tasks."""
+        return self._mirrors.values()
+
     def _node(self, name: str) -> Node:
         node = self._node_of.get(name)
         if node is None:
@@ -488,6 +493,7 @@ class LiveMaster:
                 attempt=self.launch.attempt,
                 final_status=state,
                 diagnostics=self.diagnostics[:4000],
+                told=job_told(self),
             )
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.live.attempts import Attempt
+from emulator.live.job_told import GROUP, job_counters
 from emulator.live.master import LiveMaster
 
 Counters = dict[str, dict[str, int]]
@@ -197,7 +198,8 @@ class MasterViews:
                 for name, value in inside.items():
                     total[name] = total.get(name, 0) + value
         groups = sorted(set(sides[True]) | set(sides[False]))
-        return {"id": self.live.job_id, "counterGroup": [_job_group(group, sides) for group in groups]}
+        rows = [_job_group(group, sides) for group in groups]
+        return {"id": self.live.job_id, "counterGroup": [own_group(job_counters(self.live)), *rows]}
 
     def task_counters(self, is_map: bool, task: int) -> dict[str, Any]:
         """GET .../tasks/{task}/counters."""
@@ -217,6 +219,15 @@ def _groups(counters: Counters) -> list[dict[str, Any]]:
         }
         for group, inside in sorted(counters.items())
     ]
+
+
+def own_group(counters: dict[str, int]) -> dict[str, Any]:
+    """Return MapReduce's own counters of a job: they have totals only, of neither side."""
+    rows = [
+        {"name": name, "totalCounterValue": value, "mapCounterValue": 0, "reduceCounterValue": 0}
+        for name, value in counters.items()
+    ]
+    return {"counterGroupName": GROUP, "counter": rows}
 
 
 def _job_group(group: str, sides: dict[bool, Counters]) -> dict[str, Any]:

@@ -172,6 +172,13 @@ class Allocated(msgspec.Struct, frozen=True, kw_only=True):
     resync: bool = False
 
 
+class JobTold(msgspec.Struct, frozen=True, kw_only=True):
+    """What a master knows of its job when it ends, for the history (``job_told``); spans in ms."""
+
+    numbers: dict[str, int]
+    counters: dict[str, int]
+
+
 class MasterFarewell(msgspec.Struct, frozen=True, kw_only=True):
     """The job is over."""
 
@@ -179,6 +186,7 @@ class MasterFarewell(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     final_status: FinalStatus
     diagnostics: str = ""
+    told: JobTold | None = None
 
 
 class Done(msgspec.Struct, frozen=True):

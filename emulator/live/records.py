@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from emulator.live.messages import Allocated, Doorbell, Ended, FinalStatus, MasterLaunch, NodeOrders
+from emulator.live.messages import (
+    Allocated,
+    Doorbell,
+    Ended,
+    FinalStatus,
+    JobTold,
+    MasterLaunch,
+    NodeOrders,
+)
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
@@ -162,6 +170,7 @@ class AppRecord:
         "state",
         "submission",
         "submitted_at_ms",
+        "told",
         "vcore_ms",
     )
 
@@ -180,6 +189,8 @@ class AppRecord:
         self.attempts: list[AttemptRecord] = []
         self.containers: dict[str, ContainerRecord] = {}
         self.mib_ms = self.vcore_ms = 0
+        self.told: JobTold | None = None
+        """What its master has told at the end; None where it could not."""
 
     @property
     def attempt(self) -> AttemptRecord | None:

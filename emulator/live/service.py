@@ -439,6 +439,7 @@ class LiveResourceManager:
         app, attempt, _ = self._current(message.application, message.attempt)
         if app is not None and attempt is not None:
             attempt.state = "FINISHED"
+            app.told = message.told
             state: AppState = "KILLED" if message.final_status == "KILLED" else "FINISHED"
             self._end(app, state, message.final_status, message.diagnostics, now_ms)
             container = self.containers.get(attempt.container)

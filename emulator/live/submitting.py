@@ -106,8 +106,9 @@ class Client:
             "resource": {"memory": size.memory_mib, "vCores": size.vcores},
             "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}},
         }
-        if tags:
-            context["application-tags"] = ",".join(tags)
+        own = [tag.strip() for tag in job.settings.get("mapreduce.job.tags", "").split(",") if tag.strip()]
+        if tags or own:
+            context["application-tags"] = ",".join([*own, *tags])
         self._json("/ws/v1/cluster/apps", "POST", context)
         return name
 

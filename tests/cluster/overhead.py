@@ -42,9 +42,22 @@ def interruptions(job: Job, history_url: str) -> list[Interruption]:
     found = []
     for task in reduces(job, history_url):
         worked = [row for row in task if (job.groups / str(row["id"])).exists()]
-        for old, new in itertools.pairwise(worked):
+        for old, new in itertools.pairwise([*_forgotten(job, task), *worked]):
             found.append(_interruption(job, old, new))
     return found
+
+
+def _forgotten(job: Job, task: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the attempts of a task that died with their master: the history has none of them.
+
+    When they ended nobody tells; their last group is taken for it, so that stopping costs nothing here.
+    """
+    known = {str(row["id"]) for row in task}
+    stem = str(task[0]["id"]).rpartition("_")[0]
+    paths = sorted(path for path in job.groups.glob(f"{stem}_*") if path.name not in known)
+    return [
+        {"id": path.name, "finishTime": round((_log(path)[-1][1] + job.plan.key_s) * 1000)} for path in paths
+    ]
 
 
 def reduces(job: Job, history_url: str) -> list[list[dict[str, Any]]]:

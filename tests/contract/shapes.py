@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-NO_TASKS = "the emulator's history is the ResourceManager's memory, and knows nothing of tasks"
 OTHERWISE: dict[str, str] = {
     r"am-.*ounterGroup(\[\])?": "tasks that are timetables count nothing; those that are processes do",
-    r"history-jobs?\..*(maps|reduces)(Total|Completed)": NO_TASKS,
-    r"history-job\.job\.(avg|failed|killed|successful)(Map|Reduce|Shuffle|Merge)(Time|Attempts)": NO_TASKS,
     r"history-jobs\.jobs\.job": "how many there are decides the form in 3.5 (a list of one is its element)",
     r"(conf|am-job-conf|scheduler-conf)\b.*\[\]": "which settings there are is no question of form",
 }

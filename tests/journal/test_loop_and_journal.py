@@ -202,7 +202,7 @@ BAD = [
     (lambda raw: raw + b"\xff\xfe\n", "41: no record of a yarnctl journal"),
     (lambda raw: raw + raw.splitlines(keepends=True)[5], "41: a journal begins with a header"),
     (lambda raw: raw.split(b"\n", 1)[1], "1: a journal begins with a header"),
-    (lambda raw: raw.replace(b'"format":4', b'"format":1', 1), "1: format 1 of the journal is not known"),
+    (lambda raw: raw.replace(b'"format":5', b'"format":1', 1), "1: format 1 of the journal is not known"),
     (lambda raw: b"", "the journal is empty"),
     (lambda raw: b"".join(bodies_of(raw)), "1: the line carries no link of the journal's chain"),
     (

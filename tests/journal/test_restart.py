@@ -13,6 +13,7 @@ from emulator.schemes import SCHEMES
 from emulator.timing import HADOOP3
 from emulator.virtual_host import Run, Setup
 from emulator.workload.job import Job
+from tests.thoroughness import examples
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Action, Fact, Observation, Outcome, Scope
 from yarnctl.deciding.records import Record, Resumed, Transition
@@ -146,7 +147,7 @@ def test_nobody_dies(tmp_path: Path) -> None:
     assert run.fuse.points > 60, "there must be points to die at"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(st.lists(st.integers(1, 150), min_size=1, max_size=5))
 def test_dying_at_any_point_loses_nothing(
     tmp_path_factory: pytest.TempPathFactory, deaths: list[int]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from emulator.live.records import AppRecord
 from tests.live.turned_cluster import Turned, on_a_loop
 from tests.soak.fault_story import story
+from tests.thoroughness import examples
 
 KINDS = ["leave", "leave", "join", "join", "join", "am", "task", "signal", "stall", "stall", "pass", "pass"]
 STEPS = st.lists(
@@ -116,7 +117,7 @@ def test_a_job_that_never_ends_tells_why(tmp_path: Path) -> None:
 
 
 @given(STEPS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_every_job_ends_once_all_nodes_are_back(steps: list[tuple[str, int, int]]) -> None:
     # No machine crashes here, and a busy disk would be all that the test waits for.
     with TemporaryDirectory() as folder, patch("emulator.live.history.os.fsync"):

@@ -17,6 +17,7 @@ from emulator.live.rest.site import Site
 from emulator.live.service import Settings
 from emulator.live.web import Reply, Request, Web
 from tests.live.rm_playing import EPOCH, Played
+from tests.thoroughness import examples
 
 URL = "http://127.0.0.1:8088"
 ROOT = "/ws/v1/cluster"
@@ -661,7 +662,7 @@ PARTS = st.one_of(
     st.binary(max_size=60),
     st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_no_request_ends_in_a_failure(method, parts, query, body, rooted):
     asked = Asked()
     asked.played.submit()

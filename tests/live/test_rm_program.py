@@ -30,12 +30,12 @@ def test_it_says_one_line_when_everything_answers_and_ends_in_order(tmp_path, en
     try:
         assert program.stdout is not None
         told = json.loads(program.stdout.readline())
-        with urlopen(told["url"] + "/ws/v1/cluster/info", timeout=20) as answer:
+        with urlopen(told["url"] + "/ws/v1/cluster/info", timeout=60) as answer:
             info = json.loads(answer.read())["clusterInfo"]
         assert (info["id"], info["hadoopVersion"]) == (told["epoch"], "3.5.0")
-        with urlopen(told["url"] + "/webhdfs/v1/tmp?op=GETFILESTATUS", timeout=20) as answer:
+        with urlopen(told["url"] + "/webhdfs/v1/tmp?op=GETFILESTATUS", timeout=60) as answer:
             assert json.loads(answer.read())["FileStatus"]["type"] == "DIRECTORY"
-        with urlopen(told["url"] + "/ws/v1/cluster/scheduler", timeout=20) as answer:
+        with urlopen(told["url"] + "/ws/v1/cluster/scheduler", timeout=60) as answer:
             rows = json.loads(answer.read())["scheduler"]["schedulerInfo"]["queues"]["queue"]
         assert [(row["queueName"], row["capacity"]) for row in rows] == [("a", 60.0), ("b", 40.0)]
         program.send_signal(end)

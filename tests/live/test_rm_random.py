@@ -9,6 +9,7 @@ from emulator.live.rest.moving import move
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration
 from emulator.live.service import Settings
 from tests.live.rm_playing import Played
+from tests.thoroughness import examples
 
 NODES = ("n1:1", "n2:1", "n3:1")
 KINDS = ["node", "beat", "beat", "beat", "again", "end", "submit", "up", "up", "call", "call", "release"]
@@ -62,7 +63,7 @@ def step(played: Played, what: str, pick: int) -> None:
 
 
 @given(STEPS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_sums_hold_after_every_step(steps):
     played = Played(Settings(am_expiry_ms=15_000))
     played.node("n1:1")

@@ -19,6 +19,7 @@ from emulator.live.owners import Owners
 from emulator.live.serving import Background
 from emulator.live.web import Problem, Web
 from emulator.live.webhdfs import WebHdfsServer
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.lock import LockFile
@@ -27,7 +28,7 @@ from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner import yarnctl_task
 
-QUICK = Limits(connect_ms=2000, silence_ms=2000, answer_ms=4000, retries=0, backoff_ms=1)
+PATIENT = Limits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 
 
 class Store:
@@ -55,10 +56,10 @@ class Store:
         self.background.stop()
 
     def as_user(self, user: str = "ann") -> WebHdfs:
-        return WebHdfs([self.url], Identity(user=user), QUICK, bulk=QUICK)
+        return WebHdfs([self.url], Identity(user=user), PATIENT, bulk=PATIENT)
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict, bytes]:
-        connection = http.client.HTTPConnection(self.host, timeout=20)
+        connection = http.client.HTTPConnection(self.host, timeout=60)
         try:
             connection.request(method, f"/webhdfs/v1{path}", body)
             answer = connection.getresponse()
@@ -129,7 +130,7 @@ def test_an_upload_whose_sender_dies_leaves_a_shorter_file_that_looks_complete(s
         head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
         dying.sendall(head.encode() + b"half" * 1000)
     hdfs = store.as_user()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (found := hdfs.find("/user/ann/f")) is None or found.length < 4000:
         assert time.monotonic() < deadline
         store.background.run(lambda: None)
@@ -384,7 +385,7 @@ def test_a_link_leads_nowhere(store, tmp_path):
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_no_checked_path_leads_out(text):
     try:
         path = checked_path("/" + text)
@@ -398,7 +399,7 @@ def test_no_checked_path_leads_out(text):
     st.sampled_from(["GET", "PUT", "DELETE", "POST"]),
     st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="#"), max_size=40),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_request_ends_in_a_failure(store, method, rest):
     status, _, _ = store.ask(method, "/" + rest)
     assert status < 500
@@ -480,7 +481,7 @@ def test_an_answer_that_drips_is_whole_in_the_end(store):
 
 def test_the_switch_over_http(store):
     def ask(method: str, body: bytes | None = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection(store.host, timeout=20)
+        connection = http.client.HTTPConnection(store.host, timeout=60)
         connection.request(method, "/emulator/v1/faults", body)
         answer = connection.getresponse()
         return answer.status, answer.read()

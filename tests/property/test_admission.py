@@ -21,12 +21,13 @@ from emulator.admission.optimum import optimum
 from emulator.admission.replay import NEVER, Outcome, replay, same
 from emulator.admission.trace import Trace
 from tests.bench.simpy_admission import Model
+from tests.thoroughness import examples
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, InvariantBroken
 
 RANDOM_TRACES = 200
-SMALL_TRACES = 500
+SMALL_TRACES = examples(500)
 REBALANCED = Choices(sharing="rebalanced")
 
 
@@ -127,6 +128,7 @@ def test_the_compiled_twin_gives_the_same_answers(name):
         assert same(plain, compiled) is None, f"seed {seed}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list(ALLOCATORS))
 def test_the_compiled_twin_gives_the_same_answers_on_all_of_tr1(name):
     require("numba", "compiled")

@@ -42,7 +42,12 @@ FAMILIES = {
     "yarn-faults": Family(("yarn-tuned", "yarn", "hard-cap"), 1, faulty=True, kills=10),
 }
 
-PARTS = [(name, part) for name, family in FAMILIES.items() for part in range(family.parts)]
+PARTS = [
+    pytest.param(name, part, marks=pytest.mark.thorough if part else ())
+    for name, family in FAMILIES.items()
+    for part in range(family.parts)
+]
+"""The first part of each family is played always, the others with ``--thorough``."""
 
 
 def test_at_least_two_thousand_scenarios_are_played():

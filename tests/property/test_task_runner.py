@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from yarnctl.task_runner import yarnctl_task
 from yarnctl.task_runner.yarnctl_task import KeyRule, Scanner, Unusable, parse_manifest, sealed
 
@@ -34,7 +35,7 @@ LINES = st.lists(st.lists(FIELD, min_size=1, max_size=4), max_size=30)
 JOINS = st.lists(st.sampled_from([b".", b"\t"]), min_size=3, max_size=3)
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=20)
 
-quick = settings(derandomize=True, max_examples=150, deadline=None, database=None)
+quick = settings(derandomize=True, max_examples=examples(150), database=None)
 
 
 def slow_key(rule: KeyRule, line: bytes) -> bytes:

@@ -40,12 +40,12 @@ pytestmark = pytest.mark.xdist_group("refusals")  # what is made once for all is
 
 ROOT = Path(__file__).resolve().parents[2]
 LINKS = {
-    "tests/unit/task_runner/test_wrap.py": (
+    "tests/runner/test_wrap.py": (
         "test_reducers_that_break_the_promise_are_caught",
         "test_grouping_by_fewer_fields_is_caught_and_the_promise_helps",
         "test_what_cannot_be_suspended_is_refused_with_the_reason",
     ),
-    "tests/unit/task_runner/test_runner.py": (
+    "tests/runner/test_runner.py": (
         "test_a_bad_generation_is_not_used_and_the_one_before_is",
         "test_other_keys_while_skipping_start_from_zero_with_nothing_written_before",
         "test_where_nothing_can_be_proven_the_reducer_runs_untouched",

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.kernel import SPAN_BITS, Kernel
+from tests.thoroughness import examples
 
 SPAN_MS = 1 << SPAN_BITS
 
@@ -86,7 +87,7 @@ def test_after_each_is_called_once_an_event():
 delays = st.lists(st.integers(0, 3 * SPAN_MS), min_size=1, max_size=4)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=examples(200), derandomize=True, database=None)
 @given(st.lists(delays, min_size=1, max_size=12), st.integers(0, 4 * SPAN_MS))
 def test_any_events_run_as_a_stable_sort_by_time_would_have_them(trees, pause_ms):
     """Each event puts in the next of its row, ``delay`` later; the reference sorts (time, sequence)."""

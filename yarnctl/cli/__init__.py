@@ -14,6 +14,8 @@ except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say s
     raise SystemExit(130) from None
 
 COMMANDS = {
+    "admit": ("yarnctl.cli.admit:command", "Submit a job with a deadline once the gate lets it in."),
+    "admissions": ("yarnctl.cli.admissions:command", "Show who waits at a running daemon's gate."),
     "apps": ("yarnctl.cli.apps:command", "Show applications as a running daemon sees them."),
     "check": ("yarnctl.cli.check:command", "Say whether a cluster is fit, and how to mend what is not."),
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and collect checkpoints in HDFS."),

@@ -1,6 +1,7 @@
 """Asking a running daemon: what the commands that show it have in common.
 
-Law: they read the daemon's API and nothing else, change nothing, and end in one line if nobody answers.
+Law: they read the daemon's API and nothing else, and end in one line if nobody answers. Only what asks at the
+gate changes anything (``send``).
 What comes from a cluster is printed without its control characters.
 """
 
@@ -89,10 +90,22 @@ def limit_option(function: Function) -> Function:
 
 
 def ask(url: str, path: str, parameters: Mapping[str, object] | None = None) -> Answer:
-    """Return the daemon's answer to one GET.
+    """Return the daemon's answer to one GET; raises as :func:`send` does."""
+    return send("GET", url, path, parameters)
+
+
+def send(
+    method: str,
+    url: str,
+    path: str,
+    parameters: Mapping[str, object] | None = None,
+    body: dict[str, Any] | None = None,
+    answer_s: float = ANSWER_S,
+) -> Answer:
+    """Return the daemon's answer to one request, which it gives within ``answer_s``.
 
     Raises BadInput for an address or a filter that cannot be, Different (exit status 1) for a thing that
-    is not known, Unreachable if nobody (or somebody else) answers.
+    is not known, Unreachable if nobody (or somebody else) answers: then a change may have been made.
     """
     import requests
 
@@ -105,8 +118,14 @@ def ask(url: str, path: str, parameters: Mapping[str, object] | None = None) -> 
         with requests.Session() as session:
             session.trust_env = False  # a daemon is asked directly
             session.headers.update(_credentials())
-            answer = session.get(
-                address, params=wanted, timeout=(CONNECT_S, ANSWER_S), stream=True, allow_redirects=False
+            answer = session.request(
+                method,
+                address,
+                params=wanted,
+                json=body,
+                timeout=(CONNECT_S, answer_s),
+                stream=True,
+                allow_redirects=False,
             )
             content = _bounded(answer.iter_content(65_536), address)
     except requests.RequestException as error:
@@ -193,7 +212,7 @@ def _read(address: str, status: int, content: bytes) -> Answer:
         answer = None
     if not isinstance(answer, dict):
         raise Unreachable(f"{address}: answers {status} without JSON; is this a yarnctl? see --url")
-    if status == 200:
+    if status in (200, 202):
         return answer
     error = answer.get("error")
     if not isinstance(error, dict):

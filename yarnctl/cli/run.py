@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yarnctl.cli.admission_options import admission_options, admitting_of
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
 from yarnctl.errors import BadInput
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
+
+_LOG = logging.getLogger("yarnctl.daemon")
 
 TOKEN_BYTES_MIN = 16
 LOOK_MS = 500
@@ -91,6 +94,7 @@ REST_MS = 1_000
     help="Give an order up that shows no sign of life for so long. Runners that no signal reaches look every"
     " 15 to 20 s.",
 )
+@admission_options
 @click.option("--ticks", type=click.IntRange(1), help="Stop after so many looks.")
 @click.option("--quiet", is_flag=True, help="Say warnings only.")
 def command(**given: Any) -> None:
@@ -106,6 +110,8 @@ def command(**given: Any) -> None:
     logging.getLogger("hdfs").setLevel(logging.ERROR)
     plan = plan_of(given)
     token = _token(given["token_file"])
+    if plan.admitting is not None and (token is None or given["listen"] == "off"):
+        _LOG.warning("nobody can ask at the gate: that takes --listen and --token-file")
     run(plan, service(given["listen"], token, open_reads=given["open_reads"], allow=given["allow_hosts"]))
 
 
@@ -138,6 +144,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         store_root=checked_root("--store", given["store"]),
         journal_bytes=given["journal_file_mib"] << 20,
         ticks=given["ticks"],
+        admitting=admitting_of(given),
     )
 
 
@@ -187,6 +194,7 @@ def service(
             names=names,
             clock=clock_ms,  # the loop's: by another one a stuck loop may look young for ever
             open_reads=open_reads or is_loopback(host),
+            window=None if loop.desk is None else loop.desk.window,
         )
         handle = serve_in_thread(app, host, port, token=token, open_reads=open_reads)
         logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from yarnctl.attach.port import SETTLING
+from yarnctl.daemon.desk import Desk
 from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
 from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.restoring import Restorer
@@ -131,7 +132,7 @@ class Loop:
 
     ``restorer`` puts back the priorities that an earlier life changed; ``epoch`` is who answered it last.
     ``look`` shows the cluster when the port need not (None: it cannot be seen); without it nothing new is
-    shown in quiet times. ``holder`` holds victims' queues back.
+    shown in quiet times. ``holder`` holds victims' queues back, ``desk`` says who may submit.
     """
 
     def __init__(
@@ -147,6 +148,7 @@ class Loop:
         epoch: str = "",
         look: Callable[[], Snapshot | None] | None = None,
         holder: Holder | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self.controller = controller
         self.port = port
@@ -169,6 +171,9 @@ class Loop:
         self._told = ""
         self._look = look
         self._holder = holder
+        self.desk = desk
+        if desk is not None:
+            desk.window.on_wake = self.poke
         self._ended = ""
 
     # --- what others may say to it (any thread) -----------------------------------------------
@@ -176,20 +181,21 @@ class Loop:
     def pause(self, why: str) -> None:
         """Stop deciding and acting after the tick that runs."""
         self.gate.paused = why or "paused by a person"
-        self._poke()
+        self.poke()
 
     def go_on(self) -> None:
         """Take a pause back, and begin to count misdirected releases anew."""
         self.gate.paused = ""
         self._continued = True
-        self._poke()
+        self.poke()
 
     def stop(self) -> None:
         """End after the tick that runs."""
         self._stopping = True
-        self._poke()
+        self.poke()
 
-    def _poke(self) -> None:
+    def poke(self) -> None:
+        """Do the next tick at once."""
         with self._wake:
             self._poked = True
             self._wake.notify_all()
@@ -254,6 +260,17 @@ class Loop:
         if self._holder is not None and self.recorder.begun and self.port.enforce:
             orders = len(self.controller.ledger.open)
             self._holder.follow(self._write, self.controller.now_ms, orders, self._anybody_waits(), why)
+        if self.desk is not None and self.recorder.begun:
+            self._follow_desk(self.desk)
+
+    def _follow_desk(self, desk: Desk) -> None:
+        """Let the desk work; a fault of its own is no reason to make room for nobody."""
+        try:
+            desk.follow(self._write, self.controller.now_ms, paused=bool(self.gate.paused))
+        except (InvariantBroken, OSError):  # the journal's
+            raise
+        except Exception as error:
+            self._note(f"the gate: {type(error).__name__}: {error}")
 
     def _note_epoch(self) -> None:
         """Write down who answers when nobody was known before; another one later is a fact of its own."""
@@ -305,6 +322,8 @@ class Loop:
             self._take_back()
         finally:
             self._publish(stopped=True)
+            if self.desk is not None:
+                self.desk.stop()
             self._give_lock_up()
 
     def _take_back(self) -> None:
@@ -361,6 +380,13 @@ class Loop:
         if story != self._told:
             self._told = story
             _LOG.info("%s (%s)", story, status.mode)
+        if self.desk is not None:
+            self.publisher.desked = self.desk.shown()
+        self._publish_view(status, stopped)
+        if self.desk is not None:
+            self.desk.published()
+
+    def _publish_view(self, status: LoopStatus, stopped: bool) -> None:
         if self.port.seen is not None:
             shown = None if stopped else self._shown()
             self.publisher.tick(self.controller, self.port.seen, status, shown, self._clock_ms())

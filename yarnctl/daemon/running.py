@@ -22,7 +22,9 @@ from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
 from yarnctl.attach.fitness import LOCK_PATH, Facts
 from yarnctl.attach.settings import Attachment
 from yarnctl.config import Cluster
+from yarnctl.daemon.admitting import Admitting, make_desk
 from yarnctl.daemon.clock import APART_MS, SteadyClock
+from yarnctl.daemon.desk import Desk
 from yarnctl.daemon.folders import Folders
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.holding import Holder
@@ -46,7 +48,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a daemon is told. ``ticks``: stop after so many (None: run on).
 
     ``store_root``: the folder of checkpoints that is made if it is missing. ``journal_bytes``: a file of
-    the journal that has grown so large is set aside (None: never), and the next is begun.
+    the journal that has grown so large is set aside (None: never), and the next is begun. ``admitting``:
+    the gate (None: there is none).
     """
 
     cluster: Cluster
@@ -56,6 +59,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     store_root: str = "/yarnctl/checkpoints"
     journal_bytes: int | None = 64 << 20
     ticks: int | None = None
+    admitting: Admitting | None = None
 
 
 clock_ms = SteadyClock()
@@ -136,6 +140,7 @@ def make_loop(
         epoch=rebuilt.epoch if rebuilt else "",
         look=port.look,
         holder=_holder(plan, port, guarded, rebuilt),
+        desk=_desk(plan, state, rebuilt),
     )
     return loop, journal
 
@@ -150,6 +155,16 @@ def _go_on(rebuilt: Rebuilt, port: NamedPort, publisher: Publisher, misdirection
     if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
         told = "the journal is %d s ahead of this clock: until that has caught up no order times out"
         _LOG.warning(told, ahead_ms // 1000)
+
+
+def _desk(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Desk | None:
+    """Return the gate's desk, with what an earlier life left on it."""
+    book = None if rebuilt is None else rebuilt.book
+    if plan.admitting is None:
+        if book is not None and book.opened:
+            _LOG.warning("%d admissions of an earlier run stay as they are: no --admission", len(book.opened))
+        return None
+    return make_desk(plan.admitting, plan.cluster, state.instance, book, clock_ms)
 
 
 def _holder(plan: Plan, port: NamedPort, guarded: GuardedPort, rebuilt: Rebuilt | None) -> Holder:

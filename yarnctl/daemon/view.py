@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from yarnctl.daemon.counted import Counted, Counts
+from yarnctl.daemon.desk import Desked
 from yarnctl.daemon.occupancy import Occupancy, Sample, class_of, sample_of
 from yarnctl.daemon.reclaiming import Checkpoint, Entry, Reclaiming
 from yarnctl.daemon.remembered import Decided, Logged, Remembered
@@ -56,7 +57,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     the loop does not look, so it may be old; then it shows nobody hurried waiting. ``entries`` are open
     and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
     and ``checkpoints`` stand newest first.
-    ``version`` grows with every view.
+    ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
     """
 
     version: int
@@ -75,6 +76,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     occupancy: Sequence[Sample] = ()
     unreachable: tuple[str, ...] = ()
     counts: Counts = Counts()
+    desk: Desked | None = None
 
 
 def hurried_waits(view: ApplicationView, settings: Settings) -> bool:
@@ -108,6 +110,7 @@ class Publisher:
 
     ``record`` is given what the journal is given, in its order; ``tick`` is called after each tick with
     the last observation it was made of; ``say`` when there was none and only the loop's status is new.
+    ``desked`` shows with the next view, too.
     """
 
     def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
@@ -116,6 +119,7 @@ class Publisher:
         self._occupancy = Occupancy()
         self._counted = Counted()
         self._reclaiming = Reclaiming()
+        self.desked: Desked | None = None
 
     @property
     def view(self) -> View:
@@ -133,7 +137,11 @@ class Publisher:
         """Publish a new status of the loop; the rest stays what it was."""
         view = self._view
         self._view = msgspec.structs.replace(
-            view, version=view.version + 1, now_ms=max(view.now_ms, now_ms), loop=status
+            view,
+            version=view.version + 1,
+            now_ms=max(view.now_ms, now_ms),
+            loop=status,
+            desk=self.desked,
         )
 
     def tick(
@@ -170,6 +178,7 @@ class Publisher:
             occupancy=self._occupancy.samples,
             unreachable=seen.unreachable,
             counts=self._counted.counts(),
+            desk=self.desked,
         )
 
     def _shown(

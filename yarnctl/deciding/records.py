@@ -12,14 +12,24 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.admission.entries import (
+    AdmissionAsked,
+    AdmissionClosed,
+    AdmissionRound,
+    AdmissionTaken,
+    GateLearned,
+    GateSet,
+)
 from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.ledger import Moved
 from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Outcome
 from yarnctl.deciding.settings import Settings
 
-FORMAT = 4
-"""Version of the journal's format; a reader refuses any other."""
+FORMAT = 5
+"""Version of the journal's format that is written."""
+READABLE = (4, FORMAT)
+"""Formats that can be read and gone on from: 5 added records of admissions. A reader refuses any other."""
 
 
 class Header(msgspec.Struct, frozen=True, tag="header"):
@@ -205,6 +215,12 @@ Record = (
     | Stance
     | Holding
     | Restoring
+    | GateSet
+    | AdmissionAsked
+    | AdmissionRound
+    | AdmissionTaken
+    | AdmissionClosed
+    | GateLearned
 )
 
 _ENCODER = msgspec.json.Encoder()

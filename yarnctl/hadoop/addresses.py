@@ -6,6 +6,8 @@ daemon listens are read here, with the defaults of the 3.x documents (yarn-defau
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.site_xml import Site
 
@@ -13,6 +15,9 @@ DEFAULTS = {
     "yarn.resourcemanager.hostname": "0.0.0.0",  # noqa: S104  # Hadoop's default, mapped to loopback below
     "dfs.namenode.http-address": "0.0.0.0:9870",
     "dfs.namenode.https-address": "0.0.0.0:9871",
+    "mapreduce.jobhistory.webapp.address": "0.0.0.0:19888",
+    "mapreduce.jobhistory.webapp.https.address": "0.0.0.0:19890",
+    "mapreduce.jobhistory.http.policy": "HTTP_ONLY",
     "yarn.http.policy": "HTTP_ONLY",
     "dfs.http.policy": "HTTP_ONLY",
     "yarn.resourcemanager.ha.enabled": "false",
@@ -57,6 +62,22 @@ def name_nodes(site: Site) -> tuple[str, ...]:
     if _host(address) in _ANY and default:
         address = f"{default}:{address.rpartition(':')[2]}"
     return (_url(site, key, address, secure),)
+
+
+def history_server(site: Site) -> str:
+    """Return the base URL of the MapReduce history server; "" if nothing is said.
+
+    Its own address, else where the ResourceManager says that logs of ended applications are served
+    (``yarn.log.server.url``, which is the history server's with MapReduce).
+    """
+    secure = site.text("mapreduce.jobhistory.http.policy") == "HTTPS_ONLY"
+    key = "mapreduce.jobhistory.webapp." + ("https.address" if secure else "address")
+    if key in site.entries:
+        return _url(site, key, site.text(key), secure)
+    logs = urlsplit(site.text("yarn.log.server.url"))
+    if logs.scheme in ("http", "https") and logs.path.startswith("/jobhistory") and "@" not in logs.netloc:
+        return f"{logs.scheme}://{logs.netloc}"
+    return ""
 
 
 def authentication(site: Site) -> str:

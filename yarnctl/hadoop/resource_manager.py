@@ -97,6 +97,12 @@ class ResourceManager:
             alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
         return tuple(alive)
 
+    def tagged(self, tag: str) -> tuple[wire.Application, ...]:
+        """Return the applications with this tag, also those that have ended, without their asks."""
+        query = {"applicationTags": tag, "deSelects": ",".join(HEAVY)}
+        rows = self._to.read(f"{ROOT}/apps", wire.APPLICATIONS, query)
+        return tuple(row for row in rows if tag.lower() in row.tags.lower().split(","))
+
     def application(self, application: str) -> wire.Application:
         """Return one application with its asks; Missing if it is not known (any more)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"

@@ -114,10 +114,13 @@ def activated(application: wire.Application) -> bool:
 
 
 def deadline_at_ms(application: wire.Application) -> int | None:
+    """Return the deadline that one of the application's tags names, as ``deadline_of`` does."""
+    return deadline_of(application.tags) if application.tags else None
+
+
+def deadline_of(tags: str) -> int | None:
     """Return the deadline from the tag ``deadline:<seconds since the epoch>`` (ms if 13 digits)."""
-    if not application.tags:
-        return None
-    for tag in application.tags.split(","):
+    for tag in tags.split(","):
         match = _DEADLINE.fullmatch(tag.strip().lower())
         if match:
             return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000

@@ -23,6 +23,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
+from yarnctl.journal.admitted import Admitted
 from yarnctl.journal.story import (
     CameBackStory,
     Explanation,
@@ -192,6 +193,7 @@ class _Reader:
         self.priorities: list[PriorityStory] = []
         self.roles: dict[str, None] = {}
         self.ran: Ran | None = None
+        self.admitted = Admitted(wanted)
         self._unnamed: dict[str, list[RefusalStory]] = {}
 
     def take(self, record: Record) -> None:
@@ -215,6 +217,8 @@ class _Reader:
             self._refusal(record)
         elif isinstance(record, Ranking):
             self._ranking(record)
+        else:
+            self.admitted.take(record)
 
     # --- left alone, asked in vain ----------------------------------------------------------
 
@@ -328,6 +332,9 @@ class _Reader:
             self.roles.update(dict.fromkeys(roles))
             if roles:
                 concerned.append(story)
+        if self.admitted.stories:
+            own = self.admitted.stories[0].admission == self.wanted
+            self.roles["admission" if own else "application"] = None
         return Explanation(
             id=self.wanted,
             roles=list(self.roles),
@@ -336,6 +343,7 @@ class _Reader:
             orders=concerned,
             refused=self.refused,
             priorities=self.priorities,
+            admissions=self.admitted.stories,
         )
 
 

@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from yarnctl.deciding.records import FORMAT, Decision, Header, Record, decode
+from yarnctl.deciding.records import FORMAT, READABLE, Decision, Header, Record, decode
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
 from yarnctl.journal.segments import opened, segments, set_aside, written_last
@@ -184,7 +184,7 @@ def _record(raw: bytes, where: str) -> Record:
         record = decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
-    if isinstance(record, Header) and record.format != FORMAT:
+    if isinstance(record, Header) and record.format not in READABLE:
         raise BadInput(where, f"format {record.format} of the journal is not known", f"expected {FORMAT}")
     if isinstance(record, Decision):
         counts = (len(record.orders), len(record.groups), len(record.picks))

@@ -12,6 +12,7 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
+from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.records import Contact, Epoch, Holding, Record, Stance, Transition
 from yarnctl.errors import BadInput, Different
@@ -30,7 +31,7 @@ class Rebuilt(NamedTuple):
 
     ``priorities`` are those that were changed and not put back: application -> the one it had; ``held``
     the queues whose maximum was lowered and not put back, with the record of it; ``epoch`` the
-    ResourceManager that answered last ("": not known).
+    ResourceManager that answered last ("": not known); ``book`` all admissions.
     """
 
     remembered: Remembered
@@ -40,6 +41,7 @@ class Rebuilt(NamedTuple):
     transitions: tuple[Transition, ...]
     held: dict[str, Holding]
     epoch: str
+    book: Book
 
 
 def mend(path: Path) -> Path | None:
@@ -103,6 +105,7 @@ def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
         moves[-1000:],
         dict(state.maxima.held),
         state.epoch,
+        state.book,
     )
 
 
@@ -113,6 +116,7 @@ class _Reading:
         self.priorities, self.maxima = Priorities(), Maxima()
         self.stances: list[Stance] = []
         self.epoch = ""
+        self.book = Book()
         self._replay: Replay | None = Replay(source, decide=False)
         self._believing = Believing()
 
@@ -121,6 +125,7 @@ class _Reading:
         record = line.record
         self.priorities.take(record)
         self.maxima.take(record)
+        self.book.take(record)
         self._believing.take(record)
         if isinstance(record, Contact | Epoch):
             self.epoch = record.epoch

@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn, get_args
 
 import msgspec
 
+from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.deadlines import level
 from yarnctl.deciding.ledger import Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
@@ -120,6 +121,7 @@ class Replay:
         self.stances: list[Stance] = []
         self.priorities = Priorities()
         self.maxima = Maxima()
+        self.book = Book()
         self.epoch = ""
         self._begin(Settings(), ())
 
@@ -156,6 +158,7 @@ class Replay:
             self._take(record)
         self.priorities.take(record)
         self.maxima.take(record)
+        self.book.take(record)
         self.records += 1
         self.lines += not isinstance(record, Header)
         self.transitions += isinstance(record, Transition)
@@ -193,6 +196,8 @@ class Replay:
             self._enter(FACT, None)
             self.work.take((EpochChanged(record.epoch, record.at_ms),))
             self._follow(record)
+        elif problem := self.book.problem(record, decide=self.decide):
+            self.differ(problem)
 
     def finish(self) -> None:
         """Check that a journal that was closed leaves nothing out."""

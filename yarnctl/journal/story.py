@@ -104,6 +104,14 @@ class PriorityStory(msgspec.Struct, kw_only=True, frozen=True):
     priority: int
 
 
+class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
+    """One thing that became of an admission."""
+
+    at_ms: int
+    admission: str
+    told: str
+
+
 class Tally(msgspec.Struct, kw_only=True):
     """An application's orders in sum, as the one that asks or as the one that gives.
 
@@ -130,6 +138,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     orders: list[OrderStory]
     refused: list[RefusalStory]
     priorities: list[PriorityStory]
+    admissions: list[AdmissionStory] = []
 
     @property
     def found(self) -> bool:

@@ -45,6 +45,11 @@ def in_words(explanation: Explanation) -> list[str]:
     for ranked in explanation.priorities:
         urgency = "no deadline" if ranked.urgency_ms >= FOREVER_MS else f"urgency {ranked.urgency_ms} ms"
         lines.append(f"  at {ranked.at_ms} ms {ranked.priority}, as number {ranked.place} ({urgency})")
+    if explanation.admissions:
+        lines += ["", "at the gate:"]
+    for told in explanation.admissions:
+        named = "" if told.admission == explanation.id else f"{told.admission} "
+        lines.append(f"  {_at(told.at_ms)} {named}{told.told}")
     own = [refused for refused in explanation.refused if refused.asker == explanation.id]
     others = [refused for refused in explanation.refused if refused.asker != explanation.id]
     for heading, refusals in (("asked in vain:", own), ("left alone:", others)):

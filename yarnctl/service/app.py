@@ -1,7 +1,7 @@
-"""The API: what can be asked of the daemon, and the two things that can be done to it.
+"""The API: what can be asked of the daemon, and the few things that can be done to it.
 
 Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
-on loopback and needs the token elsewhere, unless told otherwise; the loop can be paused only with it. An
+on loopback and needs the token elsewhere, unless told otherwise; every write needs it. An
 unknown query parameter is refused, never ignored: who mistypes a filter must not take all for some.
 """
 
@@ -15,6 +15,8 @@ from fastapi import FastAPI
 
 import yarnctl.service.problems as problems
 from yarnctl.daemon.view import Control, View
+from yarnctl.daemon.window import Window
+from yarnctl.service.admissions import admission_routes
 from yarnctl.service.guards import LOOPBACK_NAMES, Guards
 from yarnctl.service.reading import reading_routes
 from yarnctl.service.state import state_routes
@@ -31,8 +33,10 @@ What yarnctl sees, decides and does, read from the view that its loop publishes 
 * Lists come in pages: `limit`, and `cursor` set to the `next` of the page before.
 * A query parameter that is not known is refused with 422 (`unknown-parameter`).
 * Every error has the body `{"error": {"code", "message", "next"}}`; `next` says what to do.
-* The loop can be paused and continued with `Authorization: Bearer TOKEN`, and only if the daemon was
-  given a token (`--token-file`).
+* A job with a deadline asks to be let in with `POST /v1/admissions` (if the daemon keeps a gate:
+  `--admission`), waits with `POST /v1/admissions/ID/renew?wait_ms=20000`, and is submitted by who asked.
+* The loop can be paused and continued, and admissions asked for and withdrawn, with
+  `Authorization: Bearer TOKEN`, and only if the daemon was given a token (`--token-file`).
 * Reading is free where the daemon listens on loopback. Elsewhere it needs the same token, except for this
   page, `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
 * Only the Host names `localhost` and `127.0.0.1`, those given with `--allow-host`, and beyond loopback any
@@ -56,13 +60,14 @@ def make_app(
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
     stuck_ms: int = STUCK_MS,
+    window: Window | None = None,
 ) -> FastAPI:
     """Make the app.
 
     ``source`` returns the newest view. Without ``token`` (or ``control``) writes are always refused.
     ``journal`` is only named, to who asks for what has been forgotten. ``names`` are the host names
     that are answered. Without ``open_reads`` reading needs ``token``, too. ``clock`` is the clock of
-    :attr:`View.now_ms`, in ms.
+    :attr:`View.now_ms`, in ms. ``window`` is that of the gate's desk (None: there is no gate).
     """
     app = FastAPI(
         title="yarnctl",
@@ -76,6 +81,7 @@ def make_app(
     app.include_router(state_routes(source, clock, stuck_ms))
     app.include_router(reading_routes(source, journal))
     app.include_router(writing_routes(source, token, control))
+    app.include_router(admission_routes(source, token, window))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, reading_token=None if open_reads else token or "")
     return app

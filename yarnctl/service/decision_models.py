@@ -200,6 +200,14 @@ class PriorityOut(FromJournal):
     priority: int
 
 
+class AdmissionTold(FromJournal):
+    """One thing that became of an admission at the gate."""
+
+    at_ms: int
+    admission: str
+    told: str
+
+
 class Explained(FromJournal):
     """All that is remembered of one id, in words (``text``, one line each) and as data."""
 
@@ -211,6 +219,7 @@ class Explained(FromJournal):
     orders: list[OrderTold]
     refused: list[LeftAlone]
     priorities: list[PriorityOut]
+    admissions: list[AdmissionTold]
 
 
 class DecisionDetail(Model):

@@ -16,6 +16,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from yarnctl.daemon.counted import BOUNDS_MS, Histogram
 from yarnctl.daemon.view import State, View
+from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.service.showing import counted, snapshot
 
@@ -118,6 +119,24 @@ def _orders(view: View) -> Iterator[Metric]:
     yield _histogram("yarnctl_release_seconds", "From the order to the freed container.", counts.freed)
 
 
+def _gate(view: View) -> Iterator[Metric]:
+    desk = view.desk
+    if desk is None:
+        return
+    open_ = GaugeMetricFamily(
+        "yarnctl_admissions", "Admissions that are not over, by state.", labels=["state"]
+    )
+    for state in OPEN_ADMISSIONS:
+        open_.add_metric([state], sum(each.state == state for each in desk.admissions))
+    yield open_
+    yield GaugeMetricFamily("yarnctl_gate_reserved_containers", "Containers reserved.", desk.reserved)
+    if desk.capacity is not None:
+        yield GaugeMetricFamily("yarnctl_gate_capacity_containers", "Containers there are.", desk.capacity)
+    yield GaugeMetricFamily(
+        "yarnctl_gate_learned_jobs", "Finished jobs the gate has learned from.", desk.learned
+    )
+
+
 def _histogram(name: str, about: str, seen: Histogram) -> Metric:
     sums = list(accumulate(seen.counts))
     bounds = [*(str(bound_ms / 1000) for bound_ms in BOUNDS_MS), "+Inf"]
@@ -126,4 +145,4 @@ def _histogram(name: str, about: str, seen: Histogram) -> Metric:
     return family
 
 
-PARTS: tuple[Callable[[View], Iterator[Metric]], ...] = (_loop, _cluster, _orders)
+PARTS: tuple[Callable[[View], Iterator[Metric]], ...] = (_loop, _cluster, _orders, _gate)

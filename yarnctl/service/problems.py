@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from yarnctl.service.models import ErrorBody
 
@@ -53,14 +54,24 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-async def _http(_: Request, error: Exception) -> JSONResponse:
+async def _http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (methods := _methods(request)):
+        headers["Allow"] = ", ".join(methods)
     if isinstance(error, ApiProblem):
         content = body(error.code, error.detail, error.remedy)
     else:
         code, remedy = CODES.get(error.status_code, ("http-error", "see /docs"))
         content = body(code, str(error.detail), remedy)
-    return JSONResponse(content, error.status_code, headers=error.headers)
+    return JSONResponse(content, error.status_code, headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return what may be done at an address: each of its routes alone would only name its own method."""
+    paths: dict[str, dict[str, Any]] = request.app.openapi()["paths"]
+    matching = [told for path, told in paths.items() if compile_path(path)[0].match(request.url.path)]
+    return sorted({method.upper() for told in matching for method in told})
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:

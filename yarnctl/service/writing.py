@@ -25,18 +25,24 @@ Credentials = Annotated[
 ]
 
 
+def require_token(given: HTTPAuthorizationCredentials | None, token: str | None) -> None:
+    """Let only those on who send the daemon's token; raises ApiProblem (403: it has none, 401)."""
+    if not token:
+        told = "this daemon takes no orders: it was started without a token"
+        raise ApiProblem(403, "writes-off", told, "start it with a token; see yarnctl run --help")
+    if given is None or not is_same(given.credentials, token):
+        told = "the token is missing or wrong"
+        remedy = "send Authorization: Bearer TOKEN with the daemon's token"
+        raise ApiProblem(401, "unauthorized", told, remedy, {"WWW-Authenticate": "Bearer"})
+
+
 def writing_routes(source: Callable[[], View], token: str | None, control: Control | None) -> APIRouter:
     """Make the routes that change the loop's state."""
     router = APIRouter(prefix="/v1/loop", tags=["writing"], responses=responses(400, 401, 403, 413, 421))
 
     def allowed(given: HTTPAuthorizationCredentials | None) -> Control:
-        if not token or control is None:
-            told = "this daemon takes no orders: it was started without a token"
-            raise ApiProblem(403, "writes-off", told, "start it with a token; see yarnctl run --help")
-        if given is None or not is_same(given.credentials, token):
-            told = "the token is missing or wrong"
-            remedy = "send Authorization: Bearer TOKEN with the daemon's token"
-            raise ApiProblem(401, "unauthorized", told, remedy, {"WWW-Authenticate": "Bearer"})
+        require_token(given, token if control is not None else None)
+        assert control is not None
         return control
 
     @router.post("/pause", status_code=202)

@@ -33,6 +33,10 @@ OLD_NAMES = {
     "mapred.reduce.tasks": "mapreduce.job.reduces",
     "mapred.reduce.tasks.speculative.execution": "mapreduce.reduce.speculative",
     "mapred.mapoutput.key.class": "mapreduce.map.output.key.class",
+    "mapred.job.name": "mapreduce.job.name",
+    "mapred.job.queue.name": "mapreduce.job.queuename",
+    "mapred.map.tasks": "mapreduce.job.maps",
+    "mapred.reduce.slowstart.completed.maps": "mapreduce.job.reduce.slowstart.completedmaps",
 }
 
 

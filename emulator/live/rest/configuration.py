@@ -85,6 +85,7 @@ class DaemonConfiguration:
             "mapreduce.reduce.speculative": "false",
             "mapreduce.job.reduce.slowstart.completedmaps": f"{timing.slow_start_ratio:g}",
             "mapreduce.cluster.acls.enabled": "false",
+            "mapreduce.jobhistory.webapp.address": web,
         }
         files = {
             "core-site.xml": core,

@@ -1,21 +1,28 @@
 """History: what the MapReduce history server tells of jobs that have ended (facts, section 2.2).
 
 Law: read only. A job is in the history once it is over, if it ever had a master: one that was killed while it
-waited is not. Unlike the real one it forgets with the ResourceManager, and knows nothing of tasks.
+waited is not. Numbers and counters are what its master has told at its end, the configuration is that of its
+submission, read here as any daemon reads a job's file. Unlike the real one it forgets with the
+ResourceManager, and knows no single task.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from emulator.live.jobs import configuration, read_job
+from emulator.live.master_views import own_group
 from emulator.live.records import AppRecord
 from emulator.live.rest.asking import bad, missing
 from emulator.live.rest.dialect import Dialect
 from emulator.live.service import LiveResourceManager
 from emulator.live.web import Reply, Request, Web
+from yarnctl.errors import BadInput
 
 ROOT = "/ws/v1/history"
+TOTALS = ("mapsTotal", "mapsCompleted", "reducesTotal", "reducesCompleted")
 _JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{4,9}")
 
 
@@ -28,7 +35,10 @@ class History:
         for path in (ROOT, f"{ROOT}/info"):
             web.add("GET", path, self._info)
         web.add("GET", f"{ROOT}/mapreduce/jobs", self._jobs)
-        web.add("GET", f"{ROOT}/mapreduce/jobs/{{}}", self._job)
+        job = f"{ROOT}/mapreduce/jobs/{{}}"
+        web.add("GET", job, self._job)
+        web.add("GET", f"{job}/counters", self._counters)
+        web.add("GET", f"{job}/conf", self._conf)
 
     def _info(self, _: Request) -> Reply:
         version = self._dialect.hadoop_version
@@ -40,14 +50,42 @@ class History:
         }
         return self._dialect.natural("historyInfo", told)
 
-    def _jobs(self, _: Request) -> Reply:
+    def _jobs(self, request: Request) -> Reply:
         self._manager.now_ms()
-        rows = [self._row(app) for app in self._manager.finished.values() if app.attempts]
+        apps = sorted(self._manager.finished.values(), key=lambda app: app.number)
+        rows = [self._row(app) for app in apps if app.attempts]
+        rows = _filtered(rows, request.query)  # the oldest first, so that a limit cuts the newest
         if len(rows) == 1 and self._dialect.version == "3.5":  # the history server of 3.5.0 writes so
             return self._dialect.natural("jobs", {"job": rows[0]})
         return self._dialect.listed("jobs", "job", rows)
 
     def _job(self, request: Request) -> Reply:
+        app = self._app(request)
+        more: dict[str, Any] = {"uberized": False, "diagnostics": app.diagnostics}
+        told = {} if app.told is None else app.told.numbers
+        return self._dialect.natural("job", self._row(app) | more | told)
+
+    def _counters(self, request: Request) -> Reply:
+        app = self._app(request)
+        groups = [] if app.told is None else [own_group(app.told.counters)]
+        told = {"id": app.id.replace("application_", "job_", 1), "counterGroup": groups}
+        return self._dialect.natural("jobCounters", told)
+
+    def _conf(self, request: Request) -> Reply:
+        app = self._app(request)
+        job = app.id.replace("application_", "job_", 1)
+        try:
+            settings = configuration(read_job(app.submission.job))
+        except BadInput:
+            settings = {}
+        settings["mapreduce.job.tags"] = ",".join(app.submission.tags)
+        rows = [
+            {"name": name, "value": value, "source": ["job.xml"]} for name, value in sorted(settings.items())
+        ]
+        path = f"/tmp/hadoop-yarn/staging/history/done/{job}_conf.xml"  # noqa: S108 - Hadoop's own place
+        return self._dialect.natural("conf", {"path": path, "property": rows})
+
+    def _app(self, request: Request) -> AppRecord:
         name = request.values[0]
         if not _JOB.fullmatch(name):
             raise bad(f"JobId string : {name[:60]} is not properly formed")
@@ -55,8 +93,7 @@ class History:
         app = self._manager.finished.get(name.replace("job_", "application_", 1))
         if app is None or not app.attempts:
             raise missing(f"job, {name}, is not found")
-        more = {"uberized": False, "diagnostics": app.diagnostics}
-        return self._dialect.natural("job", self._row(app) | more)
+        return app
 
     def _row(self, app: AppRecord) -> dict[str, Any]:
         return {
@@ -68,7 +105,35 @@ class History:
             "queue": f"root.{app.queue}",
             "user": app.submission.user,
             "state": app.final_status,
+            **{name: 0 if app.told is None else app.told.numbers[name] for name in TOTALS},
         }
 
     def _wall(self, at_ms: int) -> int:
         return self._manager.pace.wall_of(at_ms) if at_ms else 0
+
+
+def _filtered(rows: list[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the jobs that a query wants: of a user, queue, state or span of time, the first ``limit``."""
+    for name, field in (("user", "user"), ("queue", "queue"), ("state", "state")):
+        if query.get(name):
+            rows = [row for row in rows if row[field] == query[name]]
+    for name, field in (("started", "startTime"), ("finished", "finishTime")):
+        begin_ms, end_ms = _number(query, f"{name}TimeBegin"), _number(query, f"{name}TimeEnd")
+        rows = [
+            row
+            for row in rows
+            if (begin_ms is None or row[field] >= begin_ms) and (end_ms is None or row[field] <= end_ms)
+        ]
+    limit = _number(query, "limit")
+    if limit is not None and limit <= 0:
+        raise bad("limit value must be greater then 0")
+    return rows if limit is None else rows[:limit]
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise bad(f'For input string: "{text[:40]}"')
+    return int(text)

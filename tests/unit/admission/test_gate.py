@@ -5,7 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load
-from yarnctl.deciding.admission.gate import HELD_MS, Gate, decide, ended, submit, taken, withdraw
+from yarnctl.deciding.admission.gate import (
+    HELD_MS,
+    Gate,
+    believed,
+    decide,
+    ended,
+    granted_in,
+    submit,
+    taken,
+    withdraw,
+)
 from yarnctl.deciding.admission.records import Estimate, Finished, Request
 
 MINUTE = 60_000
@@ -65,6 +75,63 @@ def test_who_gives_up_frees_his_place():
     gate, _ = decide(learned(request(0, 100)), 0)
     gate = submit(withdraw(gate, 0), request(1, 120))
     assert decide(gate, 1)[1][0].verdict == "admit"
+
+
+def test_a_start_is_predicted_for_the_whole_run_or_not_at_all():
+    gate = learned(request(0, 100, estimate=Estimate(100 * MINUTE, 0, "me")))
+    _, plans = decide(gate, 0, [Load("a", 60, 0, 5 * MINUTE), Load("b", 90, 8 * MINUTE)])
+    assert plans[0].start_at_ms == 5 * MINUTE, "67 by then, for a minute and a half"
+    assert plans[0].finish_at_ms == 5 * MINUTE - (-100 * MINUTE // 67)
+    _, plans = decide(gate, 0, [Load("a", 60, 0, 5 * MINUTE), Load("b", 90, 6 * MINUTE)])
+    assert plans[0].start_at_ms is None, "free for a minute only"
+    _, plans = decide(gate, 0, [Load("a", 60, 0)])
+    assert (plans[0].verdict, plans[0].start_at_ms, plans[0].finish_at_ms) == ("defer", None, None)
+    assert plans[0].reason == "50 containers are needed, 40 are free now; when they will be, nobody can tell"
+
+
+def test_who_stands_before_you_starts_before_you():
+    """Both would fit alone when the load goes: the smaller one is first in PYTHIA's queue."""
+    gate = learned(request(0, 120, minutes=60), request(1, 100, minutes=60))
+    _, plans = decide(gate, 0, [Load("a", 80, 0, 6 * MINUTE)])
+    assert [plan.verdict for plan in plans] == ["defer", "defer"]
+    assert plans[1].start_at_ms == 6 * MINUTE
+    assert plans[0].start_at_ms is None, "the other runs until its deadline, for all that is known"
+
+
+def test_what_should_have_ended_by_now_ends_nobody_knows_when():
+    gate = learned(request(0, 120, minutes=2))
+    gate, _ = decide(gate, 0)
+    gate = submit(taken(gate, 0, "application_1_0001"), request(1, 120, minutes=30))
+    assert decide(gate, MINUTE)[1][0].start_at_ms == 2 * MINUTE
+    assert decide(gate, 2 * MINUTE)[1][0].start_at_ms is None
+
+
+def test_hopeless_in_numbers():
+    work = Estimate(240 * MINUTE, 0, "history")
+    gate = submit(Gate("pythia", 8), request(0, 40, estimate=work))
+    _, plans = decide(gate, 0)
+    assert (plans[0].verdict, plans[0].containers) == ("reject", 0)
+    assert plans[0].reason == "it needs 12 containers to end by its deadline, the cluster has 8"
+    _, plans = decide(submit(Gate("justice", 20), request(0, 10, estimate=work)), 0)
+    assert plans[0].reason == "it needs 12 containers to end by its deadline, it can use 10 at once"
+    lucky = Estimate(240 * MINUTE, 80 * MINUTE, "history")
+    _, plans = decide(submit(Gate("pythia", 8), request(0, 40, estimate=lucky)), 0)
+    assert plans[0].verdict == "admit", "it has been short enough before"
+    _, plans = decide(submit(Gate("no_drop_fs", 8), request(0, 40, estimate=work)), 0)
+    assert plans[0].verdict == "admit", "that one turns nobody away"
+    gate = learned(request(0, 100))
+    assert decide(gate, 15 * MINUTE)[1][0].reason.endswith("(200 to end by its deadline, of 100)")
+
+
+def test_the_word_of_a_round_gives_the_same_gate():
+    gate = learned(request(0, 100), request(1, 120), request(2, 10, minutes=0))
+    after, plans = decide(gate, 0)
+    granted = granted_in(gate, after)
+    assert believed(gate, 0, plans, granted) == after
+    later = submit(after, request(3, 120))
+    again, plans = decide(later, HELD_MS)
+    assert believed(later, HELD_MS, plans, granted_in(later, again)) == again
+    assert 0 not in {each.request.sequence for each in again.reserved}
 
 
 def test_a_restart_goes_on_where_it_was():

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
-from tests.unit.hadoop.replaying import Heard, Replay, Reply
+from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner import yarnctl_task as runner
@@ -27,7 +26,6 @@ from yarnctl.units import Resources
 ROOT = "/ws/v1/cluster"
 SLOT = Resources(1024, 1)
 EPOCH = 1_700_000_000_000
-QUICK = Limits(connect_ms=2000, silence_ms=2000, answer_ms=3000, retries=0, backoff_ms=1)
 REDUCER = ("python3", "red.py", "a b")
 
 
@@ -173,8 +171,8 @@ class FakeCluster:
     def port(self, **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
         told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_looks": 1, **settings}
-        transport = Transport([self.rm.url], limits=QUICK)
-        hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), QUICK, bulk=QUICK)
+        transport = Transport([self.rm.url], limits=PATIENT)
+        hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)
         return AttachedPort(
             ResourceManager(transport),
             lambda name: AppMaster(transport, name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.tables import GUARD_FREE, app, cluster, size, task, with_
@@ -149,7 +149,6 @@ def play(way, moves, own):
 
 
 @given(histories())
-@settings(deadline=None)
 def test_invariants_hold_and_the_journal_replays(made):
     records = play(*made)
     raw = [encode(record) for record in records]
@@ -162,7 +161,6 @@ def test_invariants_hold_and_the_journal_replays(made):
 
 
 @given(histories())
-@settings(deadline=None)
 def test_settled_orders_never_move_and_every_order_comes_from_a_decision(made):
     state: dict[str, str] = {}
     for record in play(*made):

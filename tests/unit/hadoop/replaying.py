@@ -9,11 +9,23 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from yarnctl.hadoop.session import Limits
+
+NEVER_S = 60.0
+"""A reply that comes so late comes to nobody, unless somebody waits who should have given up."""
+
+PATIENT = Limits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
+"""For whatever is answered: a machine that is busy with something else is no fault of the wire."""
+
+HASTY = msgspec.structs.replace(PATIENT, silence_ms=150, answer_ms=300)
+"""For what is never answered, or never to the end: it is not waited for long."""
 
 
 class Heard(NamedTuple):
@@ -37,6 +49,16 @@ class Reply(NamedTuple):
     drip_s: float = 0.0
     cut: int = -1
     raw: bytes = b""
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether whoever asks must give up."""
+        return bool(self.delay_s or self.drip_s)
+
+    @property
+    def limits(self) -> Limits:
+        """How long to wait for it."""
+        return HASTY if self.is_endless else PATIENT
 
 
 def page(text: str = "<html><body>hello</body></html>", status: int = 200) -> Reply:
@@ -125,10 +147,9 @@ class Replay:
         with contextlib.suppress(OSError):
             if reply.drip_s:
                 for at in range(len(body)):
-                    if self.stopping.is_set():
-                        return
                     handler.wfile.write(body[at : at + 1])
-                    time.sleep(reply.drip_s)
+                    if self.stopping.wait(reply.drip_s):
+                        return
             elif reply.cut >= 0:
                 handler.wfile.write(body[: reply.cut])
                 handler.wfile.flush()

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from tests.unit.hadoop.measure_decode import make_apps
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import Unreachable, YarnctlError
@@ -67,7 +68,7 @@ ODD = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(
     rows=st.lists(PLAIN | PLAIN | PLAIN | ODD, max_size=12),
     cuts=st.lists(st.integers(0, 2_000), max_size=8),

@@ -6,23 +6,21 @@ import json
 
 import pytest
 
-from tests.unit.hadoop.replaying import Heard, Replay, Reply, page, routes
+from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply, page, routes
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.problems import Altered, BadAnswer, Missing, Rejected, Standby, Uncertain
 from yarnctl.hadoop.resource_manager import ResourceManager, same_queue, scheduler_change
-from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.transport import Transport
 
 ROOT = "/ws/v1/cluster"
 APP = "application_1700000000000_0007"
 ATTEMPT = "appattempt_1700000000000_0007_000002"
 CONTAINER = "container_e17_1700000000000_0007_02_000004"
-QUICK = Limits(connect_ms=500, silence_ms=300, answer_ms=600, retries=0, backoff_ms=1)
 
 
 def client(*replays: Replay) -> ResourceManager:
     ticks = iter(range(10_000))
-    to = Transport([one.url for one in replays], limits=QUICK)
+    to = Transport([one.url for one in replays], limits=PATIENT)
     return ResourceManager(to, pause=lambda _s: None, clock=lambda: next(ticks) / 10)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from yarnctl.hadoop import wire, wire_mapreduce
 from yarnctl.hadoop.shapes import Unreadable
 from yarnctl.units import Resources
@@ -166,7 +167,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(derandomize=True, max_examples=400, deadline=None)
+@settings(derandomize=True, max_examples=examples(400))
 @given(value=JSON_VALUES)
 def test_any_json_gives_records_or_our_error(value):
     body = json.dumps(value).encode()
@@ -183,7 +184,7 @@ def test_any_json_gives_records_or_our_error(value):
             assert "\n" not in str(error)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(derandomize=True, max_examples=examples(300))
 @given(body=st.binary(max_size=60))
 def test_any_bytes_give_records_or_our_error(body):
     for shape in (wire.APPLICATIONS, wire.SCHEDULER):
@@ -193,7 +194,7 @@ def test_any_bytes_give_records_or_our_error(body):
             assert "\n" not in str(error)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
+@settings(derandomize=True, max_examples=examples(200))
 @given(
     rows=st.lists(
         st.fixed_dictionaries(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import addresses, site_xml
 
@@ -159,7 +160,7 @@ def test_a_folder_must_be_one(tmp_path):
         site_xml.load(tmp_path / "none")
 
 
-@settings(derandomize=True, max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(derandomize=True, max_examples=examples(200), suppress_health_check=list(HealthCheck))
 @given(
     body=st.binary(max_size=120)
     | st.text(alphabet="<>/configuratpey!&;[]'=\" ", max_size=120).map(str.encode)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
 import pytest
 
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
-from tests.unit.hadoop.replaying import Replay, Reply, closed_port, page
+from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.lock import LockFile
@@ -15,11 +16,11 @@ from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, Standb
 from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.webhdfs import WebHdfs
 
-QUICK = Limits(connect_ms=500, silence_ms=200, answer_ms=400, answer_bytes=1 << 20, retries=0, backoff_ms=1)
+PLAIN = msgspec.structs.replace(PATIENT, answer_bytes=1 << 20)
 
 
-def store(*replays: Replay, user: str = "ann") -> WebHdfs:
-    return WebHdfs([one.url for one in replays], Identity(user), QUICK, bulk=QUICK)
+def store(*replays: Replay, user: str = "ann", limits: Limits = PLAIN) -> WebHdfs:
+    return WebHdfs([one.url for one in replays], Identity(user), limits, bulk=limits)
 
 
 @pytest.fixture
@@ -139,7 +140,7 @@ def test_a_standby_name_node_passes_on_for_every_kind_of_call(little):
             "redirect to nowhere",
         ),
         (Reply("", 307), Unreachable, YarnctlError, "a redirect without a place"),
-        (Reply("{}", delay_s=5), Unreachable, Uncertain, "silence"),
+        (Reply("{}", delay_s=NEVER_S), Unreachable, Uncertain, "silence"),
         (Reply("x" * 50, cut=3), Unreachable, Uncertain, "torn"),
         (Reply(raw=b"\0\1"), Unreachable, Uncertain, "no HTTP"),
         (remote("AccessControlException"), Rejected, Rejected, "not allowed"),
@@ -147,7 +148,7 @@ def test_a_standby_name_node_passes_on_for_every_kind_of_call(little):
 )
 def test_faults_end_in_our_errors(reply, read, write, claim):
     with Replay(reply) as nn:
-        fs = store(nn)
+        fs = store(nn, limits=reply.limits)
         with pytest.raises(read):
             fs.status("/a")
         assert claim
@@ -166,7 +167,7 @@ def test_faults_end_in_our_errors(reply, read, write, claim):
 
 
 def test_nothing_listens():
-    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], limits=QUICK, bulk=QUICK)
+    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], limits=PLAIN, bulk=PLAIN)
     for ask in (lambda: fs.status("/a"), lambda: fs.read("/a"), lambda: fs.create("/a", b"")):
         with pytest.raises(Unreachable):
             ask()

@@ -304,6 +304,8 @@ def test_other_methods(served):
     answer = served.answer("/v1/decisions", "DELETE")
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method-not-allowed")
     assert answer.headers["allow"] == "GET"
+    answer = served.answer("/v1/admissions/adm-a-1", "PUT")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
 
 
 def test_a_fault_of_ours_is_told_in_the_same_body(served):

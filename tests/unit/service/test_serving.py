@@ -134,6 +134,7 @@ def test_the_service_goes_by_the_loops_own_clock(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("yarnctl.service.app.make_app", make)
     serve = service("127.0.0.1:0", None)
     assert serve is not None
+    loop, state = type("Loop", (), {"desk": None}), type("State", (), {"journal": None})
     with pytest.raises(Seen):
-        serve(None, type("State", (), {"journal": None}))  # type: ignore[arg-type]
+        serve(loop, state)  # type: ignore[arg-type]
     assert given["clock"] is clock_ms

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.task_runner.test_webhdfs import FIELDS, LATER, TASK
+from tests.runner.test_webhdfs import FIELDS, LATER, TASK
 from yarnctl.attach.checkpoints import answer_name, read_answer
 from yarnctl.attach.proof import Proof
 from yarnctl.task_runner.yarnctl_task import (

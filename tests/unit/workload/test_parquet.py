@@ -13,6 +13,7 @@ from emulator.workload.job import Job
 from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
 from emulator.workload.synthetic import synthetic
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
@@ -43,7 +44,7 @@ def a_job(draw):
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(jobs=st.lists(a_job(), min_size=1, max_size=4))
 def test_jobs_come_back_identical(tmp_path_factory, jobs):
     path = tmp_path_factory.mktemp("parquet") / "jobs.parquet"

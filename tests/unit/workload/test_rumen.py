@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.workload.rumen import parse_rumen, read_rumen
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput
 
 T0 = 1_240_335_962_848
@@ -131,7 +132,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(value=_JSON, cut=st.integers(0, 60))
 def test_garbage_gives_jobs_or_bad_input_and_nothing_else(value, cut):
     whole = json.dumps(value)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from emulator.workload.job import Job
 from emulator.workload.scaling import MAX_TASKS, peak_offered_load, scale_to_load
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput
 
 
@@ -60,7 +61,7 @@ def test_sizes_that_make_no_sense_are_bad_input(slots, load):
         scale_to_load([job("a", 0, 1, 1)], slots, load)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(
     sizes=st.lists(
         st.tuples(st.integers(0, 10**6), st.integers(1, 40), st.integers(0, 40)), min_size=1, max_size=6

@@ -9,6 +9,7 @@ from emulator.workload.job import Job
 from emulator.workload.spec import PACKAGED, load, merge, parse_spec, with_load
 from emulator.workload.swim import Hours
 from emulator.workload.synthetic import synthetic
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput
 
 
@@ -60,7 +61,7 @@ def test_a_bad_spec_is_one_clear_line(text, problem):
     assert "\n" not in str(caught.value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(text=st.text(max_size=20) | st.from_regex(r"(swim|packaged):a@[0-9.\-]{0,8}", fullmatch=True))
 def test_garbage_gives_a_spec_or_bad_input(text):
     try:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emulator.workload.swim import HOUR_MS, Hours, format_swim, parse_swim, read_swim, slice_hours
+from tests.thoroughness import examples
 from yarnctl.errors import BadInput
 
 TRACE = "job0\t49\t49\t740773\t2339561\t627471\njob1\t3600\t3551\t0\t0\t5\n"
@@ -74,7 +75,7 @@ _NAME = st.from_regex(r"[a-zA-Z0-9_.é]{1,12}", fullmatch=True)
 _ROW = st.tuples(st.integers(0, 10**6), st.integers(-5, 10**6), _SIZE, _SIZE, _SIZE)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(names=st.lists(_NAME, min_size=1, max_size=8, unique=True), data=st.data())
 def test_what_is_printed_is_parsed_back(names, data):
     numbers = sorted(
@@ -92,7 +93,7 @@ _CELL = st.one_of(
 _LINE = st.lists(_CELL, max_size=8).map("\t".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(lines=st.lists(_LINE, max_size=4))
 def test_garbage_gives_rows_or_bad_input_and_nothing_else(lines):
     text = "\n".join(lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 FOREVER_MS = (1 << 53) - 1
@@ -68,11 +68,16 @@ class Profile(NamedTuple):
 
 def profile(capacity: int, loads: Iterable[Load] = (), from_ms: int = 0) -> Profile:
     """Return what is free from ``from_ms`` on, given everything that is held."""
-    result = Profile((from_ms,), (capacity,))
+    changes = {from_ms: 0}
     for load in loads:
-        if load.until_ms > from_ms and load.containers:
-            result = result.with_load(load._replace(from_ms=max(load.from_ms, from_ms)))
-    return result
+        begin_ms = max(load.from_ms, from_ms)
+        if load.until_ms > begin_ms and load.containers:
+            changes[begin_ms] = changes.get(begin_ms, 0) - load.containers
+            if load.until_ms < FOREVER_MS:
+                changes[load.until_ms] = changes.get(load.until_ms, 0) + load.containers
+    at_ms = tuple(sorted(changes))
+    free = list(accumulate((changes[at] for at in at_ms), initial=capacity))[1:]
+    return Profile(*_shortest(at_ms, free))
 
 
 def _shortest(at_ms: tuple[int, ...], free: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

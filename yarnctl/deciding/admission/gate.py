@@ -13,7 +13,8 @@ from collections.abc import Sequence
 import msgspec
 
 from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, profile
+from yarnctl.deciding.admission.foresight import Foreseen, Rules, end_ms, foresee, hopeless
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Finished, Plan, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
 
@@ -72,10 +73,19 @@ def taken(gate: Gate, sequence: int, application: str) -> Gate:
 def ended(gate: Gate, application: str, finished: Finished | None) -> Gate:
     """Free what an application held and learn from it; ``finished`` is None if it teaches nothing."""
     reserved = tuple(each for each in gate.reserved if each.application != application)
-    memory = gate.memory
-    if finished is not None:
-        memory = ALLOCATORS[gate.allocator].learn(memory, finished, gate.choices)
-    return msgspec.structs.replace(gate, reserved=reserved, memory=memory)
+    freed = msgspec.structs.replace(gate, reserved=reserved)
+    return freed if finished is None else learned(freed, finished)
+
+
+def learned(gate: Gate, finished: Finished) -> Gate:
+    """Learn from a job that has ended; nothing is freed."""
+    memory = ALLOCATORS[gate.allocator].learn(gate.memory, finished, gate.choices)
+    return msgspec.structs.replace(gate, memory=memory)
+
+
+def expired(gate: Gate, now_ms: int) -> tuple[Reservation, ...]:
+    """Return the reservations that nobody has taken in time."""
+    return tuple(each for each in gate.reserved if not each.application and each.expires_at_ms <= now_ms)
 
 
 def decide(gate: Gate, now_ms: int, loads: Sequence[Load] = ()) -> tuple[Gate, tuple[Plan, ...]]:
@@ -84,55 +94,71 @@ def decide(gate: Gate, now_ms: int, loads: Sequence[Load] = ()) -> tuple[Gate, t
     ``loads`` is what came in past the gate. A job keeps its containers until its deadline at the
     latest, so what is reserved for later within that time is not free for it.
     """
-    kept = tuple(each for each in gate.reserved if each.application or each.expires_at_ms > now_ms)
-    steps = profile(gate.capacity, (*loads, *map(_load, kept)), now_ms)
-    horizon_ms = max((each.deadline_at_ms for each in gate.waiting), default=now_ms)
+    rules = Rules(ALLOCATORS[gate.allocator], gate.memory, gate.capacity, gate.choices)
+    late = {each.request.sequence for each in expired(gate, now_ms)}
+    kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
+    hopes = {each.sequence: hopeless(rules, each, now_ms) for each in gate.waiting}
+    hopeful = tuple(each for each in gate.waiting if not hopes[each.sequence])
+    steps = profile(gate.capacity, (*loads, *map(_held, kept)), now_ms)
+    horizon_ms = max((each.deadline_at_ms for each in hopeful), default=now_ms)
     free = max(0, steps.least_free(now_ms, horizon_ms))
-    allocator = ALLOCATORS[gate.allocator]
-    found = hold(allocator, gate.memory, gate.waiting, free, now_ms, gate.capacity, gate.choices)
+    found = hold(rules.allocator, gate.memory, hopeful, free, now_ms, gate.capacity, gate.choices)
     granted = {grant.request.sequence: _reservation(grant, now_ms) for grant in found.admitted}
-    rejected = {request.sequence: reason for request, reason in found.rejected}
-    for each in granted.values():
-        steps = steps.with_load(_load(each))
+    refused = {sequence: why for sequence, why in hopes.items() if why}
+    refused.update({request.sequence: reason for request, reason in found.rejected})
+    waiting = tuple(each for each in hopeful if each.sequence not in granted and each.sequence not in refused)
+    reserved = (*kept, *granted.values())
+    expected = profile(gate.capacity, (*loads, *(_expected(each, now_ms) for each in reserved)), now_ms)
+    seen = foresee(rules, waiting, expected, now_ms)
+    left = max(0, free - sum(each.containers for each in granted.values()))
     plans = tuple(
         _admitted(granted[request.sequence], now_ms)
         if request.sequence in granted
-        else _refused(request, rejected[request.sequence])
-        if request.sequence in rejected
-        else _deferred(gate, request, steps, now_ms)
+        else _refused(request, refused[request.sequence])
+        if request.sequence in refused
+        else _deferred(request, seen[request.sequence], left)
         for request in gate.waiting
     )
-    waiting = tuple(
-        each for each in gate.waiting if each.sequence not in granted and each.sequence not in rejected
-    )
-    after = msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted.values()))
-    return after, plans
+    return msgspec.structs.replace(gate, waiting=waiting, reserved=reserved), plans
 
 
-def _load(reservation: Reservation) -> Load:
+def believed(gate: Gate, now_ms: int, plans: Sequence[Plan], granted: Sequence[Reservation]) -> Gate:
+    """Return the gate after a round of which only the word is left: what it decided is decided."""
+    settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
+    late = {each.request.sequence for each in expired(gate, now_ms)}
+    kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
+    waiting = tuple(each for each in gate.waiting if each.sequence not in settled)
+    return msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted))
+
+
+def granted_in(before: Gate, after: Gate) -> tuple[Reservation, ...]:
+    """Return the reservations that a round has made."""
+    known = {each.request.sequence for each in before.reserved}
+    return tuple(each for each in after.reserved if each.request.sequence not in known)
+
+
+def _held(reservation: Reservation) -> Load:
     """An application that has been seen holds its containers for as long as it is there."""
     until_ms = FOREVER_MS if reservation.application else reservation.until_ms
     return Load(str(reservation.request.sequence), reservation.containers, reservation.from_ms, until_ms)
 
 
+def _expected(reservation: Reservation, now_ms: int) -> Load:
+    """It is expected to end as predicted; nobody knows when, if it should have ended by now."""
+    until_ms = reservation.until_ms if reservation.until_ms > now_ms else FOREVER_MS
+    return Load(str(reservation.request.sequence), reservation.containers, reservation.from_ms, until_ms)
+
+
 def _reservation(grant: Grant, now_ms: int) -> Reservation:
-    end_ms = _predicted_end_ms(grant.request, grant.containers, now_ms)
     expires_at_ms = now_ms + HELD_MS
     return Reservation(
         request=grant.request,
         containers=grant.containers,
         ratio=grant.ratio,
         from_ms=now_ms,
-        until_ms=max(end_ms, expires_at_ms),
+        until_ms=max(end_ms(grant.request, grant.containers, now_ms), expires_at_ms),
         expires_at_ms=expires_at_ms,
     )
-
-
-def _predicted_end_ms(request: Request, containers: int, start_ms: int) -> int:
-    """The end of a job: by its estimate where there is one, else its deadline."""
-    if request.estimate is None:
-        return max(request.deadline_at_ms, start_ms)
-    return start_ms - (-request.estimate.mean_ms // containers)
 
 
 def _admitted(reservation: Reservation, now_ms: int) -> Plan:
@@ -144,7 +170,7 @@ def _admitted(reservation: Reservation, now_ms: int) -> Plan:
         deadline_at_ms=request.deadline_at_ms,
         reason=f"{containers} containers are free now, and should do",
         start_at_ms=now_ms,
-        finish_at_ms=_predicted_end_ms(request, containers, now_ms),
+        finish_at_ms=end_ms(request, containers, now_ms),
     )
 
 
@@ -152,21 +178,15 @@ def _refused(request: Request, reason: str) -> Plan:
     return Plan(request.sequence, "reject", 0, request.deadline_at_ms, reason)
 
 
-def _deferred(gate: Gate, request: Request, steps: Profile, now_ms: int) -> Plan:
-    """Say when it would start as things stand: it needs ``containers`` now, and more the longer it waits."""
-    allocator = ALLOCATORS[gate.allocator]
-    containers = 1
-    if allocator.terms is not None:
-        terms = allocator.terms(gate.memory, request, now_ms, gate.capacity, gate.choices)
-        containers = terms.least
-    start_ms = steps.earliest(containers, 1, now_ms, request.deadline_at_ms)
-    known = start_ms is not None
+def _deferred(request: Request, seen: Foreseen, free: int) -> Plan:
+    """Say when it would start as things stand, with what it needs now (it is more the longer it waits)."""
+    unknown = "" if seen.start_ms is not None else "; when they will be, nobody can tell"
     return Plan(
         sequence=request.sequence,
         verdict="defer",
-        containers=containers,
+        containers=seen.containers,
         deadline_at_ms=request.deadline_at_ms,
-        reason=f"{containers} containers are needed, {max(0, steps.free_at(now_ms))} are free now",
-        start_at_ms=start_ms,
-        finish_at_ms=_predicted_end_ms(request, containers, start_ms or now_ms) if known else None,
+        reason=f"{seen.containers} containers are needed, {free} are free now{unknown}",
+        start_at_ms=seen.start_ms,
+        finish_at_ms=None if seen.start_ms is None else seen.end_ms,
     )

@@ -14,7 +14,12 @@ from yarnctl.deciding.admission.allocators.allocator import Allocator, Memory, r
 from yarnctl.deciding.admission.records import Choices, Finished, Request, Terms
 
 PAST = Terms(0, 0, "its deadline has passed")
-LATE = Terms(0, 0, "after this time in the queue it needs more containers than it can use")
+LATE = "after this time in the queue it needs more containers than it can use"
+
+
+def late(needed: int, reachable: int) -> Terms:
+    """Return the terms of a job whose time is too short, with the numbers."""
+    return Terms(0, 0, f"{LATE} ({needed} to end by its deadline, of {reachable})")
 
 
 def learn(memory: Memory, finished: Finished, choices: Choices) -> Memory:
@@ -53,10 +58,10 @@ def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: C
     if choices.reach == "reachable":
         containers = max(math.ceil(fraction * reachable), 1)
         if containers > reachable:
-            return LATE
+            return late(containers, reachable)
     else:
         if fraction > 1.0:
-            return LATE
+            return late(math.ceil(fraction * request.tasks), reachable)
         containers = min(max(math.ceil(fraction * request.tasks), 1), capacity)
     return Terms(containers, containers, ratio=fraction)
 

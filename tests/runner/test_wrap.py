@@ -10,7 +10,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from tests.unit.task_runner.running import SUM, grouped, python
+from tests.runner.running import SUM, grouped, python
 from yarnctl.attach.proof import Proof, prove
 from yarnctl.attach.settings import Attachment
 from yarnctl.errors import BadInput

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.task_runner.golden_tokens import IN_A_URL, WRITABLE
-from tests.unit.task_runner.namenode import Server
-from tests.unit.task_runner.running import SUM, Job, grouped, python
+from tests.runner.golden_tokens import IN_A_URL, WRITABLE
+from tests.runner.namenode import Server
+from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.task_runner.yarnctl_task import EXIT_SUSPENDED, StoreError, Unusable, WebHdfsStore, trusted
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.task_runner.running import RUNNER, SUM, Job, grouped, python
+from tests.runner.running import RUNNER, SUM, Job, grouped, python
 from yarnctl.task_runner.yarnctl_task import EXIT_SUSPENDED, EXIT_UNPROVABLE
 
 SORTING = """

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tests.unit.task_runner.golden_tokens import IN_A_URL, PROTOBUF, WRITABLE
-from tests.unit.task_runner.namenode import Server
-from tests.unit.task_runner.running import SUM, Job, grouped, python
+from tests.runner.golden_tokens import IN_A_URL, PROTOBUF, WRITABLE
+from tests.runner.namenode import Server
+from tests.runner.running import SUM, Job, grouped, python
+from tests.thoroughness import examples
 from yarnctl.task_runner.yarnctl_task import (
     EXIT_SUSPENDED,
     TOKEN_FILE_BYTES_MAX,
@@ -97,7 +98,7 @@ def test_hostile_files_are_refused(data):
     assert choose_token(found, ["nn:9870"]) is None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(some.sampled_from([WRITABLE, PROTOBUF]), some.data())
 def test_a_damaged_file_never_does_worse_than_being_refused(data, drawn):
     damaged = bytearray(data)

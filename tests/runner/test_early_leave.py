@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from tests.unit.task_runner.java import Java, flushes
-from tests.unit.task_runner.running import SUM, Job, grouped, python
+from tests.runner.java import Java, flushes
+from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.task_runner import yarnctl_task
 from yarnctl.task_runner.yarnctl_task import EXIT_UNPROVABLE, KeyRule, Sender, Unusable
 

@@ -13,6 +13,7 @@ from emulator.admission.runs import one
 from emulator.cli.paper import command
 from emulator.experiments import admission_lab, admission_table, paper_justice, paper_pythia
 from emulator.experiments.admission_lab import Cell, Lab, between, percent_above, reaches, sdr
+from tests.thoroughness import is_thorough
 from yarnctl.deciding.admission.records import Choices
 from yarnctl.errors import BadInput
 
@@ -22,7 +23,7 @@ SHAPE = ["paper", "calibrated_on", "figures", "mean_abs_relative_error", "worst_
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Both traces are the first jobs of TR1: the shape does not depend on their length."""
-    trace = generate(TR1, 0).head(1500)
+    trace = generate(TR1, 0).head(1500 if is_thorough() else 400)
     for module in (admission_lab, admission_table, paper_justice):
         monkeypatch.setattr(module, "made", lambda name, seed: trace)
 

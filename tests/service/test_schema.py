@@ -13,27 +13,36 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.thoroughness import is_thorough
 from tests.unit.service.conftest import TOKEN, Served
+from tests.unit.service.test_admissions import WISH, Daemon
 
 EXAMPLES = os.environ.get("YARNCTL_API_EXAMPLES", "")
-OPERATIONS = 15
+SLICE = "10" if is_thorough() else "3"
+OPERATIONS = 20
 ONLY: dict[str, tuple[tuple[str, ...], int]] = {
-    "writes": (("--include-method", "POST"), 2),
-    "with an id": (("--include-path-regex", r"\{"), 3),
+    "writes": (("--include-method", "POST"), 4),
+    "with an id": (("--include-path-regex", r"\{"), 6),
+    "admissions": (("--include-path-regex", "admissions"), 5),
 }
 """What of the API is enough, and how many operations that is."""
-KNOWN = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": 2}
+KNOWN = {
+    "application_id": "application_1_000002",
+    "any_id": "o-000002",
+    "decision_id": 2,
+    "admission_id": "adm-a1b2-1",
+}
 
 
 def schemathesis(
-    served: Served, folder: Path, *more: str, only: str = "", known: bool = False
+    served: Served | Daemon, folder: Path, *more: str, only: str = "", known: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Try the operations of a served app; ``known``: only ask for what there is."""
     config = folder / "schemathesis.toml"
     parameters = "".join(f'"path.{name}" = {json.dumps(value)}\n' for name, value in KNOWN.items())
     config.write_text("[parameters]\n" + parameters if known else "", encoding="utf-8")
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run"]
-    options = ["--seed", "1", "-n", EXAMPLES or "10", "--generation-deterministic", "--continue-on-failure"]
+    options = ["--seed", "1", "-n", EXAMPLES or SLICE, "--generation-deterministic", "--continue-on-failure"]
     command += [f"{served.url}/openapi.json", *options, "--phases", "examples,coverage,fuzzing", *more]
     command += ONLY[only][0] if only and not EXAMPLES else ()
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
@@ -66,6 +75,18 @@ def test_without_a_token_in_the_daemon_every_write_is_in_vain(served_without_tok
     options = ("--exclude-checks", "missing_required_header", "-H", f"Authorization: Bearer {TOKEN}")
     require_clean(schemathesis(served_without_token, tmp_path, *options, only="writes"), "writes")
     assert served_without_token.control.orders == []
+
+
+def test_a_gate_answers_as_promised(tmp_path):
+    daemon = Daemon()
+    try:
+        known = daemon.ask("POST", "", 202, json=WISH)["id"]
+        assert known == KNOWN["admission_id"]
+        told = ("-H", f"Authorization: Bearer {TOKEN}")
+        require_clean(schemathesis(daemon, tmp_path, *told, only="admissions", known=True), "admissions")
+        assert daemon.ask("GET", "", 200)["total"] > 1
+    finally:
+        daemon.stop()
 
 
 def test_a_broken_promise_is_found(served, tmp_path):

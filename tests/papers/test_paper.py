@@ -27,7 +27,7 @@ from emulator.scenario import prepare
 from emulator.schemes import SCHEMES
 from emulator.virtual_host import Result as RunResult
 from emulator.virtual_host import run_scheme
-from tests.unit.fig_4 import FIG_4
+from tests.papers.fig_4 import FIG_4
 from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput
 

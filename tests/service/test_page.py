@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.unit.service.browser import Browser, browsing
+from tests.service.browser import Browser, browsing
 from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy, last
 from yarnctl.daemon.view import View

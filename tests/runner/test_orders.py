@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.unit.task_runner.running import SUM, Job, python
+from tests.runner.running import SUM, Job, python
 from yarnctl.attach.status import parse
 from yarnctl.task_runner.yarnctl_task import (
     SCHEMA,

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from tests.unit.task_runner.namenode import Server
-from tests.unit.task_runner.running import SUM, Job, grouped, python
+from tests.runner.namenode import Server
+from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.task_runner.yarnctl_task import (
     EXIT_SUSPENDED,
     Exists,

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from tests.unit.task_runner.namenode import Server
-from tests.unit.task_runner.running import SUM, Attempt, Job, grouped, python
+from tests.runner.namenode import Server
+from tests.runner.running import SUM, Attempt, Job, grouped, python
 from yarnctl.task_runner import yarnctl_task
 from yarnctl.task_runner.yarnctl_task import (
     EXIT_SUSPENDED,

@@ -24,7 +24,7 @@ from yarnctl.task_runner.yarnctl_task import (
     write_request,
 )
 
-RUNNER = Path(__file__).parents[3] / "yarnctl/task_runner/yarnctl_task.py"
+RUNNER = Path(__file__).parents[2] / "yarnctl/task_runner/yarnctl_task.py"
 SUM = """
 import sys
 key, total = None, 0

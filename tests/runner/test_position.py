@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.unit.task_runner.running import SUM, Job, grouped, python
+from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.attach.status import Status, parse
 
 DATA = grouped(60, 5)
@@ -55,6 +55,7 @@ def test_after_a_hold_the_pace_is_that_of_the_new_child(job):
     attempt.feed(b"a\t1\nb\t1\n")
     attempt.until("ran=")
     attempt.request("order", hold_ms=1)
+    attempt.until("phase=finish")
     attempt.feed(b"c\t1\nd\t1\n")
     attempt.until("ckpt=saved")
     attempt.until("phase=run")

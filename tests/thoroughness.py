@@ -1,0 +1,86 @@
+"""How much of the tests is run: all of them, or of what repeats itself only the first.
+
+Law: without ``--thorough`` fewer examples are drawn and tests marked ``thorough`` are left out, and the last
+lines say how many. What is asked for by its own id, or by ``-m thorough``, is run. Nothing may be marked that
+is the only test of a promise: a marked test repeats, with more of the same, what an unmarked one shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import settings
+
+QUICK, THOROUGH = "quick", "thorough"
+QUICK_EXAMPLES, THOROUGH_EXAMPLES = 25, 100
+"""Examples of a test that does not name a number itself."""
+
+
+def is_thorough() -> bool:
+    """Return whether everything is asked for; known once pytest is configured, before tests are imported."""
+    return settings().max_examples >= THOROUGH_EXAMPLES
+
+
+def choose(thorough: bool) -> None:
+    """Choose how many examples are drawn. No example has a deadline: a busy machine is no error."""
+    name, count = (THOROUGH, THOROUGH_EXAMPLES) if thorough else (QUICK, QUICK_EXAMPLES)
+    settings.register_profile(name, settings(), max_examples=count, deadline=None)
+    settings.load_profile(name)
+
+
+def examples(count: int) -> int:
+    """Return how many of ``count`` examples to draw: all of them, or as many as fit the quick profile."""
+    share = QUICK_EXAMPLES / THOROUGH_EXAMPLES
+    return count if is_thorough() else max(min(count, QUICK_EXAMPLES), round(count * share))
+
+
+class LeavingOut:
+    """The plugin: leaves out what is marked, counts it, and tells it at the end, for all workers of xdist."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.left_out = 0
+
+    @pytest.hookimpl(tryfirst=True)  # before xdist writes the group into the id
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave out what is marked and was not asked for by its id."""
+        asked = [argument for argument in self.config.args if "::" in argument]
+        if is_thorough() or THOROUGH in (self.config.option.markexpr or ""):
+            return
+        out = [item for item in items if item.get_closest_marker(THOROUGH) and not _named(item, asked)]
+        if out:
+            self.left_out = len(out)
+            left = set(out)
+            items[:] = [item for item in items if item not in left]
+            self.config.hook.pytest_deselected(items=out)
+
+    def pytest_sessionfinish(self) -> None:
+        """Tell the process that shares the tests out how many were left out (each worker sees them all)."""
+        output = getattr(self.config, "workeroutput", None)
+        if output is not None:
+            output["thorough_left_out"] = self.left_out
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Hear it from a worker."""
+        output: dict[str, int] = getattr(node, "workeroutput", {})
+        self.left_out = max(self.left_out, output.get("thorough_left_out", 0))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was not run."""
+        if is_thorough():
+            return
+        tests = "1 thorough test" if self.left_out == 1 else f"{self.left_out or 'no'} thorough tests"
+        said = f"{tests} left out, and fewer random examples drawn; `make test-thorough` runs all"
+        terminalreporter.write_line(said, yellow=True)
+
+
+def _named(item: pytest.Item, asked: Sequence[str]) -> bool:
+    """Return whether a test was asked for by its own id, as ``path::name``."""
+    own = item.nodeid.partition("::")[2]
+    for path, _, name in (each.partition("::") for each in asked):
+        here = (item.config.invocation_params.dir / path).resolve() == item.path.resolve()
+        if here and (own == name or own.startswith((f"{name}[", f"{name}::"))):
+            return True
+    return False

@@ -1,0 +1,324 @@
+"""What finished jobs teach: by hand, and as asked of a played history server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
+from yarnctl.attach import fitting, jobs_history
+from yarnctl.attach.discover import history_server_by, history_server_in
+from yarnctl.attach.jobs_history import JobsHistory
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.errors import Unreachable
+from yarnctl.hadoop.history_server import QUICK, HistoryServer
+from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.wire_history import EndedJob
+
+APP, JOB = "application_1700000000000_0007", "job_1700000000000_0007"
+BEGAN_MS = 1_700_000_000_000
+COUNTERS = {fitting.JOB_COUNTERS: {"MILLIS_MAPS": 40_000, "MILLIS_REDUCES": 25_000}}
+
+
+def job(**more) -> EndedJob:
+    """Return a job of 8 maps and 4 reduces: submitted at 0 s, started at 2 s, ended at 12 s."""
+    told: dict[str, Any] = {
+        "job": JOB,
+        "name": "daily-2026-11-21",
+        "user": "ann",
+        "state": "SUCCEEDED",
+        "submitted_at_ms": BEGAN_MS,
+        "started_at_ms": BEGAN_MS + 2_000,
+        "finished_at_ms": BEGAN_MS + 12_000,
+        "maps_total": 8,
+        "reduces_total": 4,
+    }
+    return EndedJob(**(told | more))
+
+
+# --- by hand ------------------------------------------------------------------------------------------
+
+
+def test_a_job_by_hand():
+    """Work: 40 s of maps, 25 s of reduces, 10 s of its master. At once: 8 maps and the master."""
+    told = fitting.told(job(), COUNTERS, {})
+    assert not isinstance(told, str)
+    assert (told.application, told.work_ms, told.tasks, told.containers) == (APP, 75_000, 9, 9)
+    assert fitting.finished(told, 40) == Finished(
+        work_ms=75_000, tasks=9, deadline_ms=12_000, containers=9, capacity=40, ratio=1.0, met=True
+    )
+
+
+def test_its_tag_is_its_deadline_and_its_limits_what_it_held():
+    """Limits of 3 maps and 2 reduces: 4 containers of the 6 that the cluster lets it reach."""
+    settings = {
+        "mapreduce.job.tags": "etl,Deadline:1700000010",
+        "mapreduce.job.running.map.limit": "3",
+        "mapreduce.job.running.reduce.limit": "2",
+    }
+    told = fitting.told(job(), COUNTERS, settings)
+    assert not isinstance(told, str)
+    found = fitting.finished(told, 6)
+    assert (found.deadline_ms, found.met) == (10_000, False)  # it ended after 12 s
+    assert (found.tasks, found.containers, found.capacity) == (9, 4, 6)
+    assert found.work_ms == 4 * 10_000  # held for as long as it ran, from its start to its end
+    assert found.ratio == pytest.approx(4 / 6)
+    late = fitting.told(job(), COUNTERS, settings | {"mapreduce.job.tags": "deadline:1700000012000"})
+    assert not isinstance(late, str)
+    assert (fitting.finished(late, 6).deadline_ms, fitting.finished(late, 6).met) == (12_000, True)
+
+
+@pytest.mark.parametrize(
+    ("maps", "reduces", "settings", "containers"),
+    [
+        ((8), 4, {}, 9),
+        (8, 20, {}, 21),
+        (8, 0, {}, 9),
+        (8, 4, {"mapreduce.job.running.map.limit": "0"}, 9),
+        (8, 4, {"mapreduce.job.running.map.limit": "2"}, 5),  # the reduces are more now
+        (8, 4, {"mapreduce.job.running.map.limit": "-1", "mapreduce.job.running.reduce.limit": "x"}, 9),
+        (8, 4, {"mapreduce.job.running.map.limit": "100"}, 9),
+    ],
+)
+def test_what_limits_let_a_job_hold(maps, reduces, settings, containers):
+    assert fitting.limited(settings, maps, reduces) == containers
+
+
+@pytest.mark.parametrize(
+    ("more", "counters", "why"),
+    [
+        ({"state": "FAILED"}, COUNTERS, "it ended FAILED"),
+        ({"state": ""}, COUNTERS, "an unknown state"),
+        ({"uberized": True}, COUNTERS, "inside its master"),
+        ({}, {}, "tells no MILLIS_MAPS"),
+        ({}, {fitting.JOB_COUNTERS: {"MILLIS_MAPS": -1}}, "tells no MILLIS_MAPS"),
+        ({"maps_total": 0, "reduces_total": 0}, COUNTERS, "tells no MILLIS_MAPS"),
+        ({"finished_at_ms": 0}, COUNTERS, "no start and end"),
+        ({"started_at_ms": 0, "submitted_at_ms": 0}, COUNTERS, "no start and end"),
+    ],
+)
+def test_what_teaches_nothing_says_why(more, counters, why):
+    told = fitting.told(job(**more), counters, {})
+    assert isinstance(told, str)
+    assert why in told
+
+
+def test_a_deadline_before_the_submission_is_none():
+    told = fitting.told(job(), COUNTERS, {"mapreduce.job.tags": "deadline:1600000000"})
+    assert not isinstance(told, str)
+    found = fitting.finished(told, 40)
+    assert (found.deadline_ms, found.met) == (12_000, False)
+
+
+def test_an_estimate_by_hand():
+    """One map of 8, 18 and 58 s: on two containers, a master and a map, twice that, and 5 s, and a turn
+    of 2 s.
+
+    Mean of 30, 50 and 130 is 70; squares 1600 + 400 + 3600 = 5600, by 2, is 2800; its root 52.915...
+    """
+
+    def run(map_s: int) -> fitting.Told:
+        counters = {fitting.JOB_COUNTERS: {"MILLIS_MAPS": map_s * 1000}}
+        ended_at_ms = BEGAN_MS + 2_000 + map_s * 1000
+        found = fitting.told(job(maps_total=1, reduces_total=0, finished_at_ms=ended_at_ms), counters, {})
+        assert not isinstance(found, str)
+        return found
+
+    runs = [run(8), run(18), run(58)]
+    assert fitting.estimate("daily-7", runs, 12) == Estimate(70_000, 52_915, "history:3 runs of daily-#")
+    assert fitting.estimate("daily-7", runs[:1], 12) == Estimate(30_000, 0, "history:1 run of daily-#")
+    assert fitting.estimate("daily-7", [], 12) is None
+
+
+def test_what_must_be_held_by_hand():
+    """8 maps of 5 s and 4 reduces of 6.25 s, and 2 s a wave; it ran for 10 s: nothing on top.
+
+    On c containers are c - 1 tasks at once, waves of maps and of reduces: 2: 8 and 4, 65 + 24 s. 3: 4 and 2,
+    32.5 + 12 s. 5: 2 and 1, 16.25 + 6 s. 9: 1 and 1, 11.25 + 4 s. The most c x time: 2 x 89 = 178.
+    """
+    told = fitting.told(job(), COUNTERS, {})
+    assert not isinstance(told, str)
+    assert (fitting.alone_ms(told, 40), fitting.alone_ms(told, 1)) == (0, 0)
+    assert [fitting.phases_ms(told, number) for number in (2, 3, 5, 9)] == [89_000, 44_500, 22_250, 15_250]
+    assert fitting.held_ms(told, 0, 40) == 178_000
+    assert fitting.held_ms(told, 0, 2) == 178_000
+    assert fitting.held_ms(told, 10_000, 40) == 8 * (10_000 + 22_250)  # 7 maps at once
+
+
+@pytest.mark.parametrize("spent_ms", [0, 3_000, 20_000])
+def test_what_is_held_is_enough_for_every_deadline(spent_ms):
+    """Whatever span: on work / span containers, rounded up, the job ends in time, if that many there are."""
+    told = fitting.told(job(), COUNTERS, {})
+    assert not isinstance(told, str)
+    held_ms = fitting.held_ms(told, spent_ms, 40)
+    tried = 0
+    for span_ms in range(5_000, 200_000, 250):
+        containers = max(2, -(-held_ms // span_ms))
+        if containers <= told.tasks:
+            tried += 1
+            assert spent_ms + fitting.phases_ms(told, containers) <= span_ms
+    assert tried > 100
+
+
+def test_names():
+    assert fitting.folded(" daily-2026-11-21  v2 ") == "daily-#-#-# v#"
+    assert fitting.same_name("daily-1", "daily-22")
+    assert not fitting.same_name("daily-1", "daily-22-extra")
+    whole = "a name that is longer than the fifty bytes of a list, 17"
+    assert fitting.same_name(whole[:50], whole)
+    assert not fitting.same_name(whole[:49], whole)
+
+
+# --- asked of a server --------------------------------------------------------------------------------
+
+
+class Played:
+    """A history server with these jobs; ``asked`` are the paths below its list."""
+
+    def __init__(self, *jobs: dict, counters: dict | None = None) -> None:
+        self.jobs = {one["id"]: one for one in jobs}
+        self.counters = counters or {}
+        self.asked: list[str] = []
+
+    def __call__(self, heard: Heard) -> Reply:
+        path = heard.path.removeprefix("/ws/v1/history/mapreduce/jobs").strip("/")
+        self.asked.append(path)
+        name, _, below = path.partition("/")
+        if not name:
+            rows = [row for row in self.jobs.values() if heard.query.get("user", row["user"]) == row["user"]]
+            cut = [row | {"name": row["name"][:50]} for row in rows]
+            return Reply(json.dumps({"jobs": {"job": cut}}))
+        if name not in self.jobs:
+            body = {
+                "RemoteException": {"exception": "NotFoundException", "message": f"job, {name}, is not found"}
+            }
+            return Reply(json.dumps(body), 404)
+        if below == "counters":
+            millis = self.counters.get(name, 60_000)
+            counter = [{"name": "MILLIS_MAPS", "totalCounterValue": millis}]
+            group = {"counterGroupName": fitting.JOB_COUNTERS, "counter": counter}
+            return Reply(json.dumps({"jobCounters": {"id": name, "counterGroup": [group]}}))
+        if below == "conf":
+            return Reply(json.dumps({"conf": {"property": [{"name": "mapreduce.job.tags", "value": ""}]}}))
+        return Reply(json.dumps({"job": self.jobs[name]}))
+
+
+def row(number: int, name: str = "daily-1", user: str = "ann", state: str = "SUCCEEDED") -> dict:
+    at_ms = BEGAN_MS + number * 1_000_000
+    times = {"submitTime": at_ms, "startTime": at_ms, "finishTime": at_ms + 10_000}
+    named = {"id": f"job_1700000000000_{number:04d}", "name": name, "user": user, "state": state}
+    return named | times | {"mapsTotal": 4, "reducesTotal": 0}
+
+
+def history(daemon: Replay, capacity: int = 12) -> JobsHistory:
+    return JobsHistory(HistoryServer(Transport([daemon.url], limits=QUICK)), capacity)
+
+
+def test_an_estimate_is_of_the_same_user_s_runs_of_the_same_name():
+    others = [row(4, "weekly-1"), row(5, user="bob"), row(6, state="FAILED")]
+    played = Played(row(1, "daily-1"), row(2, "daily-2"), row(3, "daily-3"), *others)
+    played.counters = {"job_1700000000000_0001": 20_000, "job_1700000000000_0002": 40_000}
+    with Replay(played) as daemon:
+        seen = history(daemon)
+        found = seen.estimate("daily-9", "ann")
+        # 4 maps of 5, 10 and 15 s; alone for 3, 0 and 0 s: the least counts, and 5 s of submitting.
+        # The most on 4, which are two waves: 4 x (5 + 2 x (5, 10, 15 + 2)) = 76, 116, 156.
+        assert found == Estimate(116_000, 40_000, "history:3 runs of daily-#")
+        assert seen.estimate("nightly", "ann") is None
+        before = len(played.asked)
+        assert seen.estimate("daily-9", "ann") == found
+        assert played.asked[before:] == [""]  # what is known is not asked again
+
+
+def test_an_estimate_is_of_the_latest_runs_and_its_calls_are_bounded():
+    played = Played(*(row(number) for number in range(1, 60)))
+    played.counters = {f"job_1700000000000_{number:04d}": 40_000 * number for number in range(1, 60)}
+    with Replay(played) as daemon:
+        found = history(daemon).estimate("daily-9", "ann")
+    assert found is not None
+    assert found.source == "history:10 runs of daily-#"
+    assert found.mean_ms == round(
+        sum(4 * (5_000 + 2 * (10_000 * number + 2_000)) for number in range(50, 60)) / 10
+    )
+    assert len(played.asked) == 1 + 2 * jobs_history.RUNS_MAX
+
+
+def test_a_long_name_is_looked_up_whole():
+    name = "a name that is longer than the fifty bytes of a list, "
+    played = Played(row(1, name + "the first of two"), row(2, name + "the other"))
+    with Replay(played) as daemon:
+        found = history(daemon).estimate(name + "the other", "ann")
+    assert found is not None
+    assert found.source.startswith("history:1 run of a name")
+
+
+def test_recent_jobs_teach_in_the_order_of_their_ends():
+    played = Played(row(3), row(1), row(2, state="KILLED"), counters={"job_1700000000000_0001": 1})
+    with Replay(played) as daemon:
+        found = history(daemon).recent(BEGAN_MS)
+    assert [one.work_ms for one in found] == [10_001, 70_000]
+    assert {one.capacity for one in found} == {12}
+
+
+def test_one_ended_application_and_one_that_the_history_does_not_have_yet():
+    played = Played(row(1), row(2, state="FAILED"))
+    with Replay(played) as daemon:
+        seen = history(daemon)
+        found, why = seen.finished("application_1700000000000_0001")
+        assert found is not None
+        assert (found.work_ms, found.tasks, why) == (70_000, 5, "")
+        assert seen.finished("application_1700000000000_0002")[0] is None
+        found, why = seen.finished(APP)
+        assert (found, why.startswith("not yet: ")) == (None, True)
+        played.jobs[JOB] = row(7)
+        assert seen.finished(APP)[0] is not None  # it was not remembered as missing
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    monkeypatch.setattr(jobs_history, "REMEMBERED_MAX", 2)
+    played = Played(*(row(number) for number in range(1, 5)))
+    with Replay(played) as daemon:
+        seen = history(daemon)
+        for number in (1, 2, 3, 3, 1):
+            assert seen.finished(f"application_1700000000000_{number:04d}")[0] is not None
+    assert len([path for path in played.asked if path.endswith("counters")]) == 4
+
+
+def test_a_server_that_does_not_answer_is_said():
+    seen = JobsHistory(HistoryServer(Transport([f"http://127.0.0.1:{closed_port()}"], limits=QUICK)), 4)
+    for ask in (lambda: seen.finished(APP), lambda: seen.recent(0), lambda: seen.estimate("a", "b")):
+        with pytest.raises(Unreachable):
+            ask()
+
+
+# --- where it is --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ({}, ""),
+        ({"mapreduce.jobhistory.webapp.address": "history:19888"}, "http://history:19888"),
+        ({"mapreduce.jobhistory.webapp.address": "0.0.0.0:19888"}, "http://rm1:19888"),
+        (
+            {
+                "mapreduce.jobhistory.http.policy": "HTTPS_ONLY",
+                "mapreduce.jobhistory.webapp.https.address": "history:19890",
+            },
+            "https://history:19890",
+        ),
+        ({"yarn.log.server.url": "http://history:19888/jobhistory/logs"}, "http://history:19888"),
+        ({"yarn.log.server.url": "http://timeline:8188/applicationhistory/logs"}, ""),
+    ],
+)
+def test_it_is_found_in_the_resource_manager_s_configuration(said, url):
+    assert history_server_in(said, "http://rm1:8088") == url
+
+
+def test_it_is_found_in_hadoop_s_files(tmp_path):
+    name, value = "mapreduce.jobhistory.webapp.address", "history:19888"
+    text = f"<configuration><property><name>{name}</name><value>{value}</value></property></configuration>"
+    (tmp_path / "mapred-site.xml").write_text(text)
+    assert history_server_by(tmp_path, {}) == "http://history:19888"

@@ -1,0 +1,212 @@
+"""A desk over a cluster of a few rows, with a clock of its own: for tests of the gate in the daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.desk import Desk, Terms
+from yarnctl.daemon.loads import tag_of
+from yarnctl.daemon.sizing import Size
+from yarnctl.daemon.window import Asking, Errand, Refusal, Window, Withdrawing
+from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
+from yarnctl.deciding.admission.gate import Gate
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.records import Header, Record, decode, encode
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.errors import Unreachable
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.problems import Missing
+
+MINUTE = 60_000
+START_MS = 1_700_000_000_000
+HERE = "a1b2"
+
+
+class Killed(Exception):
+    """kill -9."""
+
+
+class Yarn:
+    """A ResourceManager of which only applications are known; ``away`` it does not answer."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, wire.Application] = {}
+        self.listed: set[str] = set()
+        self.away = False
+        self.asked: list[str] = []
+        self.size = Size(10, 1024)
+
+    def applications(self) -> Sequence[wire.Application]:
+        self._called("applications")
+        return tuple(self.rows[name] for name in sorted(self.listed))
+
+    def application(self, application: str) -> wire.Application:
+        self._called(application)
+        if application not in self.rows:
+            raise Missing("http://rm", 404, "unknown")
+        return self.rows[application]
+
+    def tagged(self, tag: str) -> Sequence[wire.Application]:
+        self._called(tag)
+        return tuple(row for row in self.rows.values() if tag.lower() in row.tags.split(","))
+
+    def how_large(self) -> Size:
+        self._called("size")
+        return self.size
+
+    def _called(self, what: str) -> None:
+        self.asked.append(what)
+        if self.away:
+            raise Unreachable("http://rm: nobody answers")
+
+    def run(self, name: str, containers: int, **fields: Any) -> str:
+        """Let an application run; ``tags`` as they are submitted."""
+        known: dict[str, Any] = {"user": "ann", "queue": "root.production", "state": "RUNNING", **fields}
+        self.rows[name] = wire.Application(
+            application=name, containers=containers, allocated_mib=1024 * containers, **known
+        )
+        self.listed.add(name)
+        return name
+
+    def end(self, name: str, state: str = "FINISHED") -> None:
+        self.rows[name] = msgspec.structs.replace(self.rows[name], state=state)
+        self.listed.discard(name)
+
+    def forget(self, name: str) -> None:
+        del self.rows[name]
+        self.listed.discard(name)
+
+
+class Past:
+    """A history of jobs; ``away`` it does not answer."""
+
+    def __init__(self) -> None:
+        self.capacity = 0
+        self.away = False
+        self.jobs: dict[str, Finished] = {}
+        self.before: tuple[Finished, ...] = ()
+        self.estimates: dict[str, Estimate] = {}
+        self.asked: list[str] = []
+
+    def finished(self, application: str) -> tuple[Finished | None, str]:
+        self._called(application)
+        found = self.jobs.get(application)
+        return found, "" if found else f"not yet: {application} is not known"
+
+    def recent(self, since_ms: int) -> Sequence[Finished]:
+        self._called("recent")
+        return self.before
+
+    def estimate(self, name: str, user: str) -> Estimate | None:
+        self._called(name)
+        return self.estimates.get(name)
+
+    def _called(self, what: str) -> None:
+        self.asked.append(what)
+        if self.away:
+            raise Unreachable("http://jhs: nobody answers")
+
+
+class AtTheDesk:
+    """A desk, its journal (``records``, as they were written), its cluster and its clock."""
+
+    def __init__(
+        self,
+        allocator: str = "pythia",
+        *,
+        yarn: Yarn | None = None,
+        past: Past | None = None,
+        records: Sequence[Record] = (),
+        now_ms: int = START_MS,
+        lease_ms: int = 120_000,
+        queues: tuple[str, ...] = (),
+        history: bool = True,
+        instance: str = HERE,
+    ) -> None:
+        self.yarn, self.past = yarn or Yarn(), past or Past()
+        self.now_ms = now_ms
+        self.records: list[Record] = list(records) or [Header(5, DEFAULT, ())]
+        self.dies_at: int | None = None
+        self.paused = False
+        book = Book()
+        for record in self.records:
+            book.take(record)
+        self.window = Window(lambda: self.now_ms, lease_ms)
+        clerk = Clerk(lambda: self.past, lambda: None, in_thread=False) if history else None
+        terms = Terms(allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms)
+        self.desk = Desk(terms, self.yarn, self.yarn.how_large, self.window, book=book, clerk=clerk)
+
+    @property
+    def book(self) -> Book:
+        return self.desk.book
+
+    @property
+    def gate(self) -> Gate:
+        """The gate; there must be one."""
+        assert self.book.gate is not None
+        return self.book.gate
+
+    def write(self, record: Record) -> None:
+        """Write a record as a journal does; die before or after it."""
+        if self.dies_at is not None and len(self.records) >= self.dies_at:
+            raise Killed
+        self.records.append(decode(encode(record)))
+
+    def tick(self, ms: int = 500) -> None:
+        self.now_ms += ms
+        self.desk.follow(self.write, self.now_ms, paused=self.paused)
+        self.desk.shown()
+        self.desk.published()
+
+    def go(self, ms: int) -> None:
+        """Let time pass, tick by tick."""
+        until_ms = self.now_ms + ms
+        while self.now_ms < until_ms:
+            self.tick(min(500, until_ms - self.now_ms))
+
+    def hand(self, wanted: Asking | Withdrawing) -> Errand:
+        errand = Errand(wanted)
+        self.window._handed.append(errand)
+        return errand
+
+    def ask(self, containers: int = 5, minutes: float = 20, **fields: Any) -> Admission:
+        """Ask, and return the admission after the first round (4 s later, if there was none)."""
+        errand = self.hand(asking(containers, minutes, **fields))
+        for _ in range(8):
+            self.tick()
+            if errand.answer is not None:
+                assert isinstance(errand.answer, str), errand.answer
+                if self.book.admissions[errand.answer].plan.reason != UNDECIDED:
+                    break
+        assert isinstance(errand.answer, str)
+        return self.book.admissions[errand.answer]
+
+    def refused(self, wanted: Asking | Withdrawing) -> str:
+        errand = self.hand(wanted)
+        self.go(1_500)
+        assert isinstance(errand.answer, Refusal)
+        return errand.answer.code
+
+    def withdraw(self, admission: str) -> None:
+        errand = self.hand(Withdrawing(admission))
+        self.tick()
+        assert errand.answer == admission
+
+    def state(self, admission: str | Admission) -> str:
+        name = admission if isinstance(admission, str) else admission.admission
+        return self.book.admissions[name].state
+
+    def submit(self, admission: Admission, name: str = "application_1_0001", **fields: Any) -> str:
+        """Submit what was admitted, as who asked would."""
+        tags = f"deadline:{admission.request.deadline_at_ms},{tag_of(admission.admission)}"
+        known: dict[str, Any] = {"tags": tags.lower(), "submitted_at_ms": self.now_ms, **fields}
+        return self.yarn.run(name, self.book.admissions[admission.admission].plan.containers, **known)
+
+
+def asking(containers: int = 5, minutes: float = 20, **fields: Any) -> Asking:
+    known: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", **fields}
+    return Asking(containers=containers, deadline_ms=int(minutes * MINUTE), **known)

@@ -1,0 +1,282 @@
+"""The desk in the daemon: options, the clerk's thread, the loop that goes on whatever the desk does."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from tests.unit.daemon.at_the_desk import HERE, MINUTE, AtTheDesk, Past, asking
+from tests.unit.daemon.test_loop import busy, daemon
+from tests.unit.daemon.test_wiring import plan
+from yarnctl.cli.run import command, plan_of
+from yarnctl.config import Cluster
+from yarnctl.daemon.admitting import Admitting, ClusterSize, open_history, task_mib
+from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.naming import NamedPort
+from yarnctl.daemon.running import Plan, make_loop
+from yarnctl.daemon.sizing import Size
+from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.records import Decision
+from yarnctl.errors import BadInput, InvariantBroken, Unreachable
+from yarnctl.hadoop import wire
+from yarnctl.journal.file import JournalFile
+from yarnctl.journal.rebuild import rebuild
+
+# --- the loop -------------------------------------------------------------------------------------------
+
+
+def loop_at(there: AtTheDesk):
+    """Return a loop over a tiny cluster with this desk, its journal its own."""
+    loop, journal = daemon(busy(), enforce=False)
+    loop.desk = there.desk
+    there.window.on_wake = loop.poke
+    return loop, journal
+
+
+def test_the_loop_follows_the_desk_and_shows_it():
+    there = AtTheDesk(history=False)
+    loop, journal = loop_at(there)
+    loop.run(10)
+    errand = there.hand(asking())
+    loop.run(20)
+    assert errand.answer == f"adm-{HERE}-1"
+    shown = loop.publisher.view.desk
+    assert shown is not None
+    assert [each.state for each in shown.admissions] == ["admitted"]
+    tags = [record.__struct_config__.tag for record in journal.records]
+    assert tags.index("header") < tags.index("gate-set") < tags.index("admission-asked")
+    assert there.window.hand(asking(), 60_000) is not None, "it has stopped: nobody waits at its window"
+
+
+def test_a_fault_of_the_desk_is_no_reason_to_make_room_for_nobody():
+    there = AtTheDesk(history=False)
+    loop, journal = loop_at(there)
+
+    def broken() -> Size:
+        raise ZeroDivisionError
+
+    there.desk._sizing.measure = broken
+    loop.run(40)
+    assert loop.status().tick_errors >= 1
+    assert "the gate: ZeroDivisionError" in loop.status().last_error
+    assert any(isinstance(record, Decision) for record in journal.records)
+
+
+@pytest.mark.parametrize("fault", [OSError("no space left"), InvariantBroken("x", "y")])
+def test_what_cannot_be_written_down_ends_the_loop(fault):
+    there = AtTheDesk(history=False)
+    loop, journal = loop_at(there)
+    loop.run(2)
+    there.hand(asking())
+
+    def full(records: object) -> None:
+        raise fault
+
+    journal.append = full
+    with pytest.raises(type(fault)):
+        loop.run(40)
+
+
+# --- options --------------------------------------------------------------------------------------------
+
+
+def given(*words: str) -> Plan:
+    """Return the plan of ``yarnctl run`` with these words."""
+    with command.make_context("run", ["--rm", "http://127.0.0.1:1", *words]) as context:
+        return plan_of(context.params)
+
+
+def test_there_is_no_gate_unless_asked_for():
+    assert given().admitting is None
+    assert given("--admission").admitting == Admitting(allocator="justice")
+    full = given(
+        *("--admission", "pythia", "--admission-queue", "production", "--admission-capacity", "40"),
+        *("--admission-container-mib", "2048", "--admission-lease-s", "30", "--history", "http://jhs:19888/"),
+    ).admitting
+    assert full == Admitting(
+        allocator="pythia",
+        queues=("production",),
+        capacity=40,
+        container_mib=2048,
+        history="http://jhs:19888",
+        lease_ms=30_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (("--admission", "magic"), "--admission"),
+        (("--admission-queue", "production"), "--admission-queue"),
+        (("--history", "http://jhs:19888"), "--history"),
+        (("--admission", "pythia", "--history", "jhs"), "--history"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words, where):
+    with pytest.raises(BadInput) as refused:
+        given(*words)
+    assert refused.value.where == where
+
+
+def test_help_says_what_the_gate_does():
+    shown = CliRunner().invoke(command, ["--help"]).output
+    for word in ("--admission ", "--admission-queue", "--admission-capacity", "--history"):
+        assert word in shown
+
+
+def test_a_daemon_with_a_gate_goes_on_from_its_journal(tmp_path: Path):
+    there = AtTheDesk(history=False)
+    admission = there.ask(5)
+    with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
+        with JournalFile(state.journal, durable=False) as file:
+            file.append(there.records)
+        told = msgspec.structs.replace(plan(tmp_path), admitting=Admitting(allocator="pythia", history="off"))
+        loop, journal = make_loop(told, state, NamedPort(busy(), "here"), rebuild(state.journal))
+        assert loop.desk is not None
+        assert loop.desk.book.admissions[admission.admission].state == "admitted"
+        assert loop.desk.terms.instance == "abcd1234"
+        journal.close()
+
+
+def test_a_daemon_without_a_gate_leaves_admissions_alone_and_says_so(tmp_path: Path, caplog):
+    there = AtTheDesk(history=False)
+    there.ask(5)
+    with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
+        with JournalFile(state.journal, durable=False) as file:
+            file.append(there.records)
+        loop, journal = make_loop(plan(tmp_path), state, NamedPort(busy(), "here"), rebuild(state.journal))
+        journal.close()
+    assert loop.desk is None
+    assert "1 admissions of an earlier run" in caplog.text
+
+
+# --- the cluster's size -------------------------------------------------------------------------------------
+
+
+class Sized:
+    """A ResourceManager that tells nodes, queues and its configuration."""
+
+    def __init__(self, *nodes_mib: int) -> None:
+        vectors = [wire.Vector(memory_mib=mib, vcores=8) for mib in nodes_mib]
+        self.rows = [
+            wire.Node(node=f"n{place}", state="RUNNING", capacity=vector)
+            for place, vector in enumerate(vectors)
+        ]
+        self.keys: dict[str, str] = {}
+        self.asked = 0
+
+    def configuration(self) -> dict[str, str]:
+        self.asked += 1
+        return self.keys
+
+    def nodes(self) -> list[wire.Node]:
+        return self.rows
+
+    def root_queue(self) -> wire.Queue:
+        leaves = (wire.Queue(name="production", guaranteed_percent=40.0), wire.Queue(name="research"))
+        return wire.Queue(name="root", below=wire.QueueList(rows=leaves))
+
+
+def test_a_node_holds_whole_containers_only():
+    size = ClusterSize(Sized(4_000, 5_000), Admitting(allocator="pythia"))
+    assert size() == Size(3 + 4, 1024)
+
+
+def test_a_queue_behind_the_gate_may_give_its_guarantee():
+    queues = ("root.production",)
+    assert ClusterSize(Sized(10_240, 10_240), Admitting(allocator="pythia", queues=queues))().capacity == 8
+    with pytest.raises(Unreachable, match="no leaf queue sales"):
+        ClusterSize(Sized(10_240), Admitting(allocator="pythia", queues=("sales",)))()
+
+
+def test_containers_are_as_large_as_the_scheduler_makes_them():
+    assert task_mib({"yarn.scheduler.minimum-allocation-mb": "2048"}) == 2048
+    assert task_mib({"yarn.scheduler.minimum-allocation-mb": "128"}) == 1024
+    assert task_mib({"yarn.scheduler.minimum-allocation-mb": "many"}) == 1024
+    manager = Sized(8_192)
+    size = ClusterSize(manager, Admitting(allocator="pythia", container_mib=512))
+    assert (size(), manager.asked) == (Size(16, 512), 0)
+    told = ClusterSize(manager, Admitting(allocator="pythia", capacity=5))
+    assert told() == Size(5, 1024, told=True)
+
+
+def test_a_size_told_by_a_person_stands_at_once():
+    there = AtTheDesk(history=False)
+    there.yarn.size = Size(3, 1024, told=True)
+    there.tick()
+    assert there.book.gate is not None
+    assert there.gate.capacity == 3
+
+
+# --- the clerk ----------------------------------------------------------------------------------------------
+
+
+def test_the_clerk_asks_in_a_thread_of_his_own_and_wakes_the_loop():
+    past, woken = Past(), threading.Event()
+    past.estimates["job"] = Estimate(MINUTE, 0, "history")
+    clerk = Clerk(lambda: past, woken.set)
+    answer = clerk.ask(lambda history: (history.estimate("job", "ann"), threading.current_thread().name))
+    assert woken.wait(30)
+    assert answer.done
+    assert answer.value == (Estimate(MINUTE, 0, "history"), "history")
+    clerk.close()
+
+
+def test_a_history_that_hangs_holds_nobody():
+    """The loop goes on, and a request waits for an estimate for a short time only."""
+    hangs = threading.Event()
+
+    class Hanging(Past):
+        def estimate(self, name: str, user: str) -> Estimate | None:
+            hangs.wait(60)
+            return None
+
+    there = AtTheDesk()
+    there.go(3_000)
+    clerk = Clerk(Hanging, lambda: None)
+    there.desk._clerk = clerk
+    there.desk._lessons = None
+    admission = there.ask(5)
+    hangs.set()
+    clerk.close()
+    assert (admission.state, admission.request.estimate) == ("admitted", None)
+
+
+def test_nobody_is_asked_where_nobody_keeps_a_history(caplog):
+    tries: list[int] = []
+
+    def nowhere() -> Past:
+        tries.append(1)
+        raise BadInput("--history", "nobody is named")
+
+    clerk = Clerk(nowhere, lambda: None, in_thread=False)
+    answers = [clerk.ask(lambda history: history.recent(0)) for _ in range(3)]
+    assert all(each.done and each.problem for each in answers)
+    assert len(tries) == 1
+    assert caplog.text.count("nothing is learned") == 1
+
+
+def test_a_history_that_cannot_be_reached_yet_is_tried_again():
+    tries: list[int] = []
+
+    def later() -> Past:
+        tries.append(1)
+        if len(tries) == 1:
+            raise Unreachable("http://rm")
+        return Past()
+
+    clerk = Clerk(later, lambda: None, in_thread=False)
+    assert clerk.ask(lambda history: history.recent(0)).problem
+    assert clerk.ask(lambda history: history.recent(0)).value == ()
+
+
+def test_the_history_is_found_or_named():
+    named = Admitting(allocator="pythia", history="http://127.0.0.1:1")
+    assert open_history(named, Cluster(resource_managers=("http://127.0.0.1:1",))).capacity == 1
+    with pytest.raises(Unreachable):
+        open_history(Admitting(allocator="pythia"), Cluster(resource_managers=("http://127.0.0.1:1",)))

@@ -1,0 +1,211 @@
+"""What finished jobs teach: a record for the allocators, and an estimate for the next run of the same name.
+
+Law: pure. Numbers of the history server in, records of ``deciding.admission`` out; nothing here decides.
+A job whose numbers are missing or contradict themselves teaches nothing, and the reason is said.
+
+*Work* is the time of all containers of a job: those of its attempts (JobCounter MILLIS_MAPS and
+MILLIS_REDUCES, failed and killed ones included) and the master's own from the job's start to its end. So
+``containers`` and ``tasks`` count the master too.
+
+The papers divide work by time and have the containers. But tasks are whole, a phase waits for the one before,
+and a master is alone at first: on c containers a job takes longer than work / c, and would miss a deadline
+that is reckoned so. What must be *held* is c times that time. Of a job that ran under limits it is known (its
+containers, for as long as it ran); for the next run it is estimated for the worst c, so that it is enough
+whatever number of containers the gate makes of it.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.hadoop.views import deadline_of
+from yarnctl.hadoop.wire_history import EndedJob
+
+JOB_COUNTERS = "org.apache.hadoop.mapreduce.JobCounter"
+TAGS = "mapreduce.job.tags"
+LIMITS = ("mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit")
+"""At most so many maps, and so many reduces, run at once; 0: no limit (mapred-default.xml)."""
+MASTER = 1
+"""Containers that a job's master takes."""
+SUBMITTING_MS = 5_000
+"""What no history tells and each run costs: from the verdict to the start of the master. The submitting
+client is a JVM of its own, and YARN grants the master's container on a heartbeat (2 to 12 s together
+where crowded).
+"""
+TURN_MS = 2_000
+"""What each wave of tasks costs beside its tasks: a node's heartbeat and the master's, a second each."""
+TRIED_MAX = 1_000
+"""So many numbers of containers are tried one by one; beyond, the rounding of waves is small."""
+NAME_MAX = 50
+"""A list of the history server cuts names after so many bytes, by default."""
+
+_DIGITS = re.compile(r"\d+")
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One finished job, as far as it counts here. Spans and instants in ms; ``work_ms`` in container-ms.
+
+    ``containers`` is what it could hold at once, which its limits say if it is ``limited``; ``map_ms`` and
+    ``reduce_ms`` are the time of all attempts of a kind together.
+    """
+
+    application: str
+    name: str
+    user: str
+    work_ms: int
+    maps: int
+    map_ms: int
+    reduces: int
+    reduce_ms: int
+    tasks: int
+    containers: int
+    limited: bool
+    elapsed_ms: int
+    submitted_at_ms: int
+    finished_at_ms: int
+    deadline_at_ms: int | None
+
+
+def folded(name: str) -> str:
+    """Return what the runs of one recurring job have in common: its name with each number as ``#``.
+
+    ``daily-2026-11-21`` and ``daily-2026-11-22`` are both ``daily-#-#-#``.
+    """
+    return _DIGITS.sub("#", " ".join(name.split()))
+
+
+def same_name(listed: str, name: str) -> bool:
+    """Say whether a name as the history server lists it may be a run of the job ``name``.
+
+    Long names are listed cut; then what is left decides.
+    """
+    told, wanted = folded(listed), folded(name)
+    return told == wanted or (len(listed.encode()) >= NAME_MAX and wanted.startswith(told))
+
+
+def most_at_once(maps: int, reduces: int) -> int:
+    """Return the most containers a job of so many tasks can use at once: one phase, and the master.
+
+    Maps and reduces overlap only while slow start lets reduces in before the last map; the gate's settings
+    turn that off, so that a limit on each is a limit on both.
+    """
+    return max(maps, reduces) + MASTER
+
+
+def limited(settings: Mapping[str, str], maps: int, reduces: int) -> int:
+    """Return the containers that a job could hold at once under its running limits, its master included."""
+    map_limit, reduce_limit = (_number(settings.get(name, "")) for name in LIMITS)
+    return max(min(maps, map_limit or maps), min(reduces, reduce_limit or reduces)) + MASTER
+
+
+def told(job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Mapping[str, str]) -> Told | str:
+    """Return what a job's numbers say, or why they say nothing."""
+    if job.state != "SUCCEEDED":
+        return f"it ended {job.state or 'in an unknown state'}, so that its work is not known"
+    if job.uberized:
+        return "its tasks ran inside its master, and count no containers"
+    spans = counters.get(JOB_COUNTERS, {})
+    millis = [spans.get(name) for name in ("MILLIS_MAPS", "MILLIS_REDUCES")]
+    known = [span for span in millis if span is not None]
+    if not known or min(known) < 0 or job.maps_total + job.reduces_total < 1:
+        return f"the history server tells no MILLIS_MAPS or MILLIS_REDUCES of {job.job}"
+    began_ms = job.started_at_ms or job.submitted_at_ms
+    if not 0 < began_ms <= job.finished_at_ms:
+        return f"the history server tells no start and end of {job.job}"
+    return Told(
+        application=job.job.replace("job_", "application_", 1),
+        name=job.name,
+        user=job.user,
+        work_ms=sum(known) + job.finished_at_ms - began_ms,
+        maps=job.maps_total,
+        map_ms=millis[0] or 0,
+        reduces=job.reduces_total,
+        reduce_ms=millis[1] or 0,
+        tasks=most_at_once(job.maps_total, job.reduces_total),
+        containers=limited(settings, job.maps_total, job.reduces_total),
+        limited=any(_number(settings.get(name, "")) for name in LIMITS),
+        elapsed_ms=job.finished_at_ms - began_ms,
+        submitted_at_ms=job.submitted_at_ms or began_ms,
+        finished_at_ms=job.finished_at_ms,
+        deadline_at_ms=deadline_of(settings.get(TAGS, "")),
+    )
+
+
+def finished(job: Told, capacity: int) -> Finished:
+    """Return a finished job as TRACK_JOB takes it (PYTHIA and Justice, Alg. 1).
+
+    Its deadline is that of its tag, as a span from its submission to YARN. A job without one counts as if
+    it had had its own running time (the papers' Fixed1x, the tightest that they play): it then needed what
+    it had. Its work is what was held for it if it ran under limits, else its containers' time. ``ratio`` is
+    the part of what it could reach that it held; who knows what was to be replaces it.
+    """
+    took_ms = max(1, job.finished_at_ms - job.submitted_at_ms)
+    deadline_at_ms = took_ms + job.submitted_at_ms if job.deadline_at_ms is None else job.deadline_at_ms
+    spoken_ms = deadline_at_ms - job.submitted_at_ms
+    reachable = max(1, min(job.tasks, capacity))
+    containers = min(job.containers, reachable)
+    return Finished(
+        work_ms=containers * job.elapsed_ms if job.limited else job.work_ms,
+        tasks=job.tasks,
+        deadline_ms=spoken_ms if spoken_ms > 0 else took_ms,
+        containers=containers,
+        capacity=max(1, capacity),
+        ratio=containers / reachable,
+        met=job.finished_at_ms <= deadline_at_ms,
+    )
+
+
+def estimate(name: str, runs: Sequence[Told], capacity: int) -> Estimate | None:
+    """Return mean and sample standard deviation (0 for one run) of what must be held; None: no run.
+
+    ``capacity``: the cluster's containers, of which the next run can get no more.
+    """
+    if not runs:
+        return None
+    spent_ms = min(alone_ms(run, capacity) for run in runs)  # waiting for others only adds to it
+    held = [held_ms(run, SUBMITTING_MS + spent_ms, capacity) for run in runs]
+    word = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
+    return Estimate(
+        mean_ms=round(statistics.fmean(held)),
+        stdev_ms=round(statistics.stdev(held)) if len(held) > 1 else 0,
+        source=f"history:{word} of {folded(name)}",
+    )
+
+
+def phases_ms(job: Told, containers: int) -> int:
+    """Return how long the job's tasks of average length take, in waves on containers less the master's."""
+    at_once = max(1, containers - MASTER)
+    sides = ((job.maps, job.map_ms), (job.reduces, job.reduce_ms))
+    return sum(-(-count // at_once) * (-(-total_ms // count) + TURN_MS) for count, total_ms in sides if count)
+
+
+def alone_ms(job: Told, capacity: int) -> int:
+    """Return how long the job ran beyond its tasks' waves: its master's start, its commit, all waiting."""
+    return max(0, job.elapsed_ms - phases_ms(job, _at_most(job.containers, capacity)))
+
+
+def held_ms(job: Told, spent_ms: int, capacity: int) -> int:
+    """Return the container-ms that suffice for whatever number of containers: the most of c x time(c).
+
+    c from two (a master and a task) to what the job can use or the cluster has; ``spent_ms`` is what comes
+    on top of the waves of tasks.
+    """
+    most = _at_most(job.tasks, capacity)
+    tried = {*range(2, min(most, TRIED_MAX) + 1), max(2, most)}
+    found: int = max(containers * (spent_ms + phases_ms(job, containers)) for containers in tried)
+    return found
+
+
+def _at_most(containers: int, capacity: int) -> int:
+    """Return how many containers there can be at once; of one (or an unknown number) no job could be made."""
+    return containers if capacity <= 1 else min(containers, capacity)
+
+
+def _number(text: str) -> int:
+    """Return a whole number that is not negative; 0 for anything else (as Hadoop's default)."""
+    return int(text) if text.strip().isdecimal() and text.isascii() else 0

@@ -1,0 +1,115 @@
+"""The history of jobs: what the gate learns from, asked of the history server and remembered.
+
+Law: a question costs a bounded number of calls, and each finished job is asked for once
+(``REMEMBERED_MAX`` of them are kept, the least recently used go). What cannot be used is None with its
+reason; only a server that does not answer raises. What the numbers mean stands in ``fitting``, which is
+pure.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from yarnctl.attach import fitting
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.hadoop.history_server import HistoryServer, job_of
+from yarnctl.hadoop.problems import BadAnswer, Missing
+from yarnctl.hadoop.wire_history import EndedJob
+
+RUNS_MAX = 10
+"""An estimate is made of so many of the latest runs."""
+TRAINING_MAX = 100
+"""So many of the latest jobs teach at the start."""
+REMEMBERED_MAX = 2_000
+ALL_TIMES_MS = 0
+
+
+class JobsHistory:
+    """What jobs have taught. ``capacity``: the cluster's containers; may be changed while it goes on.
+
+    All methods raise Unreachable where the history server does not answer.
+    """
+
+    def __init__(self, server: HistoryServer, capacity: int) -> None:
+        self.capacity = capacity
+        self._server = server
+        self._told: OrderedDict[str, fitting.Told | str] = OrderedDict()
+
+    def finished(self, application: str) -> tuple[Finished | None, str]:
+        """Return what one ended application teaches, or None and why.
+
+        The reason begins with ``not yet`` while the history server does not know the job: ask again later.
+        """
+        found = self.told(application)
+        if isinstance(found, str):
+            return None, found
+        return fitting.finished(found, self.capacity), ""
+
+    def told(self, application: str) -> fitting.Told | str:
+        """Return the numbers of one ended application, or why there are none."""
+        job = job_of(application)
+        try:
+            return self._of(self._server.job(job) if job not in self._told else None, job)
+        except Missing:
+            return f"not yet: {self._server.url} does not know {job}"
+
+    def recent(self, since_ms: int) -> Sequence[Finished]:
+        """Return what the latest ``TRAINING_MAX`` jobs since an instant teach, in the order of their ends."""
+        found = [self._listed(row) for row in self._server.jobs(since_ms)[:TRAINING_MAX]]
+        usable = [one for one in found if not isinstance(one, str)]
+        usable.sort(key=lambda one: (one.finished_at_ms, one.application))
+        return tuple(fitting.finished(one, self.capacity) for one in usable)
+
+    def estimate(self, name: str, user: str) -> Estimate | None:
+        """Return what must be held for the next run of a user's job, by its last ones; None: there are
+        none.
+        """
+        return fitting.estimate(name, self.runs(name, user), self.capacity)
+
+    def tasks(self, name: str, user: str) -> int | None:
+        """Return the most containers the last run could use at once; None if there is none."""
+        return next((one.tasks for one in self.runs(name, user, most=1)), None)
+
+    def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.Told]:
+        """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""
+        rows = [row for row in self._server.jobs(ALL_TIMES_MS, user) if fitting.same_name(row.name, name)]
+        found: list[fitting.Told] = []
+        for row in [row for row in rows if row.state == "SUCCEEDED"][: 2 * most]:
+            one = self._listed(row)
+            if not isinstance(one, str) and fitting.folded(one.name) == fitting.folded(name):
+                found.append(one)
+            if len(found) == most:
+                break
+        return found
+
+    def _listed(self, row: EndedJob) -> fitting.Told | str:
+        """Return the numbers of a listed job; its own page has the whole name."""
+        whole = row
+        if row.job not in self._told and len(row.name.encode()) >= fitting.NAME_MAX:
+            try:
+                whole = self._server.job(row.job)
+            except Missing:
+                return f"{row.job} is no more in the history"
+        try:
+            return self._of(whole, row.job)
+        except Missing:
+            return f"{row.job} is no more in the history"
+
+    def _of(self, row: EndedJob | None, job: str) -> fitting.Told | str:
+        """Return what is remembered of a job, else ask for its counters and its configuration."""
+        if job in self._told:
+            self._told.move_to_end(job)
+            return self._told[job]
+        assert row is not None
+        found: fitting.Told | str
+        try:
+            settings = self._server.configuration(job) if row.state == "SUCCEEDED" else {}
+            counters = self._server.counters(job) if row.state == "SUCCEEDED" else {}
+            found = fitting.told(row, counters, settings)
+        except BadAnswer as error:
+            return f"the history server's answer cannot be used: {error}"
+        self._told[job] = found
+        if len(self._told) > REMEMBERED_MAX:
+            self._told.popitem(last=False)
+        return found

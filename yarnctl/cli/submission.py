@@ -1,0 +1,215 @@
+"""A submission taken apart: what the gate must know of a job, and the command line it comes out with.
+
+Law: pure. Words in, words out, never a shell. What the user said himself is never overwritten: a setting that
+contradicts what the gate gives is refused by its name. Two programs submit: Hadoop's streaming (``hadoop jar
+X.jar``, ``mapred streaming``, with whatever stands in front of it) and ``yarn-emulator submit``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+from yarnctl.errors import BadInput
+from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
+
+NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
+MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
+MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
+SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
+MASTER = 1
+"""Containers that a job's master takes."""
+TAGS_MAX, TAG_MAX = 10, 100
+"""What YARN takes: so many tags, each of so many characters."""
+OUR_TAG = "yarnctl-admission-"
+
+_DEADLINE = re.compile(r"deadline:([0-9]{1,13})", re.IGNORECASE)
+_MODELLED = re.compile(r"([0-9]+)x[0-9.]+(?:,([0-9]+)x[0-9.]+)?")
+_EMULATOR_FLAGS = ("--restartable", "--no-runner", "--no-wait", "--json", "--help")
+
+
+class Streaming:
+    """A job of Hadoop streaming; where ``yarnctl wrap`` stands in front of it, with ``--exec``."""
+
+    queue_default = "default"
+    user_option = None
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._line = CommandLine(words)
+        program = self._line.program
+        wrapped = [place for place, word in enumerate(program) if word == "wrap" and place]
+        if wrapped and "--exec" not in program[wrapped[0] :]:
+            remedy = "write 'yarnctl wrap --exec ... -- hadoop jar ...'"
+            raise BadInput("yarnctl wrap", "without --exec it prints the command and submits nothing", remedy)
+
+    def settings(self) -> dict[str, str]:
+        """Return what the command line sets, under the names of Hadoop 3."""
+        found = self._line.settings()
+        for value in self._line.values("-numReduceTasks"):
+            found[REDUCES] = value
+        return found
+
+    def words(self, more: Mapping[str, str]) -> list[str]:
+        """Return the command line with these settings; what it said of them before is left out."""
+        line = self._line
+        kept = [option for option in line.options if _set_by(option) not in more]
+        ours = [word for name, value in more.items() for word in ("-D", f"{name}={value}")]
+        return [*line.program, *ours, *(word for option in kept for word in option)]
+
+
+class Emulated:
+    """A job of ``yarn-emulator submit``."""
+
+    queue_default = "research"
+
+    def __init__(self, words: Sequence[str], start: int) -> None:
+        self._program, self._options = list(words[:start]), _pairs(words[start:])
+        if self._value("--workload"):
+            raise BadInput("--workload", "is many jobs", "ask for each job, or submit without yarnctl admit")
+        if self._value("--deadline"):
+            raise BadInput("yarn-emulator submit --deadline", "the gate sets it", "give it to yarnctl admit")
+
+    def settings(self) -> dict[str, str]:
+        """Return what the command line sets, its own options under the names of Hadoop 3."""
+        found = dict(one[1].partition("=")[::2] for one in self._options if one[0] == "-D")
+        for option, name in (("--name", NAME), ("--queue", QUEUE), ("--reduces", REDUCES)):
+            value = self._value(option)
+            if value is not None:
+                found[name] = value
+        modelled = _MODELLED.fullmatch(self._value("--modelled") or "")
+        if modelled:
+            found[MAPS], found[REDUCES] = modelled[1], modelled[2] or "0"
+        return found
+
+    @property
+    def user_option(self) -> str | None:
+        """Whose job it is, if the command line says so."""
+        return self._value("--user")
+
+    def words(self, more: Mapping[str, str]) -> list[str]:
+        """Return the command line with these settings; what it said of them before is left out."""
+        kept = [one for one in self._options if _set_by(one) not in more]
+        own = {NAME: "--name", QUEUE: "--queue"}
+        ours: list[str] = []
+        for name, value in more.items():
+            ours += [own[name], value] if name in own else ["-D", f"{name}={value}"]
+        return [*self._program, *ours, *(word for one in kept for word in one)]
+
+    def _value(self, option: str) -> str | None:
+        values = [one[1] for one in self._options if one[0] == option and len(one) == 2]
+        return values[-1] if values else None
+
+
+Command = Streaming | Emulated
+
+
+def command_of(words: Sequence[str]) -> Command:
+    """Take a command line apart; BadInput if it submits no streaming job."""
+    for place, word in enumerate(words[1:], 1):
+        if word == "submit" and PurePath(words[place - 1]).name == "yarn-emulator":
+            return Emulated(words, place + 1)
+    return Streaming(words)
+
+
+def most_containers(settings: Mapping[str, str]) -> int | None:
+    """Return the most containers the job can use at once, its master included; None if it is not said.
+
+    The user's own limits count. How many maps there are is only known if ``mapreduce.job.maps`` says so:
+    else the input decides.
+    """
+    maps, reduces = number(settings, MAPS), number(settings, REDUCES)
+    if maps is None:
+        return None
+    reduces = 1 if reduces is None else reduces
+    at_once = [
+        min(tasks, number(settings, limit) or tasks)
+        for tasks, limit in ((maps, MAP_LIMIT), (reduces, REDUCE_LIMIT))
+    ]
+    return max(1, *at_once) + MASTER
+
+
+def number(settings: Mapping[str, str], name: str) -> int | None:
+    """Return a setting that is a whole number; None if it is not set, BadInput if it is none."""
+    text = settings.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,9}", text.strip()):
+        raise BadInput(f"-D {name}={text[:40]}", "is no whole number")
+    return int(text)
+
+
+def tags_of(settings: Mapping[str, str]) -> list[str]:
+    """Return the user's own tags; BadInput where they leave no room for the gate's, or speak for it."""
+    tags = [tag.strip() for tag in settings.get(TAGS, "").split(",") if tag.strip()]
+    where = f"-D {TAGS}={settings.get(TAGS, '')[:60]}"
+    if any(tag.lower().startswith(OUR_TAG) for tag in tags):
+        raise BadInput(where, f"a tag {OUR_TAG}... is the gate's to give", "leave it away")
+    if len([tag for tag in tags if not _DEADLINE.fullmatch(tag)]) > TAGS_MAX - 2:
+        raise BadInput(where, f"YARN takes {TAGS_MAX} tags, and the gate adds two", "leave some away")
+    return tags
+
+
+def deadline_tag_ms(tags: Sequence[str]) -> int | None:
+    """Return the instant that a tag ``deadline:`` names (seconds, or ms if 13 digits)."""
+    for tag in tags:
+        match = _DEADLINE.fullmatch(tag)
+        if match:
+            return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000
+    return None
+
+
+def settled(
+    own: Mapping[str, str], given: Mapping[str, str], tags: Sequence[str]
+) -> tuple[dict[str, str], list[str]]:
+    """Return the settings to submit with, and notes for the user. BadInput names what contradicts the gate.
+
+    ``own`` are the user's settings, ``given`` the gate's and ``tags`` its tags.
+    """
+    more: dict[str, str] = {}
+    notes: list[str] = []
+    for name, value in given.items():
+        said = own.get(name)
+        if said is None:
+            more[name] = value
+        elif name in (MAP_LIMIT, REDUCE_LIMIT):
+            if not 0 < (number(own, name) or 0) <= int(value):
+                remedy = "leave it away, or ask with a --containers that it fits"
+                raise BadInput(f"-D {name}={said}", f"the gate gives {value}", remedy)
+        elif said != value:
+            notes.append(f"{name}={said} stays as it was said; the gate reckons with {value}")
+    kept = [tag for tag in tags_of(own) if not _DEADLINE.fullmatch(tag)]
+    more[TAGS] = ",".join([*kept, *tags])
+    return more, notes
+
+
+def _set_by(option: Sequence[str]) -> str:
+    """Return the name of the setting that an option sets, under the names of Hadoop 3; "" if none."""
+    pair = ""
+    if len(option) == 2 and option[0] in ("-D", "-jobconf"):
+        pair = option[1]
+    elif len(option) == 1 and option[0].startswith("-D"):
+        pair = option[0][2:]
+    name = pair.partition("=")[0]
+    return OLD_NAMES.get(name, name)
+
+
+def _pairs(words: Sequence[str]) -> list[list[str]]:
+    """Return the options of ``yarn-emulator submit``, each with its value."""
+    found: list[list[str]] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            raise BadInput(word[:60], "an option of yarn-emulator submit was expected here")
+        if word.startswith("--") and "=" in word:
+            found.append(list(word.partition("=")[::2]))
+        elif word.startswith("-D") and word != "-D":
+            found.append(["-D", word[2:]])
+        elif word in _EMULATOR_FLAGS:
+            found.append([word])
+        elif rest:
+            found.append([word, rest.pop(0)])
+        else:
+            raise BadInput(word[:60], "its value is missing")
+    return found

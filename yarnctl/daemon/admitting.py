@@ -1,0 +1,148 @@
+"""Admitting: from options to a desk, with its own clients of the cluster and of the history of jobs.
+
+Law: nothing is sent here. The loop's clients are bounded as all of the loop's are; the history has a
+thread of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from yarnctl.attach.attaching import loop_limits
+from yarnctl.attach.discover import history_server_by, history_server_in
+from yarnctl.attach.jobs_history import JobsHistory
+from yarnctl.config import Cluster
+from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.desk import Desk, Terms
+from yarnctl.daemon.sizing import Size
+from yarnctl.daemon.window import Window
+from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
+from yarnctl.errors import BadInput, Unreachable
+from yarnctl.hadoop import views, wire
+from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
+from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
+from yarnctl.hadoop.transport import Transport
+from yarnctl.units import Resources
+
+MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
+TASK_MIB = 1024
+"""What MapReduce asks for a task unless told otherwise; the scheduler may round it up."""
+NO_HISTORY = "off"
+
+
+class Admitting(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said of the gate. None: found out; ``history`` "": found, ``off``: none is asked."""
+
+    allocator: str
+    queues: tuple[str, ...] = ()
+    capacity: int | None = None
+    container_mib: int | None = None
+    history: str = ""
+    lease_ms: int = 120_000
+    choices: Choices = DEFAULT_CHOICES
+
+
+def make_desk(
+    told: Admitting,
+    cluster: Cluster,
+    instance: str,
+    book: Book | None,
+    clock_ms: Callable[[], int],
+) -> Desk:
+    """Return the desk, with what the journal has left of it."""
+    limits = loop_limits(cluster.limits)
+    manager = ResourceManager(
+        Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
+    )
+    window = Window(clock_ms, told.lease_ms)
+    clerk = None
+    if told.history != NO_HISTORY:
+        clerk = Clerk(lambda: open_history(told, cluster), window.wake)
+    terms = Terms(
+        allocator=told.allocator,
+        instance=instance,
+        queues=told.queues,
+        choices=told.choices,
+        lease_ms=told.lease_ms,
+    )
+    return Desk(terms, manager, ClusterSize(manager, told), window, book=book, clerk=clerk)
+
+
+class Measured(Protocol):
+    """What tells how large a cluster is, of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
+
+    def configuration(self) -> dict[str, str]:
+        """Return the daemon's effective configuration."""
+        ...
+
+    def nodes(self) -> Sequence[wire.Node]:
+        """Return the nodes that run containers now."""
+        ...
+
+    def root_queue(self) -> wire.Queue:
+        """Return the scheduler's tree of queues."""
+        ...
+
+
+class ClusterSize:
+    """Tells how many containers the cluster has, or the gate's queues are guaranteed; by memory."""
+
+    def __init__(self, manager: Measured, told: Admitting) -> None:
+        self._manager = manager
+        self._told = told
+        self._container_mib = told.container_mib
+
+    def __call__(self) -> Size:
+        """Ask; raises as the client does, and Unreachable for a queue that is not there."""
+        if self._container_mib is None:
+            self._container_mib = task_mib(self._manager.configuration())
+        container_mib = self._container_mib
+        if self._told.capacity is not None:
+            return Size(self._told.capacity, container_mib, told=True)
+        nodes = self._manager.nodes()
+        most = sum(node.total.memory_mib // container_mib for node in nodes)
+        if self._told.queues:
+            total = Resources(
+                sum(node.total.memory_mib for node in nodes), sum(node.total.vcores for node in nodes)
+            )
+            most = min(most, sum(mib // container_mib for mib in self._guaranteed(total)))
+        return Size(most, container_mib)
+
+    def _guaranteed(self, total: Resources) -> list[int]:
+        leaves = views.leaves(self._manager.root_queue())
+        found = []
+        for queue in self._told.queues:
+            leaf = next((one for one in leaves if same_queue(one.path, queue)), None)
+            if leaf is None:
+                raise Unreachable(f"--admission-queue: there is no leaf queue {queue}")
+            found.append(views.queue_view(leaf, total).guaranteed.memory_mib)
+        return found
+
+
+def task_mib(configuration: dict[str, str]) -> int:
+    """Return what a task gets that asks for MapReduce's default, by the ResourceManager's configuration."""
+    text = configuration.get(MINIMUM_KEY, "").strip()
+    return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
+
+
+def open_history(told: Admitting, cluster: Cluster) -> JobsHistory:
+    """Return the history of jobs; raises BadInput where nobody says who keeps it, and as the client does."""
+    address = told.history or _found(cluster)
+    if not address:
+        remedy = "give --history URL, or --history off"
+        raise BadInput("--history", "neither /conf nor HADOOP_CONF_DIR names a history server", remedy)
+    transport = Transport((address,), cluster.identity, QUICK, ca_file=cluster.ca_file, daemon=DAEMON)
+    return JobsHistory(HistoryServer(transport), capacity=1)
+
+
+def _found(cluster: Cluster) -> str:
+    manager = cluster.resource_manager()
+    found = history_server_in(manager.configuration(), cluster.resource_managers[0])
+    if not found and cluster.hadoop_conf_dir:
+        found = history_server_by(Path(cluster.hadoop_conf_dir), {})
+    return found

@@ -1,0 +1,134 @@
+"""Lessons: what finished jobs teach the gate, one question after the other.
+
+Law: a lesson that is over is a record, also one that taught nothing; what is not told yet is asked for
+again, for a while. What only the gate knows of a job (what it asked for and was given) is put
+in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yarnctl.daemon.clerk import NOT_YET, Answer, Clerk, History
+from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.entries import GateLearned
+from yarnctl.deciding.admission.records import Finished
+from yarnctl.deciding.records import Record
+
+EVERY_MS = 5_000
+EVERY_MAX_MS = 60_000
+TRAIN_MS = 10_000
+"""So long a round waits for what the past teaches."""
+LEARN_FOR_MS = 15 * 60_000
+"""So long the history is asked for what an ended application teaches."""
+TRAINED_BACK_MS = 7 * 86_400_000
+
+
+class Lessons:
+    """Asks ``clerk`` for what ``book`` has not learned yet."""
+
+    def __init__(self, clerk: Clerk, book: Book) -> None:
+        self._clerk = clerk
+        self._book = book
+        self._asked: tuple[str, Answer] | None = None
+        self._asked_at_ms = 0
+        self._again_at_ms = 0
+        self._pause_ms = EVERY_MS
+        self._tried = False
+        self._tried_at_ms: dict[str, int] = {}
+
+    def is_training(self, now_ms: int) -> bool:
+        """Say whether to wait for what the past teaches, a little, before anybody is judged."""
+        if self._book.trained or self._tried:
+            return False
+        return self._asked is None or now_ms - self._asked_at_ms < TRAIN_MS
+
+    def follow(self, note: Callable[[Record], None], now_ms: int) -> None:
+        """Take what the clerk has brought, else ask for the next; ``note`` writes down."""
+        gate = self._book.gate
+        if gate is None:
+            return
+        if self._asked is not None:
+            application, answer = self._asked
+            if answer.done:
+                self._asked = None
+                self._take(note, now_ms, application, answer)
+        elif now_ms >= self._again_at_ms:
+            self._ask(now_ms, gate.capacity)
+
+    def _ask(self, now_ms: int, capacity: int) -> None:
+        book = self._book
+        if not book.trained:
+            since_ms = max(0, now_ms - TRAINED_BACK_MS)
+            self._begin("", now_ms, lambda history: _sized(history, capacity).recent(since_ms))
+        elif book.unlearned:
+            name = min(book.unlearned, key=lambda one: (self._tried_at_ms.get(one, 0), one))
+            self._begin(name, now_ms, lambda history: _sized(history, capacity).finished(name))
+
+    def _begin(self, application: str, now_ms: int, question: Callable[[History], object]) -> None:
+        self._asked_at_ms = now_ms
+        self._asked = (application, self._clerk.ask(question))
+
+    def _take(self, note: Callable[[Record], None], now_ms: int, application: str, answer: Answer) -> None:
+        if not application:
+            self._take_past(note, now_ms, answer)
+            return
+        finished, why = answer.value if isinstance(answer.value, tuple) else (None, answer.problem)
+        if (
+            finished is None
+            and why.startswith(NOT_YET)
+            and now_ms - self._ended_at_ms(application) < LEARN_FOR_MS
+        ):
+            self._again_at_ms = now_ms + EVERY_MS
+            self._tried_at_ms[application] = now_ms  # others first
+            return
+        self._tried_at_ms.pop(application, None)
+        if finished is not None:
+            finished = self._as_admitted(application, finished)
+            why = "" if usable(finished) else "its numbers cannot be"
+        note(GateLearned(now_ms, application, () if finished is None or why else (finished,), why))
+
+    def _take_past(self, note: Callable[[Record], None], now_ms: int, answer: Answer) -> None:
+        self._tried = True
+        if answer.problem:
+            self._again_at_ms = now_ms + self._pause_ms
+            self._pause_ms = min(2 * self._pause_ms, EVERY_MAX_MS)
+            return
+        self._pause_ms = EVERY_MS
+        found = answer.value if isinstance(answer.value, Sequence) else ()
+        note(
+            GateLearned(now_ms, "", tuple(one for one in found if isinstance(one, Finished) and usable(one)))
+        )
+
+    def _ended_at_ms(self, application: str) -> int:
+        found = self._book.by_application(application)
+        return 0 if found is None else found.changed_at_ms
+
+    def _as_admitted(self, application: str, finished: Finished) -> Finished:
+        found, gate = self._book.by_application(application), self._book.gate
+        if found is None or found.reservation is None or gate is None:
+            return finished
+        return msgspec.structs.replace(
+            finished,
+            tasks=found.request.tasks,
+            deadline_ms=found.request.deadline_ms,
+            containers=found.reservation.containers,
+            ratio=found.reservation.ratio,
+            capacity=gate.capacity,
+        )
+
+
+def usable(finished: Finished) -> bool:
+    """Say whether a job's numbers can be learned from: all above 0, and finite."""
+    least = min(
+        finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity
+    )
+    return least > 0 and 0.0 <= finished.ratio < float("inf")
+
+
+def _sized(history: History, capacity: int) -> History:
+    """Tell the history how large the cluster is now."""
+    history.capacity = capacity
+    return history

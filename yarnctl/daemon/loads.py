@@ -1,0 +1,133 @@
+"""What others hold on the cluster, as the gate sees it: fixed load, and who carries a tag of ours.
+
+Law: an application is ours only if user, queue and time fit the admission whose tag it carries; any other
+that carries one is fixed load like all that came in past the gate. Containers of other sizes count by
+memory. What is written down stays small, however many applications there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
+from yarnctl.hadoop import views, wire
+from yarnctl.hadoop.resource_manager import same_queue
+
+TAG = "yarnctl-admission-"
+"""Before the id of an admission: the tag by which its application is known."""
+CLOCKS_APART_MS = 60_000
+"""So far the ResourceManager's clock may be behind ours."""
+NAMED_MAX = 12
+"""So many of the largest loads keep their names."""
+STEPS_MAX = 40
+"""So many different ends are told apart; of more, the later ones are taken as never."""
+MANY = "others"
+
+
+class Claim(NamedTuple):
+    """An application that takes an admission, or may not (``why`` says so, "": it may)."""
+
+    admission: str
+    application: str
+    why: str
+
+
+class Look(NamedTuple):
+    """What one look shows: fixed loads, who claims an admission, and which applications there are."""
+
+    loads: tuple[Load, ...]
+    claims: tuple[Claim, ...]
+    there: frozenset[str]
+
+
+def tag_of(admission: str) -> str:
+    """Return the tag for an admission."""
+    return TAG + admission
+
+
+def claimed(row: wire.Application, instance: str) -> str:
+    """Return the admission of ours that an application's tags name, or ""."""
+    if TAG not in row.tags.lower():
+        return ""
+    ours = f"{TAG}adm-{instance}-".lower()  # YARN keeps tags in small letters
+    for tag in row.tags.split(","):
+        word = tag.strip().lower()
+        number = word.removeprefix(ours)
+        if word.startswith(ours) and number.isascii() and number.isdigit():
+            return f"adm-{instance}-{number}"
+    return ""
+
+
+def look(
+    rows: Iterable[wire.Application], book: Book, instance: str, now_ms: int, queues: Sequence[str]
+) -> Look:
+    """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all)."""
+    claims: list[Claim] = []
+    loads: list[Load] = []
+    there: set[str] = set()
+    spoken: set[str] = set()
+    for row in sorted(rows, key=lambda row: views.order(row.application)):
+        there.add(row.application)
+        held = 0
+        ours = book.by_application(row.application)
+        if ours is None and (admission := claimed(row, instance)):
+            why = _objection(row, book.admissions.get(admission), admission in spoken)
+            claims.append(Claim(admission, row.application, why))
+            if not why:
+                spoken.add(admission)
+                ours = book.admissions[admission]
+        if ours is not None:
+            held = 0 if ours.reservation is None else ours.reservation.containers
+        elif queues and not any(same_queue(row.queue, one) for one in queues):
+            continue
+        more = max(0, containers(row, book.container_mib) - held)
+        if more:
+            until_ms = FOREVER_MS if ours is not None else _until_ms(row, now_ms)
+            loads.append(Load(row.application, more, now_ms, until_ms))
+    return Look(compact(loads), tuple(claims), frozenset(there))
+
+
+def containers(row: wire.Application, container_mib: int) -> int:
+    """Return how many of the gate's containers an application holds; a large one counts as several."""
+    by_memory = -(-max(0, row.allocated_mib) // container_mib) if container_mib > 0 else 0
+    return max(0, row.containers, by_memory)
+
+
+def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
+    """Return the same load with few names and few ends."""
+    if len(loads) <= NAMED_MAX:
+        return tuple(loads)
+    by_size = sorted(loads, key=lambda load: (-load.containers, load.who))
+    named, rest = by_size[:NAMED_MAX], by_size[NAMED_MAX:]
+    ends = sorted({load.until_ms for load in rest})
+    sums: dict[int, int] = {}
+    for load in rest:
+        until_ms = load.until_ms if load.until_ms in ends[:STEPS_MAX] else FOREVER_MS
+        sums[until_ms] = sums.get(until_ms, 0) + load.containers
+    merged = [Load(MANY, held, rest[0].from_ms, until_ms) for until_ms, held in sorted(sums.items())]
+    return (*named, *merged)
+
+
+def _until_ms(row: wire.Application, now_ms: int) -> int:
+    """Nobody knows when an application ends, except that one with a deadline means to by then."""
+    deadline_ms = views.deadline_at_ms(row)
+    return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
+
+
+def _objection(row: wire.Application, found: Admission | None, spoken: bool) -> str:
+    """Say why an application may not take the admission whose tag it carries, or ""."""
+    if found is None:
+        return "it is not known here (any more)"
+    if spoken or found.state == "taken":
+        return "another application has taken it"
+    if found.state not in ("admitted", "expired"):
+        return f"it is {found.state}"
+    if row.user != found.user:
+        return f"it is {found.user}'s"
+    if not same_queue(row.queue, found.queue):
+        return f"it is for queue {found.queue}"
+    if row.submitted_at_ms and row.submitted_at_ms < found.request.submitted_at_ms - CLOCKS_APART_MS:
+        return "the application is older than it"
+    return ""

@@ -1,0 +1,348 @@
+"""The book: every admission from the question to its end, and the gate, as the journal tells them.
+
+Law: nothing changes here but by a record, and the same records give the same book: the desk writes one
+down, then lets the book take it, so that whoever reads the journal to any point knows what the desk knew
+there. ``take`` believes; ``problem`` says why a record cannot come next, and holds a round again.
+
+::
+
+    waiting ──round──► admitted ──taken──► taken ──ended
+       │  └──round──► rejected  └─expired ──taken (late)──┘
+       └─withdrawn (admitted, too)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from yarnctl.deciding.admission import gate as gating
+from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
+from yarnctl.deciding.admission.entries import (
+    AdmissionAsked,
+    AdmissionClosed,
+    AdmissionRound,
+    AdmissionTaken,
+    GateLearned,
+    GateSet,
+)
+from yarnctl.deciding.admission.gate import Gate, Reservation
+from yarnctl.deciding.admission.records import Plan, Request
+
+State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
+OPEN: tuple[State, ...] = ("waiting", "admitted", "taken")
+CLOSABLE: dict[str, tuple[State, ...]] = {
+    "withdrawn": ("waiting", "admitted"),
+    "expired": ("admitted",),
+    "ended": ("taken",),
+}
+"""From which states an admission may be closed as what."""
+
+CLOSED_MAX = 1_000
+"""So many that are over are kept: for who asks again with his key, and for those that look."""
+FORGOTTEN_AT_ONCE = 200
+UNLEARNED_MAX = 200
+"""So many ended applications wait to teach; of more, the oldest are left out."""
+
+UNDECIDED = "the next round decides"
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """One admission. ``admission`` is its id; ``key`` what who asked calls it ("": nothing).
+
+    ``plan`` is the newest verdict, ``reservation`` what it led to (kept when it is over, for whoever comes
+    late); ``why`` says why it is over.
+    """
+
+    admission: str
+    name: str
+    user: str
+    queue: str
+    request: Request
+    plan: Plan
+    key: str = ""
+    state: State = "waiting"
+    reservation: Reservation | None = None
+    application: str = ""
+    why: str = ""
+    changed_at_ms: int = 0
+
+    @property
+    def sequence(self) -> int:
+        """Its place in the total order."""
+        return self.request.sequence
+
+
+class Book:
+    """``admissions`` by id, in their order; ``gate`` None: none has been set yet.
+
+    ``opened`` are the ids of those that are not over. ``unlearned``: application -> its admission's id, of
+    those that ended and have not been asked about yet; ``trained`` says that the gate has learned from the
+    past. ``version`` grows with every change.
+    """
+
+    def __init__(self) -> None:
+        self.gate: Gate | None = None
+        self.queues: tuple[str, ...] = ()
+        self.container_mib = 0
+        self.admissions: dict[str, Admission] = {}
+        self.numbered = 0
+        self.now_ms = 0
+        self.version = 0
+        self.trained = False
+        self.opened: dict[str, None] = {}
+        self.unlearned: dict[str, str] = {}
+        self._ids: dict[int, str] = {}
+        self._keys: dict[str, str] = {}
+        self._applications: dict[str, str] = {}
+
+    # --- asking it ------------------------------------------------------------------------------
+
+    def by_key(self, key: str) -> Admission | None:
+        """Return what was asked for with this key, as far as it is kept."""
+        return self.admissions.get(self._keys.get(key, "")) if key else None
+
+    def by_application(self, application: str) -> Admission | None:
+        """Return the admission that an application has taken."""
+        return self.admissions.get(self._applications.get(application, ""))
+
+    def open(self, *states: State) -> list[Admission]:
+        """Return those that are not over, in one of these states (none named: any)."""
+        found = [self.admissions[name] for name in self.opened]
+        return [each for each in found if each.state in states] if states else found
+
+    def counted(self, state: State) -> int:
+        """Return how many that are not over are in a state."""
+        return len(self.open(state))
+
+    def news(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+        """Return the plans that say something new of who waits."""
+        return tuple(plan for plan in plans if self._plan(plan.sequence) != plan)
+
+    def _plan(self, sequence: int) -> Plan | None:
+        found = self.admissions.get(self._ids.get(sequence, ""))
+        return None if found is None else found.plan
+
+    # --- taking records ---------------------------------------------------------------------------
+
+    def take(self, record: object) -> None:
+        """Take the next record; what cannot be is left out, and what is none of ours concerns nobody."""
+        taker = self._takers.get(type(record))
+        if taker is not None:
+            taker(self, record)
+            self.now_ms = max(self.now_ms, record.at_ms)  # type: ignore[attr-defined]
+            self.version += 1
+
+    def _set(self, record: GateSet) -> None:
+        before = self.gate
+        kept = before or Gate(record.allocator, record.capacity)
+        same = before is not None and (before.allocator, before.choices) == (record.allocator, record.choices)
+        self.gate = msgspec.structs.replace(
+            kept if same else msgspec.structs.replace(kept, memory=Memory()),
+            allocator=record.allocator,
+            capacity=record.capacity,
+            choices=record.choices,
+        )
+        self.trained = self.trained and same
+        self.queues, self.container_mib = record.queues, record.container_mib
+
+    def _asked(self, record: AdmissionAsked) -> None:
+        if self.gate is None:
+            return
+        request, name = record.request, record.admission
+        plan = Plan(request.sequence, "defer", 0, request.deadline_at_ms, UNDECIDED)
+        self.admissions[name] = Admission(
+            admission=name,
+            name=record.name,
+            user=record.user,
+            queue=record.queue,
+            request=request,
+            plan=plan,
+            key=record.key,
+            changed_at_ms=record.at_ms,
+        )
+        self.opened[name] = None
+        self.numbered = max(self.numbered, request.sequence)
+        self._ids[request.sequence] = name
+        if record.key:
+            self._keys[record.key] = name
+        self.gate = gating.submit(self.gate, request)
+        self._forget_old()
+
+    def _round(self, record: AdmissionRound) -> None:
+        if self.gate is None:
+            return
+        self.gate = gating.believed(self.gate, record.at_ms, record.plans, record.granted)
+        granted = {each.request.sequence: each for each in record.granted}
+        states: dict[str, State] = {"admit": "admitted", "reject": "rejected", "defer": "waiting"}
+        for plan in record.plans:
+            found = self.admissions.get(self._ids.get(plan.sequence, ""))
+            if found is not None and found.state == "waiting":
+                why = plan.reason if plan.verdict == "reject" else ""
+                self._change(
+                    found,
+                    record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
+                    plan=plan,
+                    state=states[plan.verdict],
+                    reservation=granted.get(plan.sequence),
+                    why=why,
+                )
+
+    def _taken(self, record: AdmissionTaken) -> None:
+        found = self.admissions.get(record.admission)
+        if found is None or self.gate is None or found.reservation is None:
+            return
+        reservation = msgspec.structs.replace(found.reservation, application=record.application)
+        others = tuple(each for each in self.gate.reserved if each.request.sequence != found.sequence)
+        if found.state == "admitted":
+            self.gate = gating.taken(self.gate, found.sequence, record.application)
+        else:  # it came late: its place is held again, whoever was let in meanwhile
+            self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
+        self._applications[record.application] = found.admission
+        self._change(
+            found,
+            record.at_ms,
+            state="taken",
+            reservation=reservation,
+            application=record.application,
+            why="",
+        )
+
+    def _closed(self, record: AdmissionClosed) -> None:
+        found = self.admissions.get(record.admission)
+        if found is None or self.gate is None or found.state not in CLOSABLE.get(record.state, ()):
+            return
+        self.gate = gating.withdraw(self.gate, found.sequence)
+        if record.state == "ended":
+            self.unlearned[found.application] = found.admission
+            while len(self.unlearned) > UNLEARNED_MAX:
+                del self.unlearned[next(iter(self.unlearned))]
+        self._change(found, record.at_ms, state=record.state, why=record.why)
+
+    def _learned(self, record: GateLearned) -> None:
+        self.unlearned.pop(record.application, None)
+        if self.gate is None:
+            return
+        if not record.application:
+            self.trained = True
+        for finished in record.finished:
+            self.gate = gating.learned(self.gate, finished)
+
+    _takers: dict[type, Callable[[Book, Any], None]] = {  # noqa: RUF012
+        GateSet: _set,
+        AdmissionAsked: _asked,
+        AdmissionRound: _round,
+        AdmissionTaken: _taken,
+        AdmissionClosed: _closed,
+        GateLearned: _learned,
+    }
+
+    def _change(self, found: Admission, at_ms: int, **fields: Any) -> None:
+        after = msgspec.structs.replace(found, changed_at_ms=at_ms, **fields)
+        self.admissions[found.admission] = after
+        if after.state in OPEN:
+            self.opened[found.admission] = None
+        else:
+            self.opened.pop(found.admission, None)
+
+    def _forget_old(self) -> None:
+        """Let go of the oldest that are over."""
+        if len(self.admissions) - len(self.opened) < CLOSED_MAX + FORGOTTEN_AT_ONCE:
+            return
+        over = [each for each in self.admissions.values() if each.state not in OPEN]
+        for each in over[: max(0, len(over) - CLOSED_MAX)]:
+            del self.admissions[each.admission]
+            self._ids.pop(each.sequence, None)
+            self._applications.pop(each.application, None)
+            if self._keys.get(each.key) == each.admission:
+                del self._keys[each.key]
+
+    # --- what can come next -------------------------------------------------------------------------
+
+    def problem(self, record: object, *, decide: bool = True) -> str:
+        """Say why a record cannot come next, "" if it can. Before :meth:`take`.
+
+        ``decide``: a round is held again with the loads it saw, and must give the same plans.
+        """
+        if isinstance(record, GateSet):
+            return _set_problem(record)
+        if isinstance(
+            record, AdmissionAsked | AdmissionRound | AdmissionTaken | AdmissionClosed | GateLearned
+        ):
+            if self.gate is None:
+                return "an admission, and no gate was set before it"
+            if isinstance(record, AdmissionAsked):
+                return self._asked_problem(record)
+            if isinstance(record, AdmissionRound):
+                return self._round_problem(record, self.gate) if decide else ""
+            if isinstance(record, AdmissionTaken):
+                return self._taken_problem(record)
+            if isinstance(record, AdmissionClosed):
+                return self._closed_problem(record)
+            return self._learned_problem(record)
+        return ""
+
+    def _asked_problem(self, record: AdmissionAsked) -> str:
+        request = record.request
+        if request.sequence != self.numbered + 1:
+            return f"{record.admission} is number {request.sequence}, due is {self.numbered + 1}"
+        if not record.admission.endswith(f"-{request.sequence}") or record.admission in self.admissions:
+            return f"{record.admission} is no name of number {request.sequence}"
+        if request.submitted_at_ms != record.at_ms:
+            return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
+        return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
+
+    def _round_problem(self, record: AdmissionRound, gate: Gate) -> str:
+        after, decided = gating.decide(gate, record.at_ms, record.loads)
+        plans = self.news(decided)
+        for was, now in zip(record.plans, plans, strict=False):
+            if was != now:
+                return f"a plan was {_told(was)}, is now {_told(now)}"
+        if len(record.plans) != len(plans):
+            return f"there were {len(record.plans)} new plans, there are now {len(plans)}"
+        granted = gating.granted_in(gate, after)
+        return (
+            "" if granted == record.granted else f"granted was {_told(record.granted)}, is {_told(granted)}"
+        )
+
+    def _taken_problem(self, record: AdmissionTaken) -> str:
+        found = self.admissions.get(record.admission)
+        if found is None or found.state not in ("admitted", "expired"):
+            return f"{record.admission} is taken, and it is {_state(found)}"
+        other = self.by_application(record.application)
+        return "" if other is None else f"{record.application} has taken {other.admission} already"
+
+    def _closed_problem(self, record: AdmissionClosed) -> str:
+        found = self.admissions.get(record.admission)
+        if found is None or found.state not in CLOSABLE.get(record.state, ()):
+            return f"{record.admission} is {record.state}, and it was {_state(found)}"
+        held = found.reservation
+        if record.state == "expired" and held is not None and record.at_ms < held.expires_at_ms:
+            return f"{record.admission} expired at {record.at_ms} ms, it was held until {held.expires_at_ms}"
+        return ""
+
+    def _learned_problem(self, record: GateLearned) -> str:
+        if record.application and record.application not in self.unlearned:
+            return f"{record.application} teaches, and it did not end before"
+        if not record.application and self.trained:
+            return "the gate learns from the past a second time"
+        return ""
+
+
+def _set_problem(record: GateSet) -> str:
+    if record.allocator not in ALLOCATORS:
+        return f"no allocator {record.allocator!r}"
+    return "" if record.capacity > 0 else f"a capacity of {record.capacity} containers"
+
+
+def _state(found: Admission | None) -> str:
+    return "not known" if found is None else found.state
+
+
+def _told(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+STATES: tuple[str, ...] = get_args(State)

@@ -1,0 +1,79 @@
+"""What the journal holds of admissions: one record for everything that changes the gate.
+
+Law: as of all records (``yarnctl.deciding.records``): the reason is part of it, and it holds what it was
+decided from. A round holds the loads it saw and the plans that changed, so that it can be held again.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from yarnctl.deciding.admission.capacity import Load
+from yarnctl.deciding.admission.gate import Reservation
+from yarnctl.deciding.admission.records import Choices, Finished, Plan, Request
+
+
+class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
+    """By what is decided from now on: the allocator, and ``capacity`` containers of ``container_mib``.
+
+    Another allocator, or other choices, begin with an empty memory.
+    """
+
+    at_ms: int
+    allocator: str
+    capacity: int
+    container_mib: int
+    queues: tuple[str, ...] = ()
+    choices: Choices = Choices()
+
+
+class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_defaults=True):
+    """Somebody asks to be let in; ``key`` is his own name for it."""
+
+    at_ms: int
+    admission: str
+    name: str
+    user: str
+    queue: str
+    request: Request
+    key: str = ""
+
+
+class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
+    """A round: what was held by others, each plan that is new for who waited, what was reserved."""
+
+    at_ms: int
+    loads: tuple[Load, ...]
+    plans: tuple[Plan, ...]
+    granted: tuple[Reservation, ...] = ()
+
+
+class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
+    """An admitted job has been seen on the cluster, by its tag."""
+
+    at_ms: int
+    admission: str
+    application: str
+
+
+class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
+    """An admission is over, and what it held is free."""
+
+    at_ms: int
+    admission: str
+    state: Literal["withdrawn", "expired", "ended"]
+    why: str
+
+
+class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned"):
+    """What finished jobs teach: one that was let in (``application``), or ("") those of before.
+
+    Nothing (``finished`` empty) is learned for the reason ``why``.
+    """
+
+    at_ms: int
+    application: str
+    finished: tuple[Finished, ...]
+    why: str = ""

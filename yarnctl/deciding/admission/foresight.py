@@ -1,0 +1,106 @@
+"""Foresight: when somebody who waits could start, and who can never be done in time.
+
+Law: a prediction is read off one profile of free containers and says None where nobody can tell. Who
+stands before you in the allocator's order takes his place first. Nothing is promised: each round
+predicts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from yarnctl.deciding.admission.allocators import Allocator, Memory
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
+from yarnctl.deciding.admission.records import Choices, Request
+
+FORESEEN_MAX = 20
+"""For so many of those that wait a start is predicted; the others stand too far behind."""
+
+
+class Foreseen(NamedTuple):
+    """Where a request would start as things stand, with how many containers, and until when."""
+
+    containers: int
+    start_ms: int | None
+    end_ms: int | None
+
+
+class Rules(NamedTuple):
+    """By what is decided."""
+
+    allocator: Allocator
+    memory: Memory
+    capacity: int
+    choices: Choices
+
+
+def end_ms(request: Request, containers: int, start_ms: int) -> int:
+    """Return the predicted end of a job: by its estimate where there is one, else its deadline."""
+    if request.estimate is None:
+        return max(request.deadline_at_ms, start_ms)
+    return start_ms - (-request.estimate.mean_ms // containers)
+
+
+def foresee(rules: Rules, waiting: Sequence[Request], steps: Profile, now_ms: int) -> dict[int, Foreseen]:
+    """Return sequence -> what is predicted, for all that wait; ``steps`` is what is free for them.
+
+    Each takes his place in the order of the queue as it is now. A job needs more containers the longer
+    it waits, so every start is asked for its own number; they must stay free through the predicted run.
+    """
+    found: dict[int, Foreseen] = {}
+    ranked = []
+    for request in waiting:
+        wanted, least = _wanted(rules, request, now_ms)
+        found[request.sequence] = Foreseen(least, None, None)
+        ranked.append((rules.allocator.key(request, wanted, now_ms, rules.choices), request))
+    ranked.sort(key=lambda entry: entry[0])
+    for _, request in ranked[:FORESEEN_MAX]:
+        seen = _first(rules, request, steps, now_ms)
+        found[request.sequence] = seen._replace(containers=found[request.sequence].containers)
+        if seen.start_ms is not None and seen.end_ms is not None:
+            steps = steps.with_load(Load("", seen.containers, seen.start_ms, seen.end_ms))
+    return found
+
+
+def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> Foreseen:
+    """Find the first start at which what it needs by then stays free through its run."""
+    nobody_knows = Foreseen(0, None, None)
+    for start_ms in (now_ms, *(at_ms for at_ms in steps.at_ms if at_ms > now_ms)):
+        if start_ms >= min(request.deadline_at_ms, FOREVER_MS):
+            return nobody_knows
+        _, containers = _wanted(rules, request, start_ms)
+        if not containers:
+            return nobody_knows
+        until_ms = max(start_ms + 1, end_ms(request, containers, start_ms))
+        if steps.least_free(start_ms, until_ms) >= containers:
+            return Foreseen(containers, start_ms, until_ms)
+    return nobody_knows
+
+
+def _wanted(rules: Rules, request: Request, start_ms: int) -> tuple[int, int]:
+    """Return how many containers a request wants and accepts at an instant (0: it has no hope then)."""
+    if rules.allocator.terms is None:
+        return 1, 1
+    terms = rules.allocator.terms(rules.memory, request, start_ms, rules.capacity, rules.choices)
+    return terms.containers, terms.least
+
+
+def hopeless(rules: Rules, request: Request, now_ms: int) -> str:
+    """Say in numbers why a job cannot end by its deadline, whatever it is given; "" if it may.
+
+    Only who has an estimate can be judged, and by its lower end (mean - standard deviation): a run that was
+    short before may be short again. What never turns anybody away does not do so here.
+    """
+    left_ms = request.deadline_at_ms - now_ms
+    if request.estimate is None or left_ms <= 0:
+        return ""  # the allocator's own word
+    if rules.allocator.terms is None and not rules.allocator.drops_late:
+        return ""
+    work_ms = max(1, request.estimate.mean_ms - request.estimate.stdev_ms)
+    needed = -(-work_ms // left_ms)
+    if needed > rules.capacity:
+        return f"it needs {needed} containers to end by its deadline, the cluster has {rules.capacity}"
+    if needed > request.tasks:
+        return f"it needs {needed} containers to end by its deadline, it can use {request.tasks} at once"
+    return ""

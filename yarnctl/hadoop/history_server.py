@@ -1,0 +1,107 @@
+"""The MapReduce history server: what is told of jobs that have ended.
+
+Law: reading only. Each method is one question and returns wire records; what a job teaches is said in
+``attach.fitting``. An answer that speaks of another job is refused. A job appears here only some time after
+the ResourceManager has called it finished (the server looks for new files every
+``mapreduce.jobhistory.move.interval-ms``, three minutes by default): until then it is Missing.
+
+Source: Hadoop's ``HsWebServices`` (paths, parameters). Trap: ``limit`` cuts the list at its *end*, and
+the list begins with the oldest job (``CachedHistoryStorage``), so that who wants the newest names a time,
+not a limit.
+"""
+
+from __future__ import annotations
+
+import re
+
+from yarnctl.errors import BadInput
+from yarnctl.hadoop import wire_history, wire_mapreduce
+from yarnctl.hadoop.ends import HISTORY
+from yarnctl.hadoop.problems import BadAnswer, explain
+from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.wire_history import EndedJob
+
+DAEMON = "history server"
+QUICK = Limits(connect_ms=1_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
+"""Bounds for a caller that has better things to do: one call lasts five seconds at most."""
+LISTED_MAX = 20_000
+"""The history server itself lists no more (``mapreduce.jobhistory.joblist.cache.size``)."""
+
+_APPLICATION = re.compile(r"application_([0-9]{1,20}_[0-9]{1,12})")
+_JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{1,12}")
+
+
+def job_of(application: str) -> str:
+    """Return the id of an application's job; BadInput if it is no application's id."""
+    match = _APPLICATION.fullmatch(application)
+    if match is None:
+        raise BadInput(
+            f"id {application[:60]!r}", "is no application's", "expected application_<time>_<number>"
+        )
+    return f"job_{match[1]}"
+
+
+class HistoryServer:
+    """One history server. The constructor sends nothing.
+
+    All methods raise Unreachable (BadAnswer) and Rejected; Missing (a Rejected) for a job that it does
+    not know (yet).
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._to = transport
+
+    @property
+    def url(self) -> str:
+        """Where it is asked, for messages."""
+        return self._to.pinned
+
+    def jobs(self, finished_since_ms: int, user: str = "") -> tuple[EndedJob, ...]:
+        """Return the jobs that ended at ``finished_since_ms`` or later, the latest first.
+
+        ``user``: only that user's. Both are filtered again here.
+        """
+        query = {"finishedTimeBegin": str(max(0, finished_since_ms)), "limit": str(LISTED_MAX)}
+        rows = self._to.read(HISTORY, wire_history.ENDED_JOBS, query | ({"user": user} if user else {}))
+        wanted = [
+            row
+            for row in rows
+            if row.finished_at_ms >= finished_since_ms
+            and (not user or row.user == user)
+            and _JOB.fullmatch(row.job)
+        ]
+        return tuple(sorted(wanted, key=lambda row: (-row.finished_at_ms, row.job)))
+
+    def job(self, job: str) -> EndedJob:
+        """Return one job."""
+        path = self._path(job)
+        row: EndedJob = self._to.read(path, wire_history.ENDED_JOB)
+        self._about(path, row.job, job)
+        return row
+
+    def counters(self, job: str) -> dict[str, dict[str, int]]:
+        """Return a job's counters: group -> name -> total."""
+        path = f"{self._path(job)}/counters"
+        told: wire_mapreduce.JobCounters = self._to.read(path, wire_mapreduce.JOB_COUNTERS)
+        self._about(path, told.owner, job)
+        return wire_mapreduce.counters(told.groups)
+
+    def configuration(self, job: str) -> dict[str, str]:
+        """Return a job's whole configuration, as it was in effect."""
+        rows = self._to.read(f"{self._path(job)}/conf", wire_mapreduce.JOB_CONFIGURATION)
+        return {row.name: row.value for row in rows}
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._to.close()
+
+    @staticmethod
+    def _path(job: str) -> str:
+        if not _JOB.fullmatch(job):
+            raise BadInput(f"id {job[:60]!r}", "is no job's", "expected job_<time>_<number>")
+        return f"{HISTORY}/{job}"
+
+    def _about(self, path: str, told: str, asked: str) -> None:
+        if told != asked:
+            raise BadAnswer(explain(self._to.pinned + path, "it speaks of another job", asked))

@@ -1,0 +1,113 @@
+"""Admitted: what a journal can tell of one admission, or of the application that took it.
+
+Law: as of all explanations: read off the records in one pass, and nothing is added.
+"""
+
+from __future__ import annotations
+
+from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.capacity import Load
+from yarnctl.deciding.admission.entries import (
+    AdmissionAsked,
+    AdmissionClosed,
+    AdmissionRound,
+    AdmissionTaken,
+    GateLearned,
+)
+from yarnctl.deciding.admission.records import Plan
+from yarnctl.deciding.records import Record
+from yarnctl.journal.story import AdmissionStory
+
+LOADS_TOLD = 3
+
+
+class Admitted:
+    """Collects ``stories`` of the admission ``wanted``, or of that which an application of this id took."""
+
+    def __init__(self, wanted: str) -> None:
+        self.wanted = wanted
+        self.stories: list[AdmissionStory] = []
+        self._book = Book()
+        self._mine = ""
+
+    def take(self, record: Record) -> None:
+        """Read one record."""
+        if isinstance(record, AdmissionTaken) and self.wanted in (record.admission, record.application):
+            self._taken(record)
+        before = self._book.admissions.get(self._mine or self.wanted)
+        self._book.take(record)
+        now = self._book.admissions.get(self._mine or self.wanted)
+        if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
+            self._asked(record)
+        elif isinstance(record, AdmissionRound) and now is not None and before is not now:
+            self._tell(record.at_ms, now.admission, _verdict(now.plan) + _loads(record.loads))
+        elif isinstance(record, AdmissionClosed) and now is not None and record.admission == now.admission:
+            self._tell(record.at_ms, record.admission, f"{record.state}: {record.why}")
+        elif (
+            isinstance(record, GateLearned)
+            and now is not None
+            and record.application == now.application != ""
+        ):
+            self._tell(record.at_ms, now.admission, _lesson(record))
+
+    def _tell(self, at_ms: int, admission: str, told: str) -> None:
+        self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, told=told))
+
+    def _asked(self, record: AdmissionAsked) -> None:
+        request = record.request
+        told = (
+            f"{record.user} asked for {record.name} in {record.queue}: {request.tasks} containers at most,"
+            f" {request.deadline_ms} ms to its deadline at {request.deadline_at_ms} ms"
+        )
+        if request.estimate is not None:
+            estimate = request.estimate
+            told += (
+                f"; it computes {estimate.mean_ms} container-ms (+- {estimate.stdev_ms}, {estimate.source})"
+            )
+        self._tell(record.at_ms, record.admission, told)
+
+    def _taken(self, record: AdmissionTaken) -> None:
+        found = self._book.admissions.get(record.admission)
+        if found is not None and not self.stories:
+            self._before(found)
+        self._mine = record.admission
+        self._tell(record.at_ms, record.admission, f"taken by {record.application}")
+
+    def _before(self, found: Admission) -> None:
+        """Tell of an application's admission what was before it was taken."""
+        request = found.request
+        asked = AdmissionAsked(
+            request.submitted_at_ms, found.admission, found.name, found.user, found.queue, request, found.key
+        )
+        self._asked(asked)
+        if found.reservation is not None:
+            self._tell(found.reservation.from_ms, found.admission, _verdict(found.plan))
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.verdict == "admit":
+        return (
+            f"admitted with {plan.containers} containers: {plan.reason}; to be done at {plan.finish_at_ms} ms"
+        )
+    if plan.verdict == "reject":
+        return f"rejected: {plan.reason}"
+    when = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
+    return f"waits: {plan.reason}{when}"
+
+
+def _loads(loads: tuple[Load, ...]) -> str:
+    """Name the largest of those that hold something past the gate."""
+    if not loads:
+        return ""
+    largest = sorted(loads, key=lambda load: (-load.containers, load.who))[:LOADS_TOLD]
+    named = ", ".join(f"{load.who} {load.containers}" for load in largest)
+    held = sum(load.containers for load in loads)
+    return f" (past the gate {held} are held: {named}{', ...' if len(loads) > LOADS_TOLD else ''})"
+
+
+def _lesson(record: GateLearned) -> str:
+    if not record.finished:
+        return f"nothing was learned from it: {record.why}"
+    found = record.finished[0]
+    met = "met" if found.met else "missed"
+    return f"learned from: {found.work_ms} container-ms with {found.containers} containers, deadline {met}"

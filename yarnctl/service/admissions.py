@@ -1,0 +1,222 @@
+"""Admissions: ask to be let in, wait, look, withdraw.
+
+Law: what is read is read from one view. What is handed to the desk is answered once it is written down and
+shown; asking and withdrawing need the token, as every write. Waiting is bounded, in time and in heads: who
+finds no place to wait is answered at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
+
+from yarnctl.daemon.desk import Desked
+from yarnctl.daemon.loads import tag_of
+from yarnctl.daemon.view import View
+from yarnctl.daemon.window import Asking, Refusal, Window, Withdrawing
+from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.records import Estimate
+from yarnctl.service import admission_models as models
+from yarnctl.service.paging import NoParameters, by_number
+from yarnctl.service.problems import ApiProblem, responses
+from yarnctl.service.writing import Credentials, require_token
+
+DONE_MS = 10_000
+"""So long the loop has to come to what was handed over."""
+
+STATUS = {
+    "not-found": 404,
+    "already-taken": 409,
+    "request-key-used": 409,
+    "queue-not-gated": 422,
+    "desk-full": 503,
+    "not-written": 503,
+}
+LIMITS = ("mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit")
+NO_OVERLAP = {"mapreduce.job.reduce.slowstart.completedmaps": "1.0"}
+"""Without it maps and reduces run at once, each up to its own limit."""
+
+Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")]
+Source = Callable[[], View]
+
+
+def admission_routes(source: Source, token: str | None, window: Window | None) -> APIRouter:
+    """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
+    router = APIRouter(prefix="/v1/admissions", tags=["admissions"], responses=responses(401, 421))
+    _add_reading(router, source, window)
+    _add_writing(router, source, token, window)
+    return router
+
+
+def _add_reading(router: APIRouter, source: Source, window: Window | None) -> None:
+    @router.get("")
+    def admissions(asked: Annotated[models.AdmissionsQuery, Query()]) -> models.AdmissionPage:
+        """All admissions that are open and the last that are over, newest first."""
+        view = source()
+        found = [each for each in (view.desk.admissions if view.desk else ()) if _is_wanted(each, asked)]
+        shown, following = by_number(found, lambda each: each.sequence, asked)
+        return models.AdmissionPage(
+            now_ms=view.now_ms,
+            version=view.version,
+            total=len(found),
+            next=following,
+            gate=None if view.desk is None else gate(view.desk),
+            items=[admission(each, view.desk) for each in shown if view.desk is not None],
+        )
+
+    @router.get("/{admission_id}", responses=responses(404))
+    def one(admission_id: Id, asked: Annotated[models.WaitQuery, Query()]) -> models.AdmissionOut:
+        """One admission; with `wait_ms` as soon as it is no longer `waiting`. Looking renews no lease."""
+        return _waited(source, window, admission_id, asked.wait_ms)
+
+
+def _add_writing(router: APIRouter, source: Source, token: str | None, window: Window | None) -> None:
+    @router.post("", status_code=202, responses=responses(400, 403, 409, 413, 503))
+    def ask(
+        given: Credentials, _: Annotated[NoParameters, Query()], request: models.AdmissionRequest
+    ) -> models.AdmissionOut:
+        """Ask to be let in. It is written down when this answers; the verdict may come later."""
+        desk = _desk(given, token, window)
+        return _shown(source, _done(desk.hand(_asking(request), DONE_MS)))
+
+    @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
+    def renew(
+        admission_id: Id, given: Credentials, asked: Annotated[models.WaitQuery, Query()]
+    ) -> models.AdmissionOut:
+        """Say that somebody still waits, and wait as reading does."""
+        desk = _desk(given, token, window)
+        _shown(source, admission_id)
+        desk.renew(admission_id, asked.wait_ms)
+        return _waited(source, desk, admission_id, asked.wait_ms)
+
+    @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
+    def withdraw(
+        admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]
+    ) -> models.AdmissionOut:
+        """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
+        desk = _desk(given, token, window)
+        return _shown(source, _done(desk.hand(Withdrawing(admission_id), DONE_MS)))
+
+
+def _desk(given: Credentials, token: str | None, window: Window | None) -> Window:
+    """Return the desk's window to who may hand something over."""
+    require_token(given, token)
+    if window is None:
+        told = "this daemon keeps no gate"
+        raise ApiProblem(409, "gate-off", told, "start it with yarnctl run --admission")
+    return window
+
+
+def _done(answer: str | Refusal) -> str:
+    if isinstance(answer, Refusal):
+        raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)
+    return answer
+
+
+def _asking(request: models.AdmissionRequest) -> Asking:
+    told = request.estimate
+    return Asking(
+        name=request.name,
+        user=request.user,
+        queue=request.queue,
+        containers=request.containers,
+        deadline_ms=request.deadline_ms,
+        estimate=None if told is None else Estimate(told.mean_ms, told.stdev_ms, told.source),
+        kind=request.kind,
+        key=request.request_key or "",
+    )
+
+
+# --- looking ------------------------------------------------------------------------------------------
+
+
+def _is_wanted(each: Admission, asked: models.AdmissionsQuery) -> bool:
+    return (
+        (asked.state is None or each.state == asked.state)
+        and (asked.user is None or each.user == asked.user)
+        and (asked.queue is None or each.queue == asked.queue)
+    )
+
+
+def _waited(source: Source, window: Window | None, name: str, wait_ms: int) -> models.AdmissionOut:
+    def decided() -> bool:
+        _, found = _find(source, name)
+        return found is None or found.state != "waiting"
+
+    if window is not None and wait_ms and not decided():
+        window.wait(decided, wait_ms)
+    return _shown(source, name)
+
+
+def _find(source: Source, name: str) -> tuple[Desked | None, Admission | None]:
+    desk = source().desk
+    found = () if desk is None else desk.admissions
+    return desk, next((each for each in found if each.admission == name), None)
+
+
+def _shown(source: Source, name: str) -> models.AdmissionOut:
+    desk, found = _find(source, name)
+    if desk is None or found is None:
+        told = f"admission {name} is not known (any more)"
+        raise ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
+    return admission(found, desk)
+
+
+def gate(desk: Desked) -> models.GateOut:
+    """Show the gate."""
+    return models.GateOut(
+        allocator=desk.allocator,
+        capacity=desk.capacity,
+        container_mib=desk.container_mib,
+        waiting=desk.waiting,
+        reserved=desk.reserved,
+        learned=desk.learned,
+        problem=desk.problem,
+    )
+
+
+def admission(each: Admission, desk: Desked) -> models.AdmissionOut:
+    """Show one admission, with what to submit with."""
+    request, plan, held = each.request, each.plan, each.reservation
+    estimate = request.estimate
+    limited = each.state in ("admitted", "taken") and request.kind == "mapreduce"
+    return models.AdmissionOut(
+        id=each.admission,
+        state=each.state,
+        why=each.why,
+        request=models.AskedOut(
+            name=each.name,
+            user=each.user,
+            queue=each.queue,
+            containers=request.tasks,
+            deadline_ms=request.deadline_ms,
+            submitted_at_ms=request.submitted_at_ms,
+            estimate=None
+            if estimate is None
+            else models.EstimateOut(
+                mean_ms=estimate.mean_ms, stdev_ms=estimate.stdev_ms, source=estimate.source
+            ),
+            kind=request.kind,
+        ),
+        plan=models.PlanOut(
+            verdict=plan.verdict,
+            containers=plan.containers,
+            deadline_at_ms=plan.deadline_at_ms,
+            start_at_ms=plan.start_at_ms,
+            finish_at_ms=plan.finish_at_ms,
+            reason=plan.reason,
+        ),
+        application=each.application or None,
+        expires_at_ms=None if held is None else held.expires_at_ms,
+        lease_ms=desk.lease_ms,
+        tags=[f"deadline:{request.deadline_at_ms}", tag_of(each.admission)],
+        settings=settings(plan.containers) if limited else {},
+    )
+
+
+def settings(containers: int) -> dict[str, str]:
+    """Return the settings by which a MapReduce job holds so many containers at most: one is its master's."""
+    return dict.fromkeys(LIMITS, str(max(1, containers - 1))) | NO_OVERLAP
