@@ -15,6 +15,7 @@ WORKERS ?= 4
 SEED ?= 1
 HADOOP ?= 3.4.2
 ROUNDS ?= 5
+ON ?= live
 # A plugin that comes with a tool of ours, unused, costs every process a second.
 PYTEST := $(BIN)/python -m pytest -p no:schemathesis -p no:anyio
 # All but what needs containers or a real Hadoop; a new folder is in it by itself.
@@ -22,10 +23,10 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop lint format bench acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop bench-admission lint format bench acceptance clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.dev ## make .venv with everything for development
 
@@ -61,6 +62,9 @@ hadoop-down: $(VENV)/.dev ## stop it, and wait until it has stopped
 
 bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, write bench-hadoop.json; ROUNDS=5
 	$(BIN)/python -m tests.cluster.bench --hadoop $(HADOOP) --rounds $(ROUNDS)
+
+bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
+	$(BIN)/python -m tests.cluster.admission_bench --on $(ON) --output admission-$(ON).json
 
 lint: $(VENV)/.dev ## ruff, mypy, import contracts, and the ban on clocks and chance
 	$(BIN)/ruff check .

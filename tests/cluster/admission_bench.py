@@ -153,6 +153,7 @@ def result(on: str, jobs: Sequence[Arrival], plain: Sequence[Ran], gated: Sequen
     """Return what is written down of both runs."""
     return {
         "on": on,
+        "more_met": met(gated) - met(plain),
         "jobs": [job._asdict() | {"kind": job.kind._asdict()} for job in jobs],
         "plain": {"met": met(plain), "jobs": [_shown(row) for row in plain]},
         "gate": {"met": met(gated), "jobs": [_shown(row) for row in gated]},

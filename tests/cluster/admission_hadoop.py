@@ -25,16 +25,18 @@ SHAPE = Shape(nodes=3, node_memory_mib=1024)
 
 
 class Hadoop:
-    """A real cluster. A container's JVM starts in 2 to 12 s, which is most of what a task takes here."""
+    """A real cluster. A container's JVM starts in 2 to 12 s; what a task takes here must be more than that,
+    or the processors are what is short, and no containers.
+    """
 
     name = "Hadoop"
     container_mib = 256
     mix = Mix(
-        big=Kind("big", 2, 0.0, 16, 2.0),
-        small=Kind("small", 1, 0.0, 2, 1.0),
-        unit_s=35.0,
-        loose_s=180.0,
-        tight_s=70.0,
+        big=Kind("big", 2, 0.0, 12, 25.0),
+        small=Kind("small", 1, 0.0, 2, 4.0),
+        unit_s=40.0,
+        loose_s=330.0,
+        tight_s=75.0,
         hopeless=2,
     )
 
