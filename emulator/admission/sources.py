@@ -1,4 +1,4 @@
-"""What ``--trace`` names: tr1, tr2, swim:PATH, rumen:PATH, alibaba:PATH, parquet:PATH.
+"""What ``--trace`` names: tr1, tr2, packaged:NAME, swim:PATH, rumen:PATH, alibaba:PATH, parquet:PATH.
 
 Law: whatever it is, it becomes three columns; of a MapReduce job the maps count ("the number of
 map tasks as requestedTasks and map time as compTime ... map task count and time dominate",
@@ -12,7 +12,7 @@ from pathlib import Path
 from emulator.admission.trace import Trace, checked
 from yarnctl.errors import BadInput
 
-FORMS = "one of tr1, tr2, swim:PATH[@FROM-TO], rumen:PATH, alibaba:PATH, parquet:PATH"
+FORMS = "one of tr1, tr2, packaged:fb2009, swim:PATH[@FROM-TO], rumen:PATH, alibaba:PATH, parquet:PATH"
 
 
 def load_trace(text: str, seed: int = 0) -> Trace:

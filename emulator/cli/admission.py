@@ -14,7 +14,11 @@ from yarnctl.command_line import output_option, print_json, print_table
 
 @click.command("admission")
 @click.option(
-    "--trace", "spec", required=True, metavar="SPEC", help="tr1, tr2, or swim|rumen|alibaba|parquet:PATH."
+    "--trace",
+    "spec",
+    required=True,
+    metavar="SPEC",
+    help="tr1, tr2, packaged:fb2009, or swim|rumen|alibaba|parquet:PATH.",
 )
 @click.option("--capacity", required=True, type=click.IntRange(1, 10**7), metavar="N", help="Containers.")
 @click.option(

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.thoroughness import examples
 from tests.unit.daemon.at_the_desk import AtTheDesk, Killed, Past, Yarn, asking
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.window import Withdrawing
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.entries import (
@@ -204,7 +206,7 @@ def planted() -> dict[str, tuple[type, dict[str, Any], str]]:
         "a load": (AdmissionRound, {"loads": lambda old: (("x", 9, 0, 1 << 53),)}, "a plan was"),
         "a grant": (AdmissionRound, {"granted": lambda old: ()}, "granted was"),
         "a number": (AdmissionAsked, {"admission": lambda old: "adm-a1b2-9"}, "no name of number 1"),
-        "a time": (AdmissionAsked, {"at_ms": lambda old: old.at_ms + 1}, "was submitted at"),
+        "a time": (AdmissionAsked, {"at_ms": lambda old: old.at_ms - 1}, "was submitted at"),
         "who took": (AdmissionTaken, {"admission": lambda old: "adm-a1b2-7"}, "is taken, and it is"),
         "an end": (AdmissionClosed, {"state": lambda old: "expired"}, "is expired, and it was taken"),
         "a lesson": (GateLearned, {"application": lambda old: "application_1_0005"}, "did not end before"),
@@ -266,6 +268,16 @@ def test_an_admission_is_explained_from_the_question_to_the_lesson():
     assert by_application.roles == ["application"]
     assert [each.told for each in by_application.admissions] == [each.told for each in there.admissions]
     assert not explain(story.records, "adm-a1b2-9").found
+
+
+def test_a_name_obeys_no_terminal_commands(tmp_path, capsys):
+    story = Story("pythia", ())
+    story.ask(5, name="job\x9b31m\x1b[31m")
+    path = journal(tmp_path / "journal.jsonl", story.records)
+    assert exit_status_of(PROGRAM, ["explain", "adm-a1b2-1", "--journal", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "job\\x9b31m\\x1b[31m" in told
+    assert all(each.isprintable() or each == "\n" for each in told)
 
 
 def test_who_waits_is_told_who_holds_what():

@@ -4,89 +4,34 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import threading
-from typing import Self
 
 import pytest
 
-from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
+from tests.unit.gate_played import (
+    ADMITTED,
+    ID,
+    JOB,
+    OPTIONS,
+    SETTINGS,
+    SIZED,
+    TAGS,
+    WAITING,
+    Daemon,
+    admission,
+    admit,
+)
+from tests.unit.hadoop.replaying import Heard, Reply, closed_port
 from yarnctl.cli import PROGRAM
-from yarnctl.cli.admit import instant_of, span_of, span_words
+from yarnctl.cli.instants import clock, instant_of, span_of, span_words
 from yarnctl.cli.submission import command_of, most_containers, settled
 from yarnctl.command_line import exit_status_of
 from yarnctl.errors import BadInput
-
-ID = "adm-1f2e3d4c-7"
-DEADLINE_MS = 1_900_000_000_000
-JOB = ("hadoop", "jar", "/opt/hadoop-streaming.jar")
-OPTIONS = ("-input", "/in", "-output", "/out", "-mapper", "cat", "-reducer", "python3 red.py 'a b'")
-SIZED = ("-D", "mapreduce.job.name=daily", "-D", "mapreduce.job.maps=40", "-D", "mapreduce.job.reduces=8")
-TAGS = [f"deadline:{DEADLINE_MS}", f"yarnctl-admission-{ID}"]
-SETTINGS = {
-    "mapreduce.job.running.map.limit": "11",
-    "mapreduce.job.running.reduce.limit": "11",
-    "mapreduce.job.reduce.slowstart.completedmaps": "1.0",
-}
-ESTIMATE = {"mean_ms": 4_800_000, "stdev_ms": 0, "source": "history:3 runs of daily"}
-
-
-def admission(state: str, verdict: str, reason: str = "as it is", containers: int = 12, **more) -> dict:
-    """Return an admission as the daemon tells it."""
-    return {
-        "id": ID,
-        "state": state,
-        "why": "",
-        "request": {"name": "daily", "containers": 41, "deadline_ms": 600_000, "estimate": ESTIMATE},
-        "plan": {
-            "verdict": verdict,
-            "containers": containers,
-            "deadline_at_ms": DEADLINE_MS,
-            "reason": reason,
-        },
-        "lease_ms": 120_000,
-        "tags": TAGS,
-        "settings": SETTINGS if state == "admitted" else {},
-        **more,
-    }
-
-
-ADMITTED = admission("admitted", "admit")
-WAITING = admission("waiting", "defer", "12 containers are needed, 3 are free now")
-
-
-class Daemon(Replay):
-    """A daemon that gives the answers one after the other; the last one again and again."""
-
-    def __init__(self, *answers: dict | Reply, page: dict | None = None) -> None:
-        self.left = list(answers)
-        self.page = page or {"items": [], "gate": {"allocator": "justice", "capacity": 40}}
-        super().__init__(self._answered)
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        return self
-
-    def _answered(self, heard: Heard) -> Reply:
-        if heard.method == "GET":
-            return Reply(json.dumps(self.page))
-        if heard.method == "DELETE":
-            return Reply(json.dumps(admission("withdrawn", "defer")))
-        found = self.left.pop(0) if len(self.left) > 1 else self.left[0]
-        return found if isinstance(found, Reply) else Reply(json.dumps(found), 202)
-
-    def calls(self) -> list[str]:
-        return [f"{one.method} {one.path.removeprefix('/v1/admissions')}" for one in self.heard]
-
-    def asked(self) -> dict:
-        return json.loads(next(one.body for one in self.heard if one.method == "POST"))
-
-
-def admit(daemon: Replay, *words: str) -> int:
-    return exit_status_of(PROGRAM, ["admit", "--url", daemon.url, *words])
 
 
 def test_what_the_command_says_is_asked_and_what_the_gate_gives_is_in_the_command(capsys):
@@ -112,8 +57,8 @@ def test_a_lost_answer_asks_nothing_twice():
     )
     with Daemon(lost, late, ADMITTED) as daemon:
         assert admit(daemon, "--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS) == 0
-    keys = {json.loads(one.body)["request_key"] for one in daemon.heard}
-    assert (len(daemon.heard), len(keys)) == (3, 1)
+    asked = [json.loads(one.body) for one in daemon.heard if one.method == "POST"]
+    assert (len(asked), len({one["request_key"] for one in asked})) == (3, 1)
 
 
 def test_it_waits_says_for_what_and_then_runs_the_command_itself(tmp_path):
@@ -144,7 +89,7 @@ def test_it_waits_says_for_what_and_then_runs_the_command_itself(tmp_path):
         )
     assert done.returncode == 7, done.stderr
     assert daemon.calls() == ["POST ", *[f"POST /{ID}/renew"] * 3]
-    waits = [line for line in done.stderr.splitlines() if line.startswith("waiting:")]
+    waits = [line for line in done.stderr.splitlines() if line.startswith(f"waiting: {ID}")]
     assert [("3 are free" in line, "9 are free" in line) for line in waits] == [(True, False), (False, True)]
     assert said.read_text().splitlines()[-len(OPTIONS) - 2 :] == [*OPTIONS, *odd]
 
@@ -153,7 +98,11 @@ def test_without_waiting_a_deferred_job_leaves_with_75_and_its_plan_and_withdraw
     with Daemon(WAITING) as daemon:
         assert admit(daemon, "--no-wait", "--deadline", "10m", "--", "sh", *JOB[1:], *SIZED, *OPTIONS) == 75
     assert daemon.calls() == ["POST ", f"POST /{ID}/renew", f"DELETE /{ID}"]
-    assert "12 containers are needed, 3 are free now" in capsys.readouterr().out
+    told = capsys.readouterr()
+    (line,) = told.out.splitlines()
+    assert line.startswith("deferred: ")
+    assert "12 containers are needed, 3 are free now" in line
+    assert told.err == ""
 
 
 def test_a_rejected_job_is_told_what_would_do(capsys):
@@ -175,7 +124,9 @@ def test_a_rejected_job_is_told_what_would_do(capsys):
     assert "a deadline of at least 2 min would do" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_who_leaves_withdraws(number, status, tmp_path):
     waits = threading.Event()
 
@@ -195,20 +146,15 @@ def test_who_leaves_withdraws(number, status, tmp_path):
         _, said = program.communicate(timeout=60)
         daemon.stopping.set()
     assert program.returncode == status, said
+    assert said.splitlines()[-1].endswith(f"; {ID} is withdrawn")
     assert f"DELETE /{ID}" in daemon.calls()
     assert "Traceback" not in said
-
-
-def test_a_daemon_that_is_away_for_a_while_is_waited_for():
-    away = Reply("", raw=b"\r\n")
-    with Daemon(WAITING, away, ADMITTED) as daemon:
-        assert admit(daemon, "--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS) == 0
-    assert daemon.calls() == ["POST ", f"POST /{ID}/renew", f"POST /{ID}/renew"]
 
 
 def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
     words = ("--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS)
     assert exit_status_of(PROGRAM, ["admit", "--url", f"http://127.0.0.1:{closed_port()}", *words]) == 3
+    assert "waiting" not in capsys.readouterr().err
     off = Reply('{"error":{"code":"gate-off","message":"there is no gate","next":"--admission"}}', 409)
     with Daemon(off) as daemon:
         assert admit(daemon, *words) == 2
@@ -392,10 +338,30 @@ def test_the_emulator_s_own_submission():
 
 @pytest.mark.parametrize(
     ("text", "span_ms"),
-    [("90", 90_000), ("90s", 90_000), ("15m", 900_000), ("1h30m", 5_400_000), ("2d", 172_800_000)],
+    [("90s", 90_000), ("1d12h", 129_600_000), ("15m", 900_000), ("1h30m", 5_400_000), ("2d", 172_800_000)],
 )
 def test_spans(text, span_ms):
     assert span_of("--deadline", text) == span_ms
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1h30", "'1h30' ends in a number without its unit; write it like 90s, 15m, 1h30m or 2d"),
+        ("5", "'5' ends in a number without its unit"),
+        ("1.5h", "'1.5h' is no whole number of its unit"),
+        ("1,5h", "'1,5h' is no whole number of its unit"),
+        ("99999999999d", "'99999999999d' is further than 366 days away"),
+        ("15min", "'15min' is no span; write it like"),
+        ("30m1h", "is no span; write it like"),
+        ("", "is no span"),
+        ("-5m", "is no span"),
+        ("0h0m", "is no span above 0"),
+    ],
+)
+def test_what_is_no_span_is_refused_with_what_is_wrong(text, said):
+    with pytest.raises(BadInput, match=re.escape(said)):
+        span_of("--deadline", text)
 
 
 def test_instants():
@@ -407,3 +373,6 @@ def test_instants():
         "3 min",
         "2 h 0 min",
     ]
+    assert span_words(366 * 86_400_000) == "366 days"
+    assert clock(1_700_000_000_999)[-2:] == "20"
+    assert clock(10**30) == str(10**30)

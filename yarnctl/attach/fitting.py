@@ -23,15 +23,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.hadoop.job_settings import LIMITS, MASTER, TAGS
 from yarnctl.hadoop.views import deadline_of
 from yarnctl.hadoop.wire_history import EndedJob
 
 JOB_COUNTERS = "org.apache.hadoop.mapreduce.JobCounter"
-TAGS = "mapreduce.job.tags"
-LIMITS = ("mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit")
-"""At most so many maps, and so many reduces, run at once; 0: no limit (mapred-default.xml)."""
-MASTER = 1
-"""Containers that a job's master takes."""
 SUBMITTING_MS = 5_000
 """What no history tells and each run costs: from the verdict to the start of the master. The submitting
 client is a JVM of its own, and YARN grants the master's container on a heartbeat (2 to 12 s together

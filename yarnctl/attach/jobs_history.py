@@ -1,9 +1,9 @@
 """The history of jobs: what the gate learns from, asked of the history server and remembered.
 
 Law: a question costs a bounded number of calls, and each finished job is asked for once
-(``REMEMBERED_MAX`` of them are kept, the least recently used go). What cannot be used is None with its
-reason; only a server that does not answer raises. What the numbers mean stands in ``fitting``, which is
-pure.
+(``REMEMBERED_MAX`` of them are kept, the least recently used go). What cannot be used, or may not be seen by
+us, is None with its reason; only a server that does not answer, or lists us no jobs, raises. What the numbers
+mean stands in ``fitting``, which is pure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from yarnctl.attach import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.hadoop.history_server import HistoryServer, job_of
-from yarnctl.hadoop.problems import BadAnswer, Missing
+from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.wire_history import EndedJob
 
 RUNS_MAX = 10
@@ -23,6 +23,7 @@ TRAINING_MAX = 100
 """So many of the latest jobs teach at the start."""
 REMEMBERED_MAX = 2_000
 ALL_TIMES_MS = 0
+UNTOLD = "the history server's answer cannot be used: {}"
 
 
 class JobsHistory:
@@ -53,6 +54,8 @@ class JobsHistory:
             return self._of(self._server.job(job) if job not in self._told else None, job)
         except Missing:
             return f"not yet: {self._server.url} does not know {job}"
+        except Rejected as error:
+            return UNTOLD.format(error)
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
         """Return what the latest ``TRAINING_MAX`` jobs since an instant teach, in the order of their ends."""
@@ -91,6 +94,8 @@ class JobsHistory:
                 whole = self._server.job(row.job)
             except Missing:
                 return f"{row.job} is no more in the history"
+            except (BadAnswer, Rejected) as error:
+                return UNTOLD.format(error)
         try:
             return self._of(whole, row.job)
         except Missing:
@@ -107,8 +112,10 @@ class JobsHistory:
             settings = self._server.configuration(job) if row.state == "SUCCEEDED" else {}
             counters = self._server.counters(job) if row.state == "SUCCEEDED" else {}
             found = fitting.told(row, counters, settings)
-        except BadAnswer as error:
-            return f"the history server's answer cannot be used: {error}"
+        except Missing:
+            raise
+        except (BadAnswer, Rejected) as error:
+            return UNTOLD.format(error)
         self._told[job] = found
         if len(self._told) > REMEMBERED_MAX:
             self._told.popitem(last=False)

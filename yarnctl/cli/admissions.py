@@ -1,31 +1,34 @@
 """``yarnctl admissions``: who waits at a running daemon's gate, is let in, runs, or was decided on lately.
 
-Law: what is shown is what ``GET /v1/admissions`` answers; looking renews no lease.
+Law: what is shown is what ``GET /v1/admissions`` answers; looking renews no lease. A table fits into 120
+columns: what a field does not hold goes on in the next line. One thing can be changed: an admission that is
+not used is given back (``--withdraw``), with the token.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
+
 import click
 import msgspec
 
-from yarnctl.cli.asking import ago, ask, ask_all, limit_option, part, plain, showing_options, shown, span
+from yarnctl.cli.asking import Answer, ask, ask_all, limit_option, part, plain, showing_options, shown
+from yarnctl.cli.instants import clock, containers_words, span_words
 from yarnctl.command_line import print_json, print_table
+from yarnctl.errors import BadInput, Different
 
-COLUMNS = (
-    "admission",
-    "state",
-    "name",
-    "user",
-    "queue",
-    "asked",
-    "can use",
-    "gets",
-    "left to deadline",
-    "starts in",
-    "application",
-    "why",
-)
+WIDTHS = {
+    "admission": 16,
+    "state": 9,
+    "name": 17,
+    "user": 8,
+    "gets": 7,
+    "deadline in": 11,
+    "what becomes of it": 30,
+}
 STATES = ("waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended")
+NO_GATE = "has no gate; start it with yarnctl run --admission justice --token-file FILE"
 
 
 class Asked(msgspec.Struct):
@@ -33,9 +36,7 @@ class Asked(msgspec.Struct):
 
     name: str
     user: str
-    queue: str
     containers: int
-    submitted_at_ms: int
 
 
 class Plan(msgspec.Struct):
@@ -80,6 +81,7 @@ class Page(msgspec.Struct):
 
 @click.command()
 @click.argument("admission", required=False, metavar="[ID]")
+@click.option("--withdraw", "is_withdrawn", is_flag=True, help="Give ID back; its containers are free then.")
 @click.option("--state", type=click.Choice(STATES), help="Only in this state.")
 @click.option("--queue", help="Only for this queue.")
 @click.option("--user", help="Only of this user.")
@@ -87,6 +89,7 @@ class Page(msgspec.Struct):
 @showing_options
 def command(
     admission: str | None,
+    is_withdrawn: bool,
     state: str | None,
     queue: str | None,
     user: str | None,
@@ -94,65 +97,122 @@ def command(
     url: str,
     output: str,
 ) -> None:
-    """Show who asked to be let in, what became of it and why; with ID one admission in full."""
-    if admission is not None:
-        _one(url, admission, output)
-        return
+    """Show who asked to be let in, what became of it and why; with ID one admission in full.
+
+    --withdraw needs the daemon's token: name its file in YARNCTL_TOKEN_FILE.
+    """
     filters = {"state": state, "queue": queue, "user": user}
+    if admission is not None and any(filters.values()):
+        raise BadInput("ID", "is one admission, and filters choose among all", "give one or the other")
+    if is_withdrawn:
+        _withdraw(url, admission, output)
+    elif admission is not None:
+        _one(url, admission, output)
+    else:
+        _all(url, filters, limit, output)
+
+
+def _all(url: str, filters: dict[str, str | None], limit: int, output: str) -> None:
     answer = ask_all(url, "v1/admissions", filters, limit)
+    page = shown(Page, answer, url)
     if output == "json":
         print_json(answer)
-        return
-    page = shown(Page, answer, url)
-    print_table(COLUMNS, [_row(each, page.now_ms) for each in page.items], _title(page))
-
-
-def _row(each: Admission, now_ms: int) -> tuple[object, ...]:
-    request, plan = each.request, each.plan
-    waiting = each.state == "waiting"
-    left_ms = plan.deadline_at_ms - now_ms
-    starts_ms = None if plan.start_at_ms is None else max(0, plan.start_at_ms - now_ms)
-    return (
-        plain(each.id),
-        each.state,
-        plain(request.name),
-        plain(request.user),
-        plain(request.queue),
-        f"{ago(request.submitted_at_ms, now_ms)} ago",
-        request.containers,
-        plan.containers,
-        span(left_ms) if left_ms >= 0 else "passed",
-        span(starts_ms) if waiting else "-",
-        plain(each.application or "-"),
-        plain(each.why or plan.reason),
-    )
-
-
-def _title(page: Page) -> str:
     if page.gate is None:
-        return "no gate: the daemon was started without --admission"
-    gate = page.gate
-    size = "an unknown number of" if gate.capacity is None else str(gate.capacity)
-    title = (
-        f"{page.total} admissions; {gate.allocator}: {gate.reserved} of {size} containers reserved,"
-        f" {gate.waiting} requests wait, {gate.learned} jobs learned from"
+        raise Different(f"the daemon at {url} {NO_GATE}")
+    if output != "json":
+        print_table(tuple(WIDTHS), [_row(each, page.now_ms) for each in page.items], _title(page, page.gate))
+
+
+def _row(each: Admission, now_ms: int) -> list[str]:
+    request, plan = each.request, each.plan
+    left_ms = plan.deadline_at_ms - now_ms
+    is_granted = each.state in ("admitted", "taken", "ended", "expired")
+    gets = str(plan.containers) if is_granted else "-"
+    cells = (
+        each.id,
+        each.state,
+        request.name,
+        request.user,
+        f"{gets}/{request.containers}",
+        span_words(left_ms) if left_ms >= 0 else "passed",
+        _becomes(each, now_ms),
     )
+    return [_folded(cell, width) for cell, width in zip(cells, WIDTHS.values(), strict=True)]
+
+
+def _becomes(each: Admission, now_ms: int) -> str:
+    """Say as what it runs, or why it does not."""
+    start_ms = each.plan.start_at_ms
+    said = [each.application or "", each.why or ("" if each.application else each.plan.reason)]
+    if each.state == "waiting" and start_ms is not None:
+        said.append(f"starts in {span_words(max(0, start_ms - now_ms))}")
+    return "; ".join(filter(None, said))
+
+
+def _folded(text: str, width: int) -> str:
+    return textwrap.fill(plain(text), width)
+
+
+def _title(page: Page, gate: Gate) -> str:
+    size = "an unknown number of containers" if gate.capacity is None else containers_words(gate.capacity)
+    counts = f"{_counted(gate.waiting, 'request waits', 'requests wait')}, {gate.reserved} of {size} reserved"
+    shown_of = _counted(page.total, "admission", "admissions")
+    learned = _counted(gate.learned, "job", "jobs")
+    title = f"{shown_of}; {plain(gate.allocator)}: {counts}, learned from {learned}"
     return f"{title}; {plain(gate.problem)}" if gate.problem else title
 
 
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+# --- one admission ------------------------------------------------------------------------------------
+
+
 def _one(url: str, admission: str, output: str) -> None:
-    """Show one admission: every field on a line of its own."""
-    answer = ask(url, f"v1/admissions/{part(admission)}")
+    _print(ask(url, f"v1/admissions/{_id(admission)}"), output)
+
+
+def _withdraw(url: str, admission: str | None, output: str) -> None:
+    """Give an admission back; BadInput where its application runs already."""
+    from yarnctl.cli.gate_asking import withdraw
+
+    if admission is None:
+        raise BadInput("--withdraw", "of which admission?", "name its ID; see yarnctl admissions")
+    answer = withdraw(url, _id(admission))
+    if output == "json":
+        print_json(answer)
+    found = shown(Admission, answer, url)
+    if found.state != "withdrawn":
+        raise Different(f"{admission} is {plain(found.state)} already; there is nothing to give back")
+    if output != "json":
+        click.echo(f"{plain(found.id)} is withdrawn")
+
+
+def _id(admission: str) -> str:
+    """Return an admission's id as a part of a path."""
+    if not re.fullmatch(r"adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}", admission):
+        remedy = "it looks like adm-1f2e3d4c-7; see yarnctl admissions"
+        raise BadInput("ID", f"{admission[:60]!r} is no admission", remedy)
+    return part(admission)
+
+
+def _print(answer: Answer, output: str) -> None:
+    """Show every field on a line of its own, instants as clock times."""
     if output == "json":
         print_json(answer)
         return
     rows = [row for name, value in answer.items() for row in _fields(name, value)]
-    print_table(("field", "value"), rows, plain(admission))
+    print_table(("field", "value"), rows, plain(str(answer.get("id", ""))))
 
 
 def _fields(name: str, value: object) -> list[tuple[str, str | None]]:
     if isinstance(value, dict):
         return [row for key, part_ in value.items() for row in _fields(f"{name}.{key}", part_)]
     if isinstance(value, list):
-        return [(plain(name), plain(", ".join(map(str, value))))]
-    return [(plain(name), None if value is None else plain(str(value)))]
+        text = "\n".join(plain(str(each)) for each in value)
+        return [(plain(name), text or None)]
+    if name.endswith("_ms") and (value is None or isinstance(value, int)):
+        words = clock if name.endswith("_at_ms") else span_words
+        return [(plain(name.removesuffix("_ms")), None if value is None else words(value))]
+    return [(plain(name), None if value is None else _folded(str(value), 60) or None)]

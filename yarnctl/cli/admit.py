@@ -1,46 +1,51 @@
 """``yarnctl admit``: ask at the gate, wait, and submit the job as oneself with what the gate gives.
 
 Law: the daemon submits nothing and this command decides nothing. What runs in the end is the user's own
-command with three more settings, run in this process's place, never by a shell. Exit status, where the
-command does not run: 1 rejected, 2 bad input, 3 unreachable, 75 deferred (--no-wait), 130 and 143
-interrupted.
+command with three more settings, run in this process's place, never by a shell. What is not submitted is
+withdrawn, whatever stands in its way. Exit status, where the command does not run: 1 rejected, 2 bad input,
+3 unreachable, 75 deferred (--no-wait), 129, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 import shlex
 import shutil
 import signal
 import sys
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from yarnctl.cli.asking import plain, url_option
-from yarnctl.command_line import INTERRUPTED, output_option, print_json
-from yarnctl.errors import BadInput, Different, Unreachable
+from yarnctl.cli.asking import Busy, plain, url_option
+from yarnctl.cli.instants import clock, containers_words, instant_of, not_too_far, span_of, span_words
+from yarnctl.command_line import complain, output_option, print_json
+from yarnctl.errors import BadInput, Different
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from yarnctl.cli.gate_asking import Admission, Asking
     from yarnctl.cli.submission import Command
 
 DEFERRED = 75
 """EX_TEMPFAIL of sysexits.h: try again later."""
-TERMINATED = 143
 UNNAMED = "streamjob"
-UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
-
-_SPAN = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,9})s?)?")
-
-
-class Terminated(KeyboardInterrupt):
-    """Somebody ends this process (SIGTERM)."""
+LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
+"""So many characters the daemon takes."""
+ENDING = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+class Ended(KeyboardInterrupt):
+    """Somebody ends this process by the signal ``number``."""
+
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__(number)
+        self.number = signal.Signals(number)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--deadline", metavar="SPAN", help="Until when from now: 90s, 15m, 1h30m, 2d.")
 @click.option("--deadline-at", metavar="INSTANT", help="Or the instant: ISO 8601, or seconds since 1970.")
 @click.option(
@@ -80,40 +85,59 @@ def command(
     from yarnctl.cli.gate_asking import Asking
     from yarnctl.cli.submission import command_of
 
+    if words[0].startswith("-"):
+        raise BadInput(words[0][:60], "is no program", "options of yarnctl admit stand before the --")
     job = command_of(words)
     if not print_it and shutil.which(words[0]) is None:
         raise BadInput(words[0], "is no program on the PATH")
     settings = {**job.settings(), **_named(job, name, queue)}
     request = request_of(job, settings, (deadline, deadline_at), user, containers, url)
-    asking = Asking(url, request, uuid4().hex)
-    previous = signal.signal(signal.SIGTERM, _terminated)
+    asking = Asking(url, request, uuid4().hex, Telling())
+    with _heard_signals():
+        try:
+            return _ask_and_submit(asking, job, settings, not no_wait, print_it, output == "json")
+        except KeyboardInterrupt as ending:
+            return _ended(asking, ending.number if isinstance(ending, Ended) else signal.SIGINT)
+        except Exception:
+            _leave(asking)
+            raise
+
+
+@contextlib.contextmanager
+def _heard_signals() -> Iterator[None]:
+    """Let the signals that end us raise Ended; one that is ignored (nohup) stays so."""
+    before = {number: signal.getsignal(number) for number in ENDING}
     try:
-        return _ask_and_submit(asking, job, settings, not no_wait, print_it, output == "json")
-    except KeyboardInterrupt as interruption:
-        _leave(asking)
-        if isinstance(interruption, Terminated):
-            return TERMINATED
-        click.echo("error: interrupted", err=True)
-        return INTERRUPTED
-    except (BadInput, Unreachable):
-        _leave(asking)
-        raise
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, _raise_ended)
+        yield
     finally:
-        signal.signal(signal.SIGTERM, previous or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
-def _terminated(*_: object) -> None:
-    raise Terminated
+def _raise_ended(number: int, _: object) -> None:
+    raise Ended(number)
 
 
-def _leave(asking: Asking) -> None:
-    """Withdraw; nothing interrupts that."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+def _ended(asking: Asking, number: signal.Signals) -> int:
+    """Withdraw and say so; return the exit status."""
+    was_open = asking.is_open
+    withdrawn = _leave(asking)
+    said = f"{plain(asking.seen.id)} is withdrawn" if asking.seen and was_open and withdrawn else ""
+    return complain("; ".join(filter(None, (ENDING[number], said))), 128 + number)
+
+
+def _leave(asking: Asking) -> bool:
+    """Withdraw; nothing interrupts that. Return False where it cannot be done."""
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     problem = asking.withdraw()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     if problem:
-        click.echo(f"note: the request could not be withdrawn ({problem}); it ends by itself", err=True)
+        with contextlib.suppress(OSError):
+            click.echo(f"note: the request could not be withdrawn ({problem}); it ends by itself", err=True)
+    return not problem
 
 
 # --- what is asked ------------------------------------------------------------------------------------
@@ -121,7 +145,7 @@ def _leave(asking: Asking) -> None:
 
 def _named(job: Command, name: str | None, queue: str | None) -> dict[str, str]:
     """Return name and queue where the options say them; BadInput where the command says otherwise."""
-    from yarnctl.cli.submission import NAME, QUEUE
+    from yarnctl.hadoop.job_settings import NAME, QUEUE
 
     own = job.settings()
     found: dict[str, str] = {}
@@ -132,6 +156,17 @@ def _named(job: Command, name: str | None, queue: str | None) -> dict[str, str]:
             raise BadInput(option, f"{value!r}, but the command says {own[key]!r}", "say it once")
         found[key] = value
     return found
+
+
+def _checked(option: str, value: str) -> str:
+    """Return a name as the daemon takes it."""
+    odd = next((each for each in value if ord(each) < 32 or ord(each) == 127), None)
+    if odd is not None:
+        raise BadInput(option, f"{plain(value)[:60]!r} has a character that cannot be printed ({odd!a})")
+    if not 0 < len(value) <= LONGEST[option]:
+        wrong = "is empty" if not value else f"has {len(value)} characters"
+        raise BadInput(option, wrong, f"use 1 to {LONGEST[option]} characters")
+    return value
 
 
 def request_of(
@@ -147,7 +182,8 @@ def request_of(
     import time
 
     from yarnctl.cli.gate_asking import containers_of_last_run
-    from yarnctl.cli.submission import NAME, QUEUE, deadline_tag_ms, most_containers, tags_of
+    from yarnctl.cli.submission import deadline_tag_ms, most_containers, tags_of
+    from yarnctl.hadoop.job_settings import NAME, QUEUE
 
     said = job.user_option
     user = user or said or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
@@ -159,9 +195,9 @@ def request_of(
         name = UNNAMED
     tagged_ms = deadline_tag_ms(tags_of(settings))
     request: dict[str, Any] = {
-        "name": name,
-        "user": user,
-        "queue": settings.get(QUEUE, job.queue_default),
+        "name": _checked("--name", name),
+        "user": _checked("--user", user),
+        "queue": _checked("--queue", settings.get(QUEUE, job.queue_default)),
         "deadline_ms": _span_ms(deadlines, tagged_ms, int(time.time() * 1000)),
     }
     most = containers or most_containers(settings)
@@ -185,36 +221,10 @@ def _span_ms(deadlines: tuple[str | None, str | None], tagged_ms: int | None, no
         return span_of("--deadline", span)
     at_ms = instant_of("--deadline-at", instant) if instant is not None else tagged_ms
     assert at_ms is not None
+    where = "--deadline-at" if instant is not None else "the tag deadline:"
     if at_ms <= now_ms:
-        where = "--deadline-at" if instant is not None else "the tag deadline:"
         raise BadInput(where, "is in the past")
-    return at_ms - now_ms
-
-
-def span_of(option: str, text: str) -> int:
-    """Return a span in ms: ``90``, ``90s``, ``15m``, ``1h30m``, ``2d``; BadInput for anything else."""
-    match = _SPAN.fullmatch(text.strip())
-    total_ms = 0
-    if match is not None:
-        counts = (int(count or 0) for count in match.groups())
-        total_ms = sum(count * unit for count, unit in zip(counts, UNITS_MS.values(), strict=True))
-    if not total_ms:
-        raise BadInput(option, f"{text[:40]!r} is no span above 0", "write it like 90s, 15m, 1h30m or 2d")
-    return total_ms
-
-
-def instant_of(option: str, text: str) -> int:
-    """Return an instant in ms since 1970: ISO 8601 (local time without a zone), seconds, or 13 digits of
-    ms.
-    """
-    text = text.strip()
-    if re.fullmatch(r"[0-9]{9,13}", text):
-        return int(text) if len(text) == 13 else int(text) * 1000
-    try:
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        remedy = "write it like 2030-01-31T18:00, 2030-01-31T17:00Z or 1896195600"
-        raise BadInput(option, f"{text[:40]!r} is no instant", remedy) from None
+    return not_too_far(where, clock(at_ms), at_ms - now_ms)
 
 
 # --- what is answered ---------------------------------------------------------------------------------
@@ -223,12 +233,16 @@ def instant_of(option: str, text: str) -> int:
 def _ask_and_submit(
     asking: Asking, job: Command, settings: dict[str, str], wait: bool, print_it: bool, as_json: bool
 ) -> int:
-    asking.begin()
-    seen = asking.decided(Telling(), wait)
+    try:
+        asking.begin(wait)
+    except Busy as error:  # without waiting
+        print_json({"state": "waiting", "why": error.reason}) if as_json else None
+        return DEFERRED if as_json else _deferred(error.reason)
+    seen = asking.decided(wait)
     if seen.state == "waiting":
         _leave(asking)
-        print_json(asking.raw) if as_json else click.echo(f"deferred: {story(seen)}")
-        return DEFERRED
+        print_json(asking.raw) if as_json else None
+        return DEFERRED if as_json else _deferred(story(seen))
     if seen.state != "admitted":
         if as_json:
             print_json(asking.raw)
@@ -236,19 +250,33 @@ def _ask_and_submit(
     line = line_of(job, settings, seen)
     if print_it:
         print_json({"admission": asking.raw, "command": line}) if as_json else click.echo(shlex.join(line))
+        sys.stdout.flush()
         return 0
-    click.echo(f"admitted: {story(seen)}", err=True)
+    click.echo(one_line(asking.raw) if as_json else f"admitted: {story(seen)}", err=True)
+    return _run(line)
+
+
+def _deferred(why: str) -> int:
+    click.echo(f"deferred: {why}")
+    return DEFERRED
+
+
+def _run(line: list[str]) -> int:
+    """Let the user's command take this process's place; BadInput if it cannot be run."""
     sys.stdout.flush()
     sys.stderr.flush()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and what is run would, too
     try:
         os.execvp(line[0], line)  # noqa: S606
     except OSError as error:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         raise BadInput(line[0], error.strerror or "cannot be run") from None
 
 
 def line_of(job: Command, settings: dict[str, str], seen: Admission) -> list[str]:
     """Return the command line to run; BadInput names a setting that contradicts what the gate gives."""
-    from yarnctl.cli.submission import NAME, QUEUE, settled
+    from yarnctl.cli.submission import settled
+    from yarnctl.hadoop.job_settings import NAME, QUEUE
 
     more, notes = settled(settings, seen.settings, seen.tags)
     for note in notes:
@@ -263,13 +291,40 @@ class Telling:
 
     def __init__(self) -> None:
         self._said: tuple[object, ...] = ()
+        self._is_away = False
 
-    def __call__(self, seen: Admission) -> None:
-        """Look at an answer."""
-        said = (seen.plan.reason, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000)
-        if said != self._said:
-            self._said = said
-            click.echo(f"waiting: {story(seen)}", err=True)
+    def waits(self, seen: Admission, problem: str) -> None:
+        """Say what an admission waits for."""
+        why = plain(problem)
+        about = (seen.plan.reason, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000, why)
+        self._say(about, f"waiting: {story(seen)}" + (f"; {why}" if why else ""))
+
+    def stands(self, problem: str) -> None:
+        """Say why the daemon has not written the request down yet."""
+        self._say((problem,), f"waiting: not asked yet: {plain(problem)}")
+
+    def away(self, said: str) -> None:
+        """Say once that the daemon does not answer."""
+        if not self._is_away:
+            self._is_away = True
+            click.echo(f"note: {plain(said)}; waiting a minute for it", err=True)
+
+    def back(self, said: str) -> None:
+        """Say that it answers again."""
+        self._is_away = False
+        click.echo(f"note: {plain(said)}", err=True)
+
+    def _say(self, about: tuple[object, ...], text: str) -> None:
+        if about != self._said:
+            self._said = about
+            click.echo(text, err=True)
+
+
+def one_line(value: object) -> str:
+    """Return a value as JSON in one line."""
+    import msgspec
+
+    return msgspec.json.encode(value).decode()
 
 
 def story(seen: Admission) -> str:
@@ -295,33 +350,18 @@ def refusal(seen: Admission, url: str) -> str:
 
 def what_would_do(seen: Admission, url: str) -> str:
     """Say with which deadline the gate could let the job in, if its work is known."""
-    from yarnctl.cli.gate_asking import capacity
+    from yarnctl.cli.gate_asking import gate_at
 
-    asked = seen.request
+    asked, gate = seen.request, gate_at(url)
     if asked.estimate is None:
+        if gate is not None and gate.allocator == "oracle":
+            once = "run it once without the gate under this name, and the history knows it"
+            return f"{once}; or keep the gate with yarnctl run --admission justice, which need not know"
         return "give it more time, or ask when less is going on"
-    there = capacity(url)
+    there = None if gate is None else gate.capacity
     containers = min(asked.containers, there or asked.containers)
     least_ms = -(-asked.estimate.mean_ms // max(1, containers))
-    told = f"{plain(asked.estimate.source)}: about {span_words(least_ms)} on {containers} containers"
+    told = f"{plain(asked.estimate.source)}: about {span_words(least_ms)} on {containers_words(containers)}"
     if least_ms > asked.deadline_ms:
         return f"a deadline of at least {span_words(least_ms)} would do ({told})"
     return f"ask earlier, or with a later deadline ({told})"
-
-
-def span_words(span_ms: int) -> str:
-    """Say a span, rounded up to what a person would write: 45 s, 14 min, 3 h 20 min."""
-    seconds = -(-span_ms // 1000)
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = -(-seconds // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def clock(at_ms: int) -> str:
-    """Say an instant of today or another day, in local time."""
-    at = datetime.fromtimestamp(at_ms / 1000)
-    is_today = at.date() == datetime.now().date()
-    return at.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")

@@ -42,6 +42,24 @@ class Text(msgspec.Struct):
     text: list[str]
 
 
+class Unanswered(Unreachable):
+    """No answer came; ``reason`` in a few words. Whoever was ``connected`` may have been heard."""
+
+    def __init__(self, address: str, reason: str, connected: bool) -> None:
+        remedy = "is 'yarnctl run' running, with --listen? else give --url"
+        super().__init__(f"{address}: no answer ({reason}); {remedy}")
+        self.reason = reason
+        self.connected = connected
+
+
+class Busy(Unreachable):
+    """The daemon is well and cannot do it now (503); ``reason`` is what it says."""
+
+    def __init__(self, address: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{address}: {reason}; {remedy}")
+        self.reason = reason
+
+
 def url_option(function: Function) -> Function:
     """Give a command ``--url URL`` (``YARNCTL_URL``)."""
     add_url = click.option(
@@ -105,7 +123,8 @@ def send(
     """Return the daemon's answer to one request, which it gives within ``answer_s``.
 
     Raises BadInput for an address or a filter that cannot be, Different (exit status 1) for a thing that
-    is not known, Unreachable if nobody (or somebody else) answers: then a change may have been made.
+    is not known, Unreachable if nobody (or somebody else) answers: then a change may have been made (Busy and
+    Unanswered say more).
     """
     import requests
 
@@ -129,8 +148,7 @@ def send(
             )
             content = _bounded(answer.iter_content(65_536), address)
     except requests.RequestException as error:
-        remedy = "is 'yarnctl run' running, with --listen? else give --url"
-        raise Unreachable(f"{address}: no answer ({_reason(error)}); {remedy}") from None
+        raise _unanswered(address, error) from None
     return _read(address, answer.status_code, content)
 
 
@@ -151,7 +169,7 @@ def ask_all(url: str, path: str, parameters: Mapping[str, object], limit: int) -
 def part(name: str) -> str:
     """Return an id as one part of a path."""
     if not name.strip() or name in (".", "..") or len(name) > SHOWN_MAX:
-        raise BadInput("ID", "is no id", "see yarnctl reclaims, decisions and apps")
+        raise BadInput("ID", "is no id", "see yarnctl reclaims, decisions, apps and admissions")
     return quote(name, safe="")
 
 
@@ -199,10 +217,27 @@ def _bounded(pieces: Any, address: str) -> bytes:
     return bytes(content)
 
 
-def _reason(error: Exception) -> str:
-    """Return the last cause in a chain of errors, in a few words."""
-    said = str(error).rpartition(": ")[2].rstrip(")'\"")
-    return said.rpartition("] ")[2][:SHOWN_MAX] or type(error).__name__
+def _unanswered(address: str, error: Exception) -> Unanswered:
+    """Say in a few words why no answer came."""
+    import requests
+    from urllib3 import exceptions as wire
+
+    cause = error.args[0] if error.args else error
+    cause = getattr(cause, "reason", None) or cause
+    if isinstance(error, requests.exceptions.ConnectTimeout):
+        return Unanswered(address, f"no connection within {CONNECT_S:g} s", connected=False)
+    if isinstance(error, requests.exceptions.SSLError):
+        return Unanswered(address, f"TLS fails: {str(cause)[:SHOWN_MAX]}", connected=False)
+    if isinstance(cause, wire.NameResolutionError):
+        return Unanswered(address, "no such host is known", connected=False)
+    if isinstance(cause, wire.NewConnectionError):
+        reason = str(cause).rpartition("] ")[2][:SHOWN_MAX]
+        return Unanswered(address, reason or "no connection", connected=False)
+    if isinstance(error, requests.exceptions.Timeout) or isinstance(cause, wire.ReadTimeoutError):
+        return Unanswered(address, "nothing was heard in time", connected=True)
+    if isinstance(cause, wire.HTTPError):
+        return Unanswered(address, "the connection ended before the answer did", connected=True)
+    return Unanswered(address, type(error).__name__, connected=True)
 
 
 def _read(address: str, status: int, content: bytes) -> Answer:
@@ -224,6 +259,8 @@ def _read(address: str, status: int, content: bytes) -> Answer:
         raise Different(f"{address}: {message}; {remedy}")
     if status < 500:
         raise BadInput(address, message, remedy)
+    if status == 503:
+        raise Busy(address, message, remedy)
     raise Unreachable(f"{address}: {message}; {remedy}")
 
 

@@ -27,11 +27,13 @@ from yarnctl.errors import BadInput, Different
 def command(journal: Path | None, url: str | None, wanted: str, output: str) -> None:
     """Say why ID was chosen, why not the next one, who took its place, and what it cost.
 
-    ID is that of an application, a container, a task attempt or an order. A daemon remembers its newest
-    decisions only, a journal holds all.
+    ID is that of an application, a container, a task attempt, an order or an admission (adm-..., which only
+    a journal explains). A daemon remembers its newest decisions only, a journal holds all.
     """
     if not wanted.strip():
-        raise BadInput("ID", "is empty", "name an application, a container, a task attempt or an order")
+        raise BadInput(
+            "ID", "is empty", "name an application, a container, a task attempt, an order or an admission"
+        )
     if journal is None:
         _ask(url, wanted, output)
     elif url is not None:
@@ -42,6 +44,7 @@ def command(journal: Path | None, url: str | None, wanted: str, output: str) -> 
 
 def _read(journal: Path, wanted: str, output: str) -> None:
     """Explain from a journal."""
+    from yarnctl.cli.asking import plain
     from yarnctl.journal.explain import explain, in_words
     from yarnctl.journal.file import read
     from yarnctl.journal.segments import segments
@@ -53,13 +56,16 @@ def _read(journal: Path, wanted: str, output: str) -> None:
     if output == "json":
         print_json(found)
     else:
-        click.echo("\n".join(in_words(found)))
+        click.echo("\n".join(map(plain, in_words(found))))
 
 
 def _ask(url: str | None, wanted: str, output: str) -> None:
     """Let a daemon explain."""
     from yarnctl.cli.asking import DEFAULT_URL, Text, ask, part, plain, shown
 
+    if wanted.startswith("adm-"):
+        remedy = f"ask 'yarnctl admissions {wanted}', or give its --journal"
+        raise BadInput(wanted, "a daemon shows an admission, a journal explains it", remedy)
     address = url if url is not None else os.environ.get("YARNCTL_URL") or DEFAULT_URL
     answer = ask(address, f"v1/explanations/{part(wanted)}")
     if output == "json":

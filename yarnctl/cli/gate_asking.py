@@ -10,19 +10,25 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, Self
+from urllib.parse import urlsplit
 
 import msgspec
 
-from yarnctl.cli.asking import ask, part, send, shown
+from yarnctl.cli.asking import Busy, Unanswered, ask, part, send, shown
+from yarnctl.deciding.admission.book import UNDECIDED
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 PATH = "v1/admissions"
 TRIES = 3
+"""So often somebody is looked for whom nobody has met yet."""
 PAUSE_S = 1.0
 SILENCE_S = 60.0
 """So long may a daemon be away while somebody waits."""
-WAIT_MAX_MS = 20_000
+SLOW_S = 1.5
+"""After so long without an answer it is said what is waited for."""
+FIRST_MS, WAIT_MAX_MS = 1_500, 10_000
+"""How long an answer may take: the first, in which the first round is held, and all others."""
 ROUND_MS = 3_000
 """By then the first round has been held, if the daemon is well."""
 ANSWER_SLACK_S = 15.0
@@ -77,6 +83,7 @@ class GateSeen(msgspec.Struct, frozen=True):
 
     allocator: str
     capacity: int | None = None
+    problem: str = ""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -86,56 +93,126 @@ class Page(msgspec.Struct, frozen=True):
     gate: GateSeen | None = None
 
 
+class Teller(Protocol):
+    """Says to the user what is waited for, once until it changes."""
+
+    def waits(self, seen: Admission, problem: str) -> None:
+        """Hear of an answer, and of what the gate itself waits for."""
+
+    def stands(self, problem: str) -> None:
+        """Hear why the daemon has not taken the request yet."""
+
+    def away(self, said: str) -> None:
+        """Hear that the daemon does not answer, or somebody else does."""
+
+    def back(self, said: str) -> None:
+        """Hear that it answers again."""
+
+
 class Asking:
     """One job that asks at the gate of the daemon at ``url``. ``raw`` is the daemon's last answer."""
 
-    def __init__(self, url: str, request: Mapping[str, Any], key: str) -> None:
+    def __init__(self, url: str, request: Mapping[str, Any], key: str, tell: Teller) -> None:
         self.url = url
         self._body = {**request, "request_key": key}
+        self._tell = tell
         self._pace = threading.Event()
+        self._met = False
+        self._silent_since_s: float | None = None
         self.raw: dict[str, Any] = {}
         self.seen: Admission | None = None
 
-    def begin(self) -> Admission:
-        """Ask; raises BadInput (a gate that is off, a token that is missing), Unreachable."""
-        for left in range(TRIES - 1, -1, -1):
-            try:
-                return self._heard(send("POST", self.url, PATH, body=self._body))
-            except Unreachable:
-                if not left:
-                    raise
-                self._pace.wait(PAUSE_S)
-        raise AssertionError("the last try answers or raises")
+    def begin(self, wait: bool = True) -> Admission:
+        """Ask, until it is written down; without ``wait`` not longer than a daemon needs that is well.
 
-    def decided(self, tell: Callable[[Admission], object], wait: bool = True) -> Admission:
-        """Wait until it is decided; without ``wait`` for one round. ``tell`` hears of each answer."""
+        Raises BadInput (a gate that is off, a token that is missing), Unreachable (Busy: it cannot take it).
+        """
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                with Meanwhile(self._why_not_yet, self._tell.stands):
+                    return self._heard(send("POST", self.url, PATH, body=self._body))
+            except Busy as error:
+                if not wait:
+                    raise
+                self._answered()
+                self._tell.stands(self._why_not_yet() or error.reason)
+            except Unreachable as error:
+                self._met |= not isinstance(error, Unanswered) or error.connected
+                if tries >= TRIES and not (wait and self._met):
+                    raise
+                if wait and self._met:
+                    self._missed(error)
+            self._pace.wait(PAUSE_S)
+
+    def decided(self, wait: bool = True) -> Admission:
+        """Wait until it is decided; without ``wait`` for one round."""
         seen = self.seen
         assert seen is not None
-        silent_since_s: float | None = None
+        wait_ms = FIRST_MS if wait else ROUND_MS
+        if wait and seen.state == "waiting" and seen.plan.reason != UNDECIDED:
+            self._tell.waits(seen, self._problem())
         while seen.state == "waiting":
-            tell(seen)
-            wait_ms = min(WAIT_MAX_MS, max(1_000, seen.lease_ms // 3)) if wait else ROUND_MS
+            asked_s = time.monotonic()
             try:
                 seen = self._renewed(seen, wait_ms)
-                silent_since_s = None
-            except Unreachable:
-                silent_since_s = silent_since_s or time.monotonic()
-                if not wait or time.monotonic() - silent_since_s > SILENCE_S:
+                if seen.state == "waiting" and wait:
+                    self._tell.waits(seen, self._problem())
+            except Unreachable as error:
+                if not wait:
                     raise
-                self._pace.wait(PAUSE_S)
+                self._missed(error)
             if not wait:
                 break
+            wait_ms = min(WAIT_MAX_MS, max(1_000, seen.lease_ms // 3))
+            if seen.state == "waiting" and time.monotonic() - asked_s < PAUSE_S:
+                self._pace.wait(PAUSE_S)  # where too many wait, it is answered at once
         return seen
+
+    def _missed(self, error: Unreachable) -> None:
+        """Bear with a daemon that is away; raise the error when it was long enough."""
+        now_s = time.monotonic()
+        since_s = self._silent_since_s = now_s if self._silent_since_s is None else self._silent_since_s
+        if now_s - since_s > SILENCE_S:
+            raise error
+        address = urlsplit(self.url).netloc
+        silent = f"{address} does not answer ({error.reason})" if isinstance(error, Unanswered) else ""
+        self._tell.away(silent or str(error))
+
+    def _answered(self) -> None:
+        self._met = True
+        if self._silent_since_s is not None:
+            self._silent_since_s = None
+            self._tell.back(f"{urlsplit(self.url).netloc} answers again")
+
+    def _problem(self) -> str:
+        """Return what keeps the gate from deciding, as far as it says so."""
+        gate = gate_at(self.url)
+        return "" if gate is None else gate.problem or self._unmeasured(gate)
+
+    def _why_not_yet(self) -> str:
+        return self._problem() or "the daemon has not come to it yet"
+
+    @staticmethod
+    def _unmeasured(gate: GateSeen) -> str:
+        return "how large the cluster is is not known yet" if gate.capacity is None else ""
 
     def withdraw(self) -> str:
         """Take the request back; "" or why that could not be done (then the lease ends it)."""
-        if self.seen is None or self.seen.state not in ("waiting", "admitted"):
+        if not self.is_open:
             return ""
+        assert self.seen is not None
         try:
-            send("DELETE", self.url, f"{PATH}/{part(self.seen.id)}", answer_s=WITHDRAW_S)
+            withdraw(self.url, self.seen.id)
         except YarnctlError as error:
-            return str(error)
+            return str(getattr(error, "reason", error))
         return ""
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether there is something to take back."""
+        return self.seen is not None and self.seen.state in ("waiting", "admitted")
 
     def _renewed(self, seen: Admission, wait_ms: int) -> Admission:
         path, answer_s = f"{PATH}/{part(seen.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
@@ -144,16 +221,50 @@ class Asking:
     def _heard(self, answer: dict[str, Any]) -> Admission:
         self.raw = answer
         self.seen = shown(Admission, answer, self.url)
+        self._answered()
         return self.seen
 
 
-def capacity(url: str) -> int | None:
-    """Return the gate's containers; None if nobody says."""
+class Meanwhile:
+    """If what it surrounds takes long, ask why (in a thread of its own) and tell it."""
+
+    def __init__(self, why: Callable[[], str], tell: Callable[[str], None]) -> None:
+        self._why, self._tell = why, tell
+        self._lock = threading.Lock()
+        self._over = False
+        self._timer = threading.Timer(SLOW_S, self._ask)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._over = True
+
+    def _ask(self) -> None:
+        why = self._why()
+        with self._lock:
+            if not self._over:
+                self._tell(why)
+
+
+def withdraw(url: str, admission: str) -> dict[str, Any]:
+    """Take an admission back and return it as it is then.
+
+    Raises Different (not known), BadInput (its application runs; the token), Unreachable.
+    """
+    return send("DELETE", url, f"{PATH}/{part(admission)}", answer_s=WITHDRAW_S)
+
+
+def gate_at(url: str) -> GateSeen | None:
+    """Return the gate of the daemon at ``url``; None if there is none, or nobody says."""
     try:
-        gate = shown(Page, ask(url, PATH, {"limit": 1}), url).gate
+        return shown(Page, ask(url, PATH, {"limit": 1}), url).gate
     except YarnctlError:
         return None
-    return gate.capacity if gate is not None else None
 
 
 def containers_of_last_run(url: str, user: str, is_same: Callable[[str], bool]) -> int:

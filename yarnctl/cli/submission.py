@@ -12,19 +12,31 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from yarnctl.errors import BadInput
+from yarnctl.hadoop.job_settings import (
+    ADMISSION_TAG,
+    DEADLINE,
+    DEADLINE_TAG,
+    MAP_LIMIT,
+    MAPS,
+    MASTER,
+    NAME,
+    QUEUE,
+    REDUCE_LIMIT,
+    REDUCES,
+    SLOW_START,
+    TAGS,
+    TAGS_MAX,
+    deadline_in,
+)
 from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
 
-NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
-MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
-MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
-SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
-MASTER = 1
-"""Containers that a job's master takes."""
-TAGS_MAX, TAG_MAX = 10, 100
-"""What YARN takes: so many tags, each of so many characters."""
-OUR_TAG = "yarnctl-admission-"
+GIVEN = {MAP_LIMIT: r"[0-9]{1,9}", REDUCE_LIMIT: r"[0-9]{1,9}", SLOW_START: r"[01](\.[0-9]{1,9})?"}
+"""What a gate may set: whoever else answers at its address sets nothing in a user's name."""
 
-_DEADLINE = re.compile(r"deadline:([0-9]{1,13})", re.IGNORECASE)
+_TAG = re.compile(rf"{DEADLINE_TAG}[0-9]{{1,13}}|{ADMISSION_TAG}[A-Za-z0-9-]{{1,70}}")
+_USER = "HADOOP_USER_NAME="
+_OTHERS = ("sudo", "su", "runuser", "doas")
+_HIDING = ("-", "-i", "--ignore-environment", "-u", "--unset", "-S", "--split-string")
 _MODELLED = re.compile(r"([0-9]+)x[0-9.]+(?:,([0-9]+)x[0-9.]+)?")
 _EMULATOR_FLAGS = ("--restartable", "--no-runner", "--no-wait", "--json", "--help")
 
@@ -33,7 +45,6 @@ class Streaming:
     """A job of Hadoop streaming; where ``yarnctl wrap`` stands in front of it, with ``--exec``."""
 
     queue_default = "default"
-    user_option = None
 
     def __init__(self, words: Sequence[str]) -> None:
         self._line = CommandLine(words)
@@ -42,6 +53,7 @@ class Streaming:
         if wrapped and "--exec" not in program[wrapped[0] :]:
             remedy = "write 'yarnctl wrap --exec ... -- hadoop jar ...'"
             raise BadInput("yarnctl wrap", "without --exec it prints the command and submits nothing", remedy)
+        self.user_option = _user_in_front(program)
 
     def settings(self) -> dict[str, str]:
         """Return what the command line sets, under the names of Hadoop 3."""
@@ -143,20 +155,17 @@ def tags_of(settings: Mapping[str, str]) -> list[str]:
     """Return the user's own tags; BadInput where they leave no room for the gate's, or speak for it."""
     tags = [tag.strip() for tag in settings.get(TAGS, "").split(",") if tag.strip()]
     where = f"-D {TAGS}={settings.get(TAGS, '')[:60]}"
-    if any(tag.lower().startswith(OUR_TAG) for tag in tags):
-        raise BadInput(where, f"a tag {OUR_TAG}... is the gate's to give", "leave it away")
-    if len([tag for tag in tags if not _DEADLINE.fullmatch(tag)]) > TAGS_MAX - 2:
+    if any(tag.lower().startswith(ADMISSION_TAG) for tag in tags):
+        raise BadInput(where, f"a tag {ADMISSION_TAG}... is the gate's to give", "leave it away")
+    if len([tag for tag in tags if not DEADLINE.fullmatch(tag)]) > TAGS_MAX - 2:
         raise BadInput(where, f"YARN takes {TAGS_MAX} tags, and the gate adds two", "leave some away")
     return tags
 
 
 def deadline_tag_ms(tags: Sequence[str]) -> int | None:
     """Return the instant that a tag ``deadline:`` names (seconds, or ms if 13 digits)."""
-    for tag in tags:
-        match = _DEADLINE.fullmatch(tag)
-        if match:
-            return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000
-    return None
+    found = (deadline_in(tag) for tag in tags)
+    return next((at_ms for at_ms in found if at_ms is not None), None)
 
 
 def settled(
@@ -168,6 +177,10 @@ def settled(
     """
     more: dict[str, str] = {}
     notes: list[str] = []
+    odd = [name for name, value in given.items() if not re.fullmatch(GIVEN.get(name, "(?!)"), value)]
+    odd += [tag for tag in tags if not _TAG.fullmatch(tag)]
+    if odd:
+        raise BadInput("--url", f"a gate does not give {odd[0][:60]!r}", "is this your daemon?")
     for name, value in given.items():
         said = own.get(name)
         if said is None:
@@ -178,9 +191,27 @@ def settled(
                 raise BadInput(f"-D {name}={said}", f"the gate gives {value}", remedy)
         elif said != value:
             notes.append(f"{name}={said} stays as it was said; the gate reckons with {value}")
-    kept = [tag for tag in tags_of(own) if not _DEADLINE.fullmatch(tag)]
+    kept = [tag for tag in tags_of(own) if not DEADLINE.fullmatch(tag)]
     more[TAGS] = ",".join([*kept, *tags])
     return more, notes
+
+
+def _user_in_front(program: Sequence[str]) -> str | None:
+    """Return whose name the words before the command set (``env HADOOP_USER_NAME=bob``); None: nobody's.
+
+    BadInput where they make it somebody else's in a way that is not read here.
+    """
+    names = [PurePath(word).name for word in program]
+    other = next((name for name in names if name in _OTHERS), None)
+    if other is not None:
+        raise BadInput(other, "runs the job as somebody else than who asks", "run yarnctl admit under it")
+    if "env" in names:
+        options = {word.partition("=")[0] for word in program[names.index("env") :]} & set(_HIDING)
+        if options:
+            remedy = "write 'env NAME=value ... hadoop jar ...' only"
+            raise BadInput(f"env {min(options)}", "hides whose job it is", remedy)
+    said = [word.removeprefix(_USER) for word in program if word.startswith(_USER)]
+    return said[-1] if said else None
 
 
 def _set_by(option: Sequence[str]) -> str:

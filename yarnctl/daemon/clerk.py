@@ -1,7 +1,8 @@
-"""The clerk: asks the history of jobs beside the loop, one question after the other.
+"""The clerk: asks the history of jobs beside the loop, in two lines: who waits for an estimate, and lessons.
 
-Law: the loop never waits for a history server. Questions are few and bounded; an answer is fetched when
-it is there. A server that does not answer is said once, and gives no answer, which is one, too.
+Law: the loop never waits for a history server, and nobody who asks to be let in waits for a lesson.
+Questions are few and bounded, in each line one after the other; an answer is fetched when it is there. A
+server that does not answer is said once, and gives no answer, which is one, too.
 """
 
 from __future__ import annotations
@@ -42,16 +43,33 @@ class History(Protocol):
 
 
 class Answer:
-    """One answer: ``done`` when it is there; ``problem`` says why ``value`` is none ("": it is one)."""
+    """One answer: ``done`` when it is there; ``problem`` says why ``value`` is none ("": it is one).
+
+    ``never``: nor will there be one, as long as this daemon runs.
+    """
 
     def __init__(self) -> None:
         self.done = False
         self.value: object = None
         self.problem = ""
+        self.never = False
+
+
+Question = Callable[[History], object]
+
+
+class _Line:
+    """Questions in a row, with the thread that puts them and its own way to the history."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.history: History | None = None
+        self.questions: queue.Queue[tuple[Question, Answer] | None] = queue.Queue(QUESTIONS_MAX)
+        self.thread: threading.Thread | None = None
 
 
 class Clerk:
-    """``open_history`` returns the history (called in the clerk's thread, again until it succeeds).
+    """``open_history`` returns the history (called in each line's thread, again until it succeeds).
 
     ``poke`` is called after each answer. ``in_thread`` False: questions are answered where they are asked.
     """
@@ -61,48 +79,48 @@ class Clerk:
     ) -> None:
         self._open = open_history
         self._poke = poke
-        self._history: History | None = None
-        self._questions: queue.Queue[tuple[Callable[[History], object], Answer] | None]
-        self._questions = queue.Queue(QUESTIONS_MAX)
+        self._lessons, self._estimates = _Line("history"), _Line("history-estimates")
         self._said = ""
+        self._saying = threading.Lock()
         self._never: BadInput | None = None
         self._in_thread = in_thread
-        self._thread: threading.Thread | None = None
 
-    def ask(self, question: Callable[[History], object]) -> Answer:
-        """Ask; the answer comes later."""
+    def ask(self, question: Question, *, of_a_request: bool = False) -> Answer:
+        """Ask; the answer comes later. ``of_a_request``: somebody waits, and no lesson goes before."""
         answer = Answer()
+        line = self._estimates if of_a_request else self._lessons
         if not self._in_thread:
-            self._answer(question, answer)
+            self._answer(line, question, answer)
             return answer
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="history", daemon=True)
-            self._thread.start()
+        if line.thread is None:
+            line.thread = threading.Thread(target=self._work, args=(line,), name=line.name, daemon=True)
+            line.thread.start()
         try:
-            self._questions.put_nowait((question, answer))
+            line.questions.put_nowait((question, answer))
         except queue.Full:
             answer.problem, answer.done = f"{NOT_YET}: too many questions", True
         return answer
 
     def close(self) -> None:
         """Answer no more; a question that is being asked ends by its own bounds."""
-        with contextlib.suppress(queue.Full):  # the thread is a daemon: it ends with the process
-            self._questions.put_nowait(None)
+        for line in (self._lessons, self._estimates):
+            with contextlib.suppress(queue.Full):  # the threads are daemons: they end with the process
+                line.questions.put_nowait(None)
 
-    def _work(self) -> None:
-        while (task := self._questions.get()) is not None:
-            self._answer(*task)
+    def _work(self, line: _Line) -> None:
+        while (task := line.questions.get()) is not None:
+            self._answer(line, *task)
             self._poke()
 
-    def _answer(self, question: Callable[[History], object], answer: Answer) -> None:
+    def _answer(self, line: _Line, question: Question, answer: Answer) -> None:
         """Ask the history; whatever goes wrong there is no fault of ours."""
         try:
-            if self._history is None:
-                self._history = self._opened()
-            answer.value = question(self._history)
+            if line.history is None:
+                line.history = self._opened()
+            answer.value = question(line.history)
             self._say("")
         except Exception as error:
-            answer.problem = f"{NOT_YET}: {error}"
+            answer.problem, answer.never = f"{NOT_YET}: {error}", error is self._never
             self._say(str(error))
         answer.done = True
 
@@ -117,8 +135,9 @@ class Clerk:
             raise
 
     def _say(self, problem: str) -> None:
-        if problem and not self._said:
+        with self._saying:
+            said, self._said = self._said, problem
+        if problem and not said:
             _LOG.warning("nothing is learned from finished jobs, all else goes on: %s", problem)
-        elif self._said and not problem:
+        elif said and not problem:
             _LOG.info("the history of jobs answers again")
-        self._said = problem

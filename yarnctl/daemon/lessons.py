@@ -1,7 +1,8 @@
 """Lessons: what finished jobs teach the gate, one question after the other.
 
 Law: a lesson that is over is a record, also one that taught nothing; what is not told yet is asked for
-again, for a while. What only the gate knows of a job (what it asked for and was given) is put
+again, for a while. A deadline that nothing could have met teaches nothing: one such job would make the gate
+ask too much for everybody. What only the gate knows of a job (what it asked for and was given) is put
 in here.
 """
 
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from yarnctl.daemon.clerk import NOT_YET, Answer, Clerk, History
+from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.entries import GateLearned
 from yarnctl.deciding.admission.records import Finished
@@ -41,9 +43,14 @@ class Lessons:
 
     def is_training(self, now_ms: int) -> bool:
         """Say whether to wait for what the past teaches, a little, before anybody is judged."""
-        if self._book.trained or self._tried:
+        if self._book.trained or self._tried or not self._learns:
             return False
         return self._asked is None or now_ms - self._asked_at_ms < TRAIN_MS
+
+    @property
+    def _learns(self) -> bool:
+        gate = self._book.gate
+        return gate is not None and ALLOCATORS[gate.allocator].learns
 
     def follow(self, note: Callable[[Record], None], now_ms: int) -> None:
         """Take what the clerk has brought, else ask for the next; ``note`` writes down."""
@@ -60,12 +67,12 @@ class Lessons:
 
     def _ask(self, now_ms: int, capacity: int) -> None:
         book = self._book
-        if not book.trained:
+        if not book.trained and self._learns:
             since_ms = max(0, now_ms - TRAINED_BACK_MS)
-            self._begin("", now_ms, lambda history: _sized(history, capacity).recent(since_ms))
+            self._begin("", now_ms, lambda history: sized(history, capacity).recent(since_ms))
         elif book.unlearned:
             name = min(book.unlearned, key=lambda one: (self._tried_at_ms.get(one, 0), one))
-            self._begin(name, now_ms, lambda history: _sized(history, capacity).finished(name))
+            self._begin(name, now_ms, lambda history: sized(history, capacity).finished(name))
 
     def _begin(self, application: str, now_ms: int, question: Callable[[History], object]) -> None:
         self._asked_at_ms = now_ms
@@ -85,9 +92,11 @@ class Lessons:
             self._tried_at_ms[application] = now_ms  # others first
             return
         self._tried_at_ms.pop(application, None)
+        if application not in self._book.unlearned:
+            return  # too many have ended since: the book has let it go
         if finished is not None:
             finished = self._as_admitted(application, finished)
-            why = "" if usable(finished) else "its numbers cannot be"
+            why = unusable(finished)
         note(GateLearned(now_ms, application, () if finished is None or why else (finished,), why))
 
     def _take_past(self, note: Callable[[Record], None], now_ms: int, answer: Answer) -> None:
@@ -98,9 +107,8 @@ class Lessons:
             return
         self._pause_ms = EVERY_MS
         found = answer.value if isinstance(answer.value, Sequence) else ()
-        note(
-            GateLearned(now_ms, "", tuple(one for one in found if isinstance(one, Finished) and usable(one)))
-        )
+        past = tuple(one for one in found if isinstance(one, Finished) and not unusable(one))
+        note(GateLearned(now_ms, "", past))
 
     def _ended_at_ms(self, application: str) -> int:
         found = self._book.by_application(application)
@@ -120,15 +128,25 @@ class Lessons:
         )
 
 
-def usable(finished: Finished) -> bool:
-    """Say whether a job's numbers can be learned from: all above 0, and finite."""
+def unusable(finished: Finished) -> str:
+    """Say why a job's numbers teach nothing, "" if they do.
+
+    They must be above 0 and finite; and some number of containers must have been enough (else the ratio that
+    it needed is above 1, and who learns it lets nobody in).
+    """
     least = min(
         finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity
     )
-    return least > 0 and 0.0 <= finished.ratio < float("inf")
+    if least <= 0 or not 0.0 <= finished.ratio < float("inf"):
+        return "its numbers cannot be"
+    most = min(finished.tasks, finished.capacity)
+    if finished.work_ms > finished.deadline_ms * most:
+        had = f"{finished.work_ms} container-ms in {finished.deadline_ms} ms, {most} containers at most"
+        return f"no number of containers would have done ({had})"
+    return ""
 
 
-def _sized(history: History, capacity: int) -> History:
+def sized(history: History, capacity: int) -> History:
     """Tell the history how large the cluster is now."""
     history.capacity = capacity
     return history

@@ -13,12 +13,11 @@ from typing import NamedTuple
 from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
 from yarnctl.hadoop import views, wire
+from yarnctl.hadoop.job_settings import ADMISSION_TAG
 from yarnctl.hadoop.resource_manager import same_queue
 
-TAG = "yarnctl-admission-"
-"""Before the id of an admission: the tag by which its application is known."""
 CLOCKS_APART_MS = 60_000
-"""So far the ResourceManager's clock may be behind ours."""
+"""So much older than its request an application may look: clocks differ, and run apart."""
 NAMED_MAX = 12
 """So many of the largest loads keep their names."""
 STEPS_MAX = 40
@@ -44,14 +43,14 @@ class Look(NamedTuple):
 
 def tag_of(admission: str) -> str:
     """Return the tag for an admission."""
-    return TAG + admission
+    return ADMISSION_TAG + admission
 
 
 def claimed(row: wire.Application, instance: str) -> str:
     """Return the admission of ours that an application's tags name, or ""."""
-    if TAG not in row.tags.lower():
+    if ADMISSION_TAG not in row.tags.lower():
         return ""
-    ours = f"{TAG}adm-{instance}-".lower()  # YARN keeps tags in small letters
+    ours = f"{ADMISSION_TAG}adm-{instance}-".lower()  # YARN keeps tags in small letters
     for tag in row.tags.split(","):
         word = tag.strip().lower()
         number = word.removeprefix(ours)
@@ -73,7 +72,7 @@ def look(
         held = 0
         ours = book.by_application(row.application)
         if ours is None and (admission := claimed(row, instance)):
-            why = _objection(row, book.admissions.get(admission), admission in spoken)
+            why = _objection(row, book.admissions.get(admission), admission in spoken, now_ms)
             claims.append(Claim(admission, row.application, why))
             if not why:
                 spoken.add(admission)
@@ -116,7 +115,7 @@ def _until_ms(row: wire.Application, now_ms: int) -> int:
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 
-def _objection(row: wire.Application, found: Admission | None, spoken: bool) -> str:
+def _objection(row: wire.Application, found: Admission | None, spoken: bool, now_ms: int) -> str:
     """Say why an application may not take the admission whose tag it carries, or ""."""
     if found is None:
         return "it is not known here (any more)"
@@ -128,6 +127,17 @@ def _objection(row: wire.Application, found: Admission | None, spoken: bool) -> 
         return f"it is {found.user}'s"
     if not same_queue(row.queue, found.queue):
         return f"it is for queue {found.queue}"
-    if row.submitted_at_ms and row.submitted_at_ms < found.request.submitted_at_ms - CLOCKS_APART_MS:
+    if _begun_at_ms(row, now_ms) < found.request.submitted_at_ms - CLOCKS_APART_MS:
         return "the application is older than it"
     return ""
+
+
+def _begun_at_ms(row: wire.Application, now_ms: int) -> int:
+    """Return when an application was submitted, on our clock; ``now_ms`` at the earliest where nobody says.
+
+    How long it runs is a difference of two instants of the ResourceManager's own clock, which may be far from
+    ours. (Of one that has ended it is how long it ran, so that it looks younger.)
+    """
+    if row.elapsed_ms > 0:
+        return now_ms - row.elapsed_ms
+    return row.submitted_at_ms or now_ms

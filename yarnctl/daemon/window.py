@@ -2,7 +2,7 @@
 
 Law: nothing is decided here and no record is written; the loop's thread alone does that. Who hands something
 over is answered when it is in the journal and published, or told that it was not done in time. Waiting is
-bounded, in time and in heads.
+bounded, in time and in heads: those that wait are threads that the service answers everything else with.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from typing import Literal
 
 import msgspec
 
+from yarnctl.deciding.admission.book import HANDED_FOR_MAX_MS
 from yarnctl.deciding.admission.records import Estimate
 
 HANDED_MAX = 256
 """So many errands may lie at the window at once."""
 WAITERS_MAX = 24
-"""So many may wait at once; more are answered without waiting, and ask again."""
+"""So many may wait for a verdict at once; more are answered without waiting, and ask again."""
+HEADS_MAX = 12
+"""So many may wait at once for the loop to come. Together they are fewer than the service's 40 threads."""
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +44,13 @@ class Withdrawing(msgspec.Struct, frozen=True):
 
 
 Code = Literal[
-    "not-found", "already-taken", "queue-not-gated", "request-key-used", "desk-full", "not-written"
+    "not-found",
+    "already-taken",
+    "queue-not-gated",
+    "request-key-used",
+    "desk-full",
+    "not-written",
+    "no-estimate-yet",
 ]
 
 
@@ -54,10 +63,17 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Errand:
-    """Something to be done; ``answer`` is the id of its admission, or why not (None: not yet)."""
+    """Something to be done; ``answer`` is the id of its admission, or why not (None: not yet).
 
-    def __init__(self, wanted: Asking | Withdrawing) -> None:
+    ``handed_at_ms`` is when it was handed over, by the window's clock (None: now); ``begun`` says that it is
+    being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
+    """
+
+    def __init__(self, wanted: Asking | Withdrawing, handed_at_ms: int | None = None) -> None:
         self.wanted = wanted
+        self.handed_at_ms = handed_at_ms
+        self.begun = False
+        self.heads = 0
         self.answer: str | Refusal | None = None
         self.at_ms: int | None = None
 
@@ -68,18 +84,26 @@ NOT_DONE = Refusal(
     "the loop did not come to it in time, and may still do so",
     "see GET /v1/snapshot and the daemon's log; ask again with the same request_key",
 )
+TAKEN_BACK = "it was taken back"
+LATER = "see the daemon's log; ask again with the same request_key"
 
 
 class Window:
-    """``clock_ms`` tells the time (any thread). ``on_wake`` wakes the loop: it is the loop's to set."""
+    """``clock_ms`` tells the time (any thread). ``on_wake`` wakes the loop: it is the loop's to set.
+
+    ``problem`` is why the desk cannot work ("": it can); the desk says so.
+    """
 
     def __init__(self, clock_ms: Callable[[], int], lease_ms: int) -> None:
         self.lease_ms = lease_ms
         self.on_wake: Callable[[], None] = _nobody
+        self.problem = ""
         self._clock_ms = clock_ms
         self._changed = threading.Condition()
         self._handed: list[Errand] = []
         self._waiters = 0
+        self._heads = 0
+        self._came: dict[str, int] = {}
         self._renewed: dict[str, int] = {}
         self._closed = False
 
@@ -90,15 +114,66 @@ class Window:
         self.on_wake()
 
     def hand(self, wanted: Asking | Withdrawing, wait_ms: int) -> str | Refusal:
-        """Hand an errand over and wait until it is done and published."""
-        errand = Errand(wanted)
+        """Hand an errand over and wait until it is done and published.
+
+        Who asks and is not come to in time takes his request back: nobody would wait for what becomes of it.
+        """
         with self._changed:
-            if self._closed or len(self._handed) >= HANDED_MAX:
+            errand = self._lying(wanted)
+            if self._closed or self._heads >= HEADS_MAX:
                 return NOT_DONE if self._closed else FULL
-            self._handed.append(errand)
+            if errand is None:
+                if len(self._handed) >= HANDED_MAX:
+                    return FULL
+                errand = Errand(wanted, self._came_at_ms(wanted))
+                self._handed.append(errand)
+            self._heads += 1
+            errand.heads += 1
         self.wake()
-        self._until(lambda: errand.answer is not None, wait_ms)
+        try:
+            self._until(lambda: errand.answer is not None, wait_ms)
+        finally:
+            with self._changed:
+                self._heads -= 1
+                errand.heads -= 1
+                taken_back = self._take_back(errand)
+                self._note_who_comes_again(errand)
+        if taken_back:
+            why = f" ({self.problem})" if self.problem else ""
+            return Refusal("not-written", f"the loop did not come to it in time{why}; {TAKEN_BACK}", LATER)
         return errand.answer or NOT_DONE
+
+    def _lying(self, wanted: Asking | Withdrawing) -> Errand | None:
+        """Return the errand that lies there already: who repeats himself waits for the first answer."""
+        if isinstance(wanted, Asking) and not wanted.key:
+            return None
+        return next((each for each in self._handed if each.wanted == wanted), None)
+
+    def _came_at_ms(self, wanted: Asking | Withdrawing) -> int:
+        """Return since when somebody asks for this, also if he was sent away before: he comes again."""
+        now_ms = self._clock_ms()
+        came_at_ms = self._came.get(wanted.key, now_ms) if isinstance(wanted, Asking) else now_ms
+        return came_at_ms if 0 <= now_ms - came_at_ms <= HANDED_FOR_MAX_MS else now_ms
+
+    def _note_who_comes_again(self, errand: Errand) -> None:
+        key = getattr(errand.wanted, "key", "")
+        came_at_ms = self._came.pop(key, errand.handed_at_ms)
+        if key and came_at_ms is not None and not isinstance(errand.answer, str):
+            self._came[key] = came_at_ms
+            if len(self._came) > HANDED_MAX:
+                del self._came[next(iter(self._came))]
+
+    def _take_back(self, errand: Errand) -> bool:
+        """Take a request from the window that nobody waits for and nobody has begun with.
+
+        A withdrawal stays.
+        """
+        if errand.heads or errand.answer is not None or errand.begun:
+            return False
+        if not isinstance(errand.wanted, Asking):
+            return False
+        self._handed = [each for each in self._handed if each is not errand]
+        return True
 
     def renew(self, admission: str, wait_ms: int = 0) -> None:
         """Say that somebody still waits, and will for ``wait_ms`` more."""
@@ -127,6 +202,18 @@ class Window:
         """Return what lies there; it stays until it is answered."""
         with self._changed:
             return list(self._handed)
+
+    def begin(self, errand: Errand) -> bool:
+        """Say whether who handed it over still waits; from now on it cannot be taken back."""
+        with self._changed:
+            errand.begun = any(each is errand for each in self._handed)
+            return errand.begun
+
+    def waited_ms(self, errand: Errand) -> int:
+        """Return how long ago it was handed over; never long, unless a clock was set."""
+        handed_at_ms = errand.handed_at_ms
+        waited_ms = 0 if handed_at_ms is None else self._clock_ms() - handed_at_ms
+        return max(0, min(waited_ms, HANDED_FOR_MAX_MS))
 
     def renewals(self) -> dict[str, int]:
         """Return what was renewed since the last call: admission -> until when somebody waits, at least."""

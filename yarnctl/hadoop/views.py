@@ -8,7 +8,6 @@ queue one way, later ones the other).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
@@ -16,13 +15,13 @@ import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
 from yarnctl.hadoop import wire
+from yarnctl.hadoop.job_settings import deadline_in
 from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
 
-_DEADLINE = re.compile(r"deadline:([0-9]{1,13})")
 _WAITING_FOR_LIMIT = "not yet activated"
 
 
@@ -120,11 +119,8 @@ def deadline_at_ms(application: wire.Application) -> int | None:
 
 def deadline_of(tags: str) -> int | None:
     """Return the deadline from the tag ``deadline:<seconds since the epoch>`` (ms if 13 digits)."""
-    for tag in tags.split(","):
-        match = _DEADLINE.fullmatch(tag.strip().lower())
-        if match:
-            return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000
-    return None
+    found = (deadline_in(tag.strip()) for tag in tags.split(","))
+    return next((at_ms for at_ms in found if at_ms is not None), None)
 
 
 def order(application: str) -> tuple[int, int, str]:

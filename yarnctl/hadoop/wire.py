@@ -102,6 +102,7 @@ class Application(msgspec.Struct, frozen=True, gc=False):
     tags: str = field(name="applicationTags", default="")
     priority: int = 0
     submitted_at_ms: int = field(name="startedTime", default=0)
+    elapsed_ms: int = field(name="elapsedTime", default=0)
     allocated_mib: int = field(name="allocatedMB", default=0)
     allocated_vcores: int = field(name="allocatedVCores", default=0)
     reserved_mib: int = field(name="reservedMB", default=0)

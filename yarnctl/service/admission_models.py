@@ -27,9 +27,11 @@ def _number(given: object) -> object:
 
 
 NUMBER = BeforeValidator(_number)
+PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"
+"""Text without control characters: a terminal would obey them."""
 Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
 Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
-Word = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Word = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTED)]
 
 
 class EstimateIn(BaseModel):
@@ -39,7 +41,7 @@ class EstimateIn(BaseModel):
 
     mean_ms: Annotated[int, Field(gt=0, le=INSTANT_MAX_MS), NUMBER]
     stdev_ms: Work = 0
-    source: Annotated[str, Field(min_length=1, max_length=100)] = "request"
+    source: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)] = "request"
 
 
 class AdmissionRequest(BaseModel):
@@ -53,7 +55,7 @@ class AdmissionRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: Word
-    user: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+    user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
     queue: Word
     containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
     deadline_ms: Span

@@ -19,6 +19,7 @@ from yarnctl.daemon.view import View
 from yarnctl.daemon.window import Asking, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
+from yarnctl.hadoop.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
 from yarnctl.service import admission_models as models
 from yarnctl.service.paging import NoParameters, by_number
 from yarnctl.service.problems import ApiProblem, responses
@@ -34,9 +35,9 @@ STATUS = {
     "queue-not-gated": 422,
     "desk-full": 503,
     "not-written": 503,
+    "no-estimate-yet": 503,
 }
-LIMITS = ("mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit")
-NO_OVERLAP = {"mapreduce.job.reduce.slowstart.completedmaps": "1.0"}
+NO_OVERLAP = {SLOW_START: "1.0"}
 """Without it maps and reduces run at once, each up to its own limit."""
 
 Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")]
@@ -212,11 +213,11 @@ def admission(each: Admission, desk: Desked) -> models.AdmissionOut:
         application=each.application or None,
         expires_at_ms=None if held is None else held.expires_at_ms,
         lease_ms=desk.lease_ms,
-        tags=[f"deadline:{request.deadline_at_ms}", tag_of(each.admission)],
+        tags=[deadline_tag(request.deadline_at_ms), tag_of(each.admission)],
         settings=settings(plan.containers) if limited else {},
     )
 
 
 def settings(containers: int) -> dict[str, str]:
     """Return the settings by which a MapReduce job holds so many containers at most: one is its master's."""
-    return dict.fromkeys(LIMITS, str(max(1, containers - 1))) | NO_OVERLAP
+    return dict.fromkeys(LIMITS, str(max(1, containers - MASTER))) | NO_OVERLAP

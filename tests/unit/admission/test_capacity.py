@@ -1,11 +1,11 @@
-"""Capacity over time: what is free, and when enough of it is."""
+"""Capacity over time: what is free, and the least of it."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, profile
+from yarnctl.deciding.admission.capacity import Load, profile
 
 LOADS = (Load("a", 4, 0, 10), Load("came past the gate", 3, 5), Load("reserved", 5, 20, 30))
 
@@ -16,15 +16,6 @@ def test_steps_by_hand():
     assert [found.free_at(now) for now in (0, 9, 10, 29, 1000)] == [6, 3, 7, 2, 7]
     assert found.least_free(6, 21) == 2
     assert found.least_free(10, 20) == 7, "the end is not within"
-
-
-def test_the_earliest_start():
-    found = profile(10, LOADS)
-    assert found.earliest(7, 10, 0, 100) == 10
-    assert found.earliest(7, 11, 0, 100) == 30, "a reservation is in the way"
-    assert found.earliest(7, 11, 0, 40) is None, "too late"
-    assert found.earliest(8, 1, 0, FOREVER_MS) is None, "three are held for ever"
-    assert found.earliest(0, 5, 7, 100) == 7
 
 
 def test_what_is_over_is_left_out_and_what_changes_nothing_makes_no_step():
@@ -40,13 +31,12 @@ loads = st.lists(
 )
 
 
-@given(loads, st.integers(0, 40), st.integers(1, 20), st.integers(0, 9))
-def test_against_counting_every_millisecond(held, start, span, containers):
+@given(loads, st.integers(0, 40), st.integers(1, 20))
+def test_against_counting_every_millisecond(held, start, span):
     free = [
         9 - sum(each.containers for each in held if each.from_ms <= now < each.until_ms) for now in range(150)
     ]
     found = profile(9, held)
     assert [found.free_at(now) for now in range(150)] == free
     assert found.least_free(start, start + span) == min(free[start : start + span])
-    fits = (now for now in range(start, 120) if min(free[now : now + span]) >= containers)
-    assert found.earliest(containers, span, start, FOREVER_MS) == next(fits, None)
+    assert found.least_free(start, start) == free[start], "an empty span is an instant"

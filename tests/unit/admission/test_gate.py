@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.gate import (
@@ -87,6 +88,16 @@ def test_a_start_is_predicted_for_the_whole_run_or_not_at_all():
     _, plans = decide(gate, 0, [Load("a", 60, 0)])
     assert (plans[0].verdict, plans[0].start_at_ms, plans[0].finish_at_ms) == ("defer", None, None)
     assert plans[0].reason == "50 containers are needed, 40 are free now; when they will be, nobody can tell"
+
+
+@pytest.mark.parametrize("until_ms", [21 * MINUTE, 11 * MINUTE])
+def test_who_will_be_too_late_when_there_is_room_is_told_so(until_ms):
+    """Room comes after the deadline, or when more would be needed than can be used."""
+    gate = learned(request(0, 100))
+    _, plans = decide(gate, 0, [Load("a", 60, 0, until_ms)])
+    assert gate.waiting[0].deadline_at_ms == 20 * MINUTE
+    assert plans[0].verdict == "defer"
+    assert plans[0].reason.endswith("; once they are, it will be too late")
 
 
 def test_who_stands_before_you_starts_before_you():

@@ -14,6 +14,7 @@ from yarnctl.attach.jobs_history import JobsHistory
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
+from yarnctl.hadoop.problems import Rejected
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.wire_history import EndedJob
 
@@ -291,6 +292,37 @@ def test_a_server_that_does_not_answer_is_said():
     for ask in (lambda: seen.finished(APP), lambda: seen.recent(0), lambda: seen.estimate("a", "b")):
         with pytest.raises(Unreachable):
             ask()
+
+
+@pytest.mark.parametrize(
+    ("status", "below"), [(403, "counters"), (401, "conf"), (500, "counters"), (403, "")]
+)
+def test_a_job_that_we_may_not_see_hides_no_other(status, below):
+    """The history server's ACLs are each job's own."""
+    long = "a name that is longer than the fifty bytes of a list, 1"
+    played = Played(row(1, long), row(2, long), row(3, long))
+    hidden = f"job_1700000000000_0002/{below}".strip("/")
+
+    def guarded(heard: Heard) -> Reply:
+        if heard.path.endswith(hidden):
+            told = {"exception": "WebApplicationException", "message": "you may not"}
+            return Reply(json.dumps({"RemoteException": told}), status)
+        return played(heard)
+
+    with Replay(guarded) as daemon:
+        seen = history(daemon)
+        assert len(seen.recent(BEGAN_MS)) == 2
+        found = seen.estimate(long, "ann")
+        assert found is not None
+        assert found.source.startswith("history:2 runs of")
+        lesson, why = seen.finished("application_1700000000000_0002")
+        assert lesson is None
+        assert why.startswith("the history server's answer cannot be used: ")
+
+
+def test_a_list_that_we_may_not_see_is_said():
+    with Replay(lambda heard: Reply("{}", 403)) as daemon, pytest.raises(Rejected):
+        history(daemon).recent(BEGAN_MS)
 
 
 # --- where it is --------------------------------------------------------------------------------------

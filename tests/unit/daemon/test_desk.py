@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Past, Yarn, asking
-from yarnctl.daemon.desk import ERRANDS_MAX, GONE_AFTER_MS, REST_EVERY_MS
+from yarnctl.daemon.desk import ERRANDS_MAX
 from yarnctl.daemon.lessons import LEARN_FOR_MS
 from yarnctl.daemon.loads import MANY, NAMED_MAX, STEPS_MAX, compact
+from yarnctl.daemon.sight import GONE_AFTER_MS, REST_EVERY_MS
 from yarnctl.daemon.sizing import SHRINK_AFTER_MS, Size
 from yarnctl.daemon.window import HANDED_MAX, WAITERS_MAX, Errand, Window, Withdrawing
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
@@ -479,7 +480,7 @@ def test_estimates_come_from_the_history_unless_who_asks_has_one():
     there.go(3_000)
     there.past.estimates["job"] = Estimate(100 * MINUTE, 0, "history")
     assert there.ask(2, minutes=5).plan.reason == (
-        "it needs 20 containers to end by its deadline, the cluster has 10"
+        "it needs 20 containers to end by its deadline, it can use 2 at once"
     )
     own = Estimate(MINUTE, 0, "me")
     assert there.ask(2, minutes=5, estimate=own).request.estimate == own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +17,7 @@ from tests.unit.service.conftest import TOKEN
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view import LoopStatus, View
-from yarnctl.daemon.window import WAITERS_MAX
+from yarnctl.daemon.window import HEADS_MAX, WAITERS_MAX
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 
@@ -210,6 +211,30 @@ def test_a_request_that_was_not_written_in_time_is_found_by_its_key(daemon, monk
     assert daemon.ask("GET", "", 200)["total"] == 1
 
 
+def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, monkeypatch):
+    """Where the ResourceManager is down, the loop does not come; threads are left for everything else."""
+    monkeypatch.setattr("yarnctl.service.admissions.DONE_MS", 60_000)
+    daemon.fill()
+    name = daemon.ask("POST", "", 202, json=WISH)["id"]
+    daemon.held = True
+    heard: queue.Queue[int] = queue.Queue()
+
+    def ask(path: str, **given: Any) -> None:
+        url = f"{daemon.url}/v1/admissions{path}"
+        heard.put(requests.post(url, timeout=120, headers=BEARER, **given).status_code)
+
+    waits = [threading.Thread(target=ask, args=(f"/{name}/renew?wait_ms=30000",)) for _ in range(30)]
+    posts = [threading.Thread(target=ask, args=("",), kwargs={"json": WISH}) for _ in range(30)]
+    for each in (*waits, *posts):
+        each.start()
+    at_once = [heard.get(timeout=60) for _ in range(30 - WAITERS_MAX + 30 - HEADS_MAX)]
+    assert sorted(at_once) == [200] * (30 - WAITERS_MAX) + [503] * (30 - HEADS_MAX)
+    assert requests.get(f"{daemon.url}/healthz", timeout=20).json()
+    daemon.there.desk.stop()
+    for each in (*waits, *posts):
+        each.join()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -218,6 +243,11 @@ def test_a_request_that_was_not_written_in_time_is_found_by_its_key(daemon, monk
         {"deadline_ms": 1 << 60},
         {"name": ""},
         {"user": "a\nb"},
+        {"user": "a\x9bb"},
+        {"name": "a\x85b"},
+        {"queue": "a\x7fb"},
+        {"estimate": {"mean_ms": 1, "source": "a\x9bb"}},
+        {"estimate": {"mean_ms": 1, "source": "a\nb"}},
         {"estimate": {"mean_ms": 0}},
         {"kind": "../x"},
         {"request_key": "a b"},
@@ -296,5 +326,5 @@ def test_the_command_shows_what_the_api_answers(daemon, capsys, monkeypatch):
         assert word in out
     status, out = said(capsys, "admissions", name)
     assert status == 0
-    assert "plan.deadline_at_ms" in out
+    assert "plan.deadline_at" in out
     assert said(capsys, "admissions", "adm-a-99")[0] == 1

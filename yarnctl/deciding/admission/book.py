@@ -46,6 +46,9 @@ FORGOTTEN_AT_ONCE = 200
 UNLEARNED_MAX = 200
 """So many ended applications wait to teach; of more, the oldest are left out."""
 
+HANDED_FOR_MAX_MS = 600_000
+"""So long somebody may have asked before his request is written down; its deadline counts from then."""
+
 UNDECIDED = "the next round decides"
 
 
@@ -290,7 +293,7 @@ class Book:
             return f"{record.admission} is number {request.sequence}, due is {self.numbered + 1}"
         if not record.admission.endswith(f"-{request.sequence}") or record.admission in self.admissions:
             return f"{record.admission} is no name of number {request.sequence}"
-        if request.submitted_at_ms != record.at_ms:
+        if not 0 <= record.at_ms - request.submitted_at_ms <= HANDED_FOR_MAX_MS:
             return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
         return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
 

@@ -7,7 +7,7 @@ another): what was admitted, what is reserved, and applications that came in pas
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -41,21 +41,8 @@ class Profile(NamedTuple):
     def least_free(self, from_ms: int, until_ms: int) -> int:
         """Return the fewest free containers in [from_ms, until_ms)."""
         first = max(0, bisect_right(self.at_ms, from_ms) - 1)
-        steps = zip(self.at_ms[first:], self.free[first:], strict=True)
-        return min(free for at_ms, free in steps if at_ms < until_ms or at_ms <= from_ms)
-
-    def earliest(self, containers: int, span_ms: int, from_ms: int, by_ms: int) -> int | None:
-        """Return the first start >= from_ms at which ``containers`` stay free for ``span_ms``.
-
-        None if the end would be later than ``by_ms``.
-        """
-        starts = [from_ms, *(at_ms for at_ms in self.at_ms if at_ms > from_ms)]
-        for start in starts:
-            if start + span_ms > by_ms:
-                return None
-            if self.least_free(start, start + span_ms) >= containers:
-                return start
-        return None
+        behind = max(first + 1, bisect_left(self.at_ms, until_ms))
+        return min(self.free[first:behind])
 
     def with_load(self, load: Load) -> Profile:
         """Return the profile with one load more."""

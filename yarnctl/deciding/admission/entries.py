@@ -30,7 +30,10 @@ class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
 
 
 class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_defaults=True):
-    """Somebody asks to be let in; ``key`` is his own name for it."""
+    """Somebody asks to be let in; ``key`` is his own name for it.
+
+    ``request.submitted_at_ms`` is when he came, which may be some time before it is written down.
+    """
 
     at_ms: int
     admission: str

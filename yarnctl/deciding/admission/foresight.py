@@ -19,11 +19,15 @@ FORESEEN_MAX = 20
 
 
 class Foreseen(NamedTuple):
-    """Where a request would start as things stand, with how many containers, and until when."""
+    """Where a request would start as things stand, with how many containers, and until when.
+
+    ``too_late``: there is no such start, because by then the deadline could not be met any more.
+    """
 
     containers: int
     start_ms: int | None
     end_ms: int | None
+    too_late: bool = False
 
 
 class Rules(NamedTuple):
@@ -67,11 +71,9 @@ def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> Fores
     """Find the first start at which what it needs by then stays free through its run."""
     nobody_knows = Foreseen(0, None, None)
     for start_ms in (now_ms, *(at_ms for at_ms in steps.at_ms if at_ms > now_ms)):
-        if start_ms >= min(request.deadline_at_ms, FOREVER_MS):
-            return nobody_knows
         _, containers = _wanted(rules, request, start_ms)
-        if not containers:
-            return nobody_knows
+        if start_ms >= min(request.deadline_at_ms, FOREVER_MS) or not containers:
+            return nobody_knows._replace(too_late=True)
         until_ms = max(start_ms + 1, end_ms(request, containers, start_ms))
         if steps.least_free(start_ms, until_ms) >= containers:
             return Foreseen(containers, start_ms, until_ms)
@@ -99,8 +101,12 @@ def hopeless(rules: Rules, request: Request, now_ms: int) -> str:
         return ""
     work_ms = max(1, request.estimate.mean_ms - request.estimate.stdev_ms)
     needed = -(-work_ms // left_ms)
-    if needed > rules.capacity:
-        return f"it needs {needed} containers to end by its deadline, the cluster has {rules.capacity}"
-    if needed > request.tasks:
-        return f"it needs {needed} containers to end by its deadline, it can use {request.tasks} at once"
-    return ""
+    needs = f"it needs {counted(needed)} to end by its deadline"
+    if needed > request.tasks and request.tasks <= rules.capacity:
+        return f"{needs}, it can use {request.tasks} at once"
+    return f"{needs}, the cluster has {rules.capacity}" if needed > rules.capacity else ""
+
+
+def counted(number: int) -> str:
+    """Say how many containers."""
+    return "1 container" if number == 1 else f"{number} containers"

@@ -14,7 +14,7 @@ import msgspec
 
 from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, profile
-from yarnctl.deciding.admission.foresight import Foreseen, Rules, end_ms, foresee, hopeless
+from yarnctl.deciding.admission.foresight import Foreseen, Rules, counted, end_ms, foresee, hopeless
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Finished, Plan, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
 
@@ -168,7 +168,7 @@ def _admitted(reservation: Reservation, now_ms: int) -> Plan:
         verdict="admit",
         containers=containers,
         deadline_at_ms=request.deadline_at_ms,
-        reason=f"{containers} containers are free now, and should do",
+        reason=f"{counted(containers)} {'is' if containers == 1 else 'are'} free now, and should do",
         start_at_ms=now_ms,
         finish_at_ms=end_ms(request, containers, now_ms),
     )
@@ -180,13 +180,16 @@ def _refused(request: Request, reason: str) -> Plan:
 
 def _deferred(request: Request, seen: Foreseen, free: int) -> Plan:
     """Say when it would start as things stand, with what it needs now (it is more the longer it waits)."""
+    needed = seen.containers
     unknown = "" if seen.start_ms is not None else "; when they will be, nobody can tell"
+    if seen.too_late:
+        unknown = "; once they are, it will be too late"
     return Plan(
         sequence=request.sequence,
         verdict="defer",
         containers=seen.containers,
         deadline_at_ms=request.deadline_at_ms,
-        reason=f"{seen.containers} containers are needed, {free} are free now{unknown}",
+        reason=f"{counted(needed)} {'is' if needed == 1 else 'are'} needed, {free} are free now{unknown}",
         start_at_ms=seen.start_ms,
         finish_at_ms=None if seen.start_ms is None else seen.end_ms,
     )

@@ -73,6 +73,7 @@ class Allocator(NamedTuple):
     ``terms`` is None for fair sharers: they do not size jobs, they split what is free.
     ``ends_late`` says whether a running job is ended at its deadline. ``drops_late``: a fair
     sharer turns away who waits beyond it. ``order`` is what ``papers`` means for it.
+    ``needs_estimate``: it turns away whose work nobody knows.
     """
 
     name: str
@@ -82,6 +83,12 @@ class Allocator(NamedTuple):
     ends_late: Callable[[Request, Choices], bool] = never_ended
     order: Order = "tasks"
     drops_late: bool = False
+    needs_estimate: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """Whether finished jobs teach it anything."""
+        return self.learn is not learn_nothing
 
     def key(self, request: Request, containers: int, now_ms: int, choices: Choices) -> Key:
         """Return the request's key in the queue under ``choices``."""

@@ -30,4 +30,10 @@ def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices:
     return Terms(containers, containers)
 
 
-ORACLE = Allocator(name="oracle", paper="PYTHIA III and Justice 3 'Oracle'", terms=terms, order="ratio")
+ORACLE = Allocator(
+    name="oracle",
+    paper="PYTHIA III and Justice 3 'Oracle'",
+    terms=terms,
+    order="ratio",
+    needs_estimate=True,
+)

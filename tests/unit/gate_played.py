@@ -1,0 +1,86 @@
+"""A daemon's gate as a test plays it: admissions as the API tells them, answers in their order.
+
+Law: it knows nothing of how a gate decides.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Self
+from unittest.mock import patch
+
+from tests.unit.hadoop.replaying import Heard, Replay, Reply
+from yarnctl.cli import PROGRAM, gate_asking
+from yarnctl.command_line import exit_status_of
+
+ID = "adm-1f2e3d4c-7"
+DEADLINE_MS = 1_900_000_000_000
+JOB = ("hadoop", "jar", "/opt/hadoop-streaming.jar")
+OPTIONS = ("-input", "/in", "-output", "/out", "-mapper", "cat", "-reducer", "python3 red.py 'a b'")
+SIZED = ("-D", "mapreduce.job.name=daily", "-D", "mapreduce.job.maps=40", "-D", "mapreduce.job.reduces=8")
+TAGS = [f"deadline:{DEADLINE_MS}", f"yarnctl-admission-{ID}"]
+SETTINGS = {
+    "mapreduce.job.running.map.limit": "11",
+    "mapreduce.job.running.reduce.limit": "11",
+    "mapreduce.job.reduce.slowstart.completedmaps": "1.0",
+}
+ESTIMATE = {"mean_ms": 4_800_000, "stdev_ms": 0, "source": "history:3 runs of daily"}
+
+
+def admission(state: str, verdict: str, reason: str = "as it is", containers: int = 12, **more) -> dict:
+    """Return an admission as the daemon tells it."""
+    return {
+        "id": ID,
+        "state": state,
+        "why": "",
+        "request": {"name": "daily", "containers": 41, "deadline_ms": 600_000, "estimate": ESTIMATE},
+        "plan": {
+            "verdict": verdict,
+            "containers": containers,
+            "deadline_at_ms": DEADLINE_MS,
+            "reason": reason,
+        },
+        "lease_ms": 120_000,
+        "tags": TAGS,
+        "settings": SETTINGS if state == "admitted" else {},
+        **more,
+    }
+
+
+ADMITTED = admission("admitted", "admit")
+WAITING = admission("waiting", "defer", "12 containers are needed, 3 are free now")
+
+
+class Daemon(Replay):
+    """A daemon that gives the answers one after the other; the last one again and again."""
+
+    def __init__(self, *answers: dict | Reply, page: dict | None = None) -> None:
+        self.left = list(answers)
+        self.page = page or {"items": [], "gate": {"allocator": "justice", "capacity": 40}}
+        super().__init__(self._answered)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+    def _answered(self, heard: Heard) -> Reply:
+        if heard.method == "GET":
+            return Reply(json.dumps(self.page))
+        if heard.method == "DELETE":
+            return Reply(json.dumps(admission("withdrawn", "defer")))
+        found = self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        return found if isinstance(found, Reply) else Reply(json.dumps(found), 202)
+
+    def calls(self) -> list[str]:
+        """Return what was changed or waited for; looking does not count."""
+        heard = [one for one in self.heard if one.method != "GET"]
+        return [f"{one.method} {one.path.removeprefix('/v1/admissions')}" for one in heard]
+
+    def asked(self) -> dict:
+        return json.loads(next(one.body for one in self.heard if one.method == "POST"))
+
+
+def admit(daemon: Replay, *words: str) -> int:
+    """Type ``yarnctl admit``; on a machine that is busy nobody complains of a slow answer."""
+    with patch.object(gate_asking, "SLOW_S", 600.0):
+        return exit_status_of(PROGRAM, ["admit", "--url", daemon.url, *words])

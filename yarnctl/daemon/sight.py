@@ -1,0 +1,175 @@
+"""Sight: what the desk sees of the applications on the cluster, and what follows for its admissions.
+
+Law: unseen is not judged. Somebody has taken an admission, ended, or never came only because the
+ResourceManager says so; where it does not answer nothing follows. Where it answers, but cannot tell of one
+admission, that one waits for a while and nobody else does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from yarnctl.daemon.loads import Look, look, tag_of
+from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
+from yarnctl.deciding.admission.gate import expired
+from yarnctl.deciding.records import Record
+from yarnctl.errors import YarnctlError
+from yarnctl.hadoop import wire
+from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.resource_manager import ENDED
+
+_LOG = logging.getLogger("yarnctl.daemon")
+
+LOOK_EVERY_MS = 1_000
+REST_EVERY_MS = 5_000
+"""So often while nobody waits and all that was admitted runs."""
+GONE_AFTER_MS = 10_000
+"""So long the ResourceManager must not know an application before it counts as gone."""
+ASKED_ABOUT_MAX = 8
+"""So many applications that are no longer listed are asked for after one tick."""
+ASKED_FOR_MS = 60_000
+"""So long an expired admission is asked after, if the answer cannot be used: then it has expired."""
+
+NOT_SUBMITTED = "nothing was submitted with its tag within {} s"
+
+Write = Callable[[Record], None]
+
+
+class Manager(Protocol):
+    """What the desk needs of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
+
+    def applications(self) -> Sequence[wire.Application]:
+        """Return the unfinished applications."""
+        ...
+
+    def tagged(self, tag: str) -> Sequence[wire.Application]:
+        """Return those with a tag, also ended ones."""
+        ...
+
+    def application(self, application: str) -> wire.Application:
+        """Return one; Missing if it is not known."""
+        ...
+
+
+class Sight:
+    """Looks at the applications for ``book``; ``instance`` is the desk's part of its admissions' ids.
+
+    ``last`` is the newest look, None while nobody answers; ``problem`` says why.
+    """
+
+    def __init__(self, manager: Manager, book: Book, instance: str) -> None:
+        self.last: Look | None = None
+        self.problem = ""
+        self._manager = manager
+        self._book = book
+        self._instance = instance
+        self._blind = False
+        self._looked_at_ms: int | None = None
+        self._gone: dict[str, int] = {}
+        self._asked_after: dict[str, int] = {}
+        self._said: set[tuple[str, str]] = set()
+
+    def look(self, note: Write, now_ms: int) -> bool:
+        """Look if it is time to; ``note`` writes down who has taken what, ended, or never came.
+
+        Says whether ``last`` is new.
+        """
+        if not self._book.opened:
+            return False
+        busy = bool(self._book.open("waiting", "admitted"))
+        every_ms = LOOK_EVERY_MS if busy and not self._blind else REST_EVERY_MS
+        if self._looked_at_ms is not None and now_ms - self._looked_at_ms < every_ms:
+            return False
+        self._looked_at_ms, self._blind = now_ms, True
+        try:
+            rows = self._manager.applications()
+        except YarnctlError as error:
+            self.last, self.problem = None, f"the applications cannot be seen: {error}"
+            return False
+        self.problem, self._blind = "", False
+        self.last = self._read(rows, now_ms)
+        self._take(note, now_ms, self.last)
+        self._end(note, now_ms, self.last.there)
+        self._expire(note, now_ms)
+        return True
+
+    def _read(self, rows: Sequence[wire.Application], now_ms: int) -> Look:
+        return look(rows, self._book, self._instance, now_ms, self._book.queues)
+
+    def _take(self, note: Write, now_ms: int, seen: Look) -> None:
+        for claim in seen.claims:
+            if not claim.why:
+                note(AdmissionTaken(now_ms, claim.admission, claim.application))
+                _LOG.info("%s runs as %s", claim.admission, claim.application)
+            elif (claim.application, claim.why) not in self._said:
+                self._said.add((claim.application, claim.why))
+                _LOG.warning("%s may not take %s: %s", claim.application, claim.admission, claim.why)
+        self._said = {said for said in self._said if said[0] in seen.there}
+
+    # --- who has ended ------------------------------------------------------------------------------
+
+    def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
+        """Note which applications have ended: not because they are not listed, but because YARN says so."""
+        missed = [each for each in self._book.open("taken") if each.application not in there]
+        self._gone = {
+            name: at_ms for name, at_ms in self._gone.items() if name in {e.application for e in missed}
+        }
+        asked = sorted(missed, key=lambda each: (each.application in self._gone, each.sequence))
+        for each in asked[:ASKED_ABOUT_MAX]:
+            why = self._ended(each.application, now_ms)
+            if why:
+                note(AdmissionClosed(now_ms, each.admission, "ended", why))
+
+    def _ended(self, application: str, now_ms: int) -> str:
+        """Say how an application ended, "" if it did not (or nobody can tell)."""
+        try:
+            state = self._manager.application(application).state
+        except Missing:
+            gone_at_ms = self._gone.setdefault(application, now_ms)
+            long_gone = now_ms - gone_at_ms >= GONE_AFTER_MS
+            return "the ResourceManager does not know it any more" if long_gone else ""
+        except YarnctlError as error:
+            self.problem = str(error)
+            return ""
+        return state if state in ENDED else ""
+
+    # --- who never came -----------------------------------------------------------------------------
+
+    def _expire(self, note: Write, now_ms: int) -> None:
+        """Let go of what nobody has taken; one that ran and ended while nobody looked has been taken."""
+        gate = self._book.gate
+        late = {each.request.sequence for each in expired(gate, now_ms)} if gate is not None else set()
+        names = [each for each in self._book.open("admitted") if each.sequence in late]
+        since_ms = self._asked_after
+        self._asked_after = {
+            each.admission: since_ms[each.admission] for each in names if each.admission in since_ms
+        }
+        # who could not be told of stands behind those that have not been asked after
+        asked = sorted(names, key=lambda each: (self._asked_after.get(each.admission, 0), each.sequence))
+        for each in asked[:ASKED_ABOUT_MAX]:
+            if not self._ask_after(note, now_ms, each):
+                return
+
+    def _ask_after(self, note: Write, now_ms: int, each: Admission) -> bool:
+        """Ask for the applications with an expired admission's tag, and close it, or see it taken.
+
+        False: that cannot be told now, and nothing more is asked in this look: perhaps nobody answers.
+        """
+        try:
+            claims = self._read(self._manager.tagged(tag_of(each.admission)), now_ms).claims
+        except YarnctlError as error:
+            self.problem = str(error)
+            if now_ms - self._asked_after.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
+                return False
+            claims = ()  # all that runs is listed, and none carries the tag
+        took = next((one.application for one in claims if not one.why), "")
+        if took:
+            note(AdmissionTaken(now_ms, each.admission, took))
+        elif each.reservation is not None:
+            held_ms = each.reservation.expires_at_ms - each.reservation.from_ms
+            why = NOT_SUBMITTED.format(held_ms // 1000)
+            note(AdmissionClosed(now_ms, each.admission, "expired", why))
+        return True
