@@ -6,6 +6,10 @@ Law: it knows nothing of how a gate decides.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Self
 from unittest.mock import patch
 
@@ -84,3 +88,14 @@ def admit(daemon: Replay, *words: str) -> int:
     """Type ``yarnctl admit``; on a machine that is busy nobody complains of a slow answer."""
     with patch.object(gate_asking, "SLOW_S", 600.0):
         return exit_status_of(PROGRAM, ["admit", "--url", daemon.url, *words])
+
+
+def run_admit(daemon: Daemon, programs: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run ``yarnctl admit -- hadoop ...`` as a process of its own; ``hadoop`` is the one in ``programs``."""
+    asking = ["admit", "--url", daemon.url, "--deadline", "10m", "--"]
+    words = [*asking, "hadoop", *JOB[1:], *SIZED, *OPTIONS, *more]
+    code = f"from yarnctl.cli import main; main({words!r})"
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=programs
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import signal
@@ -25,6 +24,7 @@ from tests.unit.gate_played import (
     Daemon,
     admission,
     admit,
+    run_admit,
 )
 from tests.unit.hadoop.replaying import Heard, Reply, closed_port
 from yarnctl.cli import PROGRAM
@@ -70,23 +70,7 @@ def test_it_waits_says_for_what_and_then_runs_the_command_itself(tmp_path):
     other = admission("waiting", "defer", "12 containers are needed, 9 are free now")
     odd = ("-mapper", "cat; touch $HOME/x `id`")
     with Daemon(WAITING, WAITING, other, ADMITTED) as daemon:
-        words = [
-            "admit",
-            "--url",
-            daemon.url,
-            "--deadline",
-            "10m",
-            "--",
-            "hadoop",
-            *JOB[1:],
-            *SIZED,
-            *OPTIONS,
-        ]
-        code = f"from yarnctl.cli import main; main({[*words, *odd]!r})"
-        environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path
-        )
+        done = run_admit(daemon, tmp_path, *odd)
     assert done.returncode == 7, done.stderr
     assert daemon.calls() == ["POST ", *[f"POST /{ID}/renew"] * 3]
     waits = [line for line in done.stderr.splitlines() if line.startswith(f"waiting: {ID}")]

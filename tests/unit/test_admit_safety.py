@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
 
@@ -22,6 +19,7 @@ from tests.unit.gate_played import (
     Daemon,
     admission,
     admit,
+    run_admit,
 )
 from yarnctl.cli import gate_asking
 from yarnctl.cli.submission import command_of, settled
@@ -89,21 +87,7 @@ def test_what_runs_ends_when_nobody_reads_its_output_any_more(tmp_path):
     program.write_text("#!/bin/sh\ngrep SigIgn /proc/self/status\n")
     program.chmod(0o755)
     with Daemon(ADMITTED) as daemon:
-        words = [
-            "admit",
-            "--url",
-            daemon.url,
-            "--deadline",
-            "10m",
-            "--",
-            "hadoop",
-            *JOB[1:],
-            *SIZED,
-            *OPTIONS,
-        ]
-        code = f"from yarnctl.cli import main; main({words!r})"
-        environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        done = run_admit(daemon, tmp_path)
     ignored = int(done.stdout.split()[-1], 16)
     assert ignored & (1 << 12) == 0, done.stdout
 

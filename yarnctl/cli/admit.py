@@ -1,9 +1,9 @@
 """``yarnctl admit``: ask at the gate, wait, and submit the job as oneself with what the gate gives.
 
 Law: the daemon submits nothing and this command decides nothing. What runs in the end is the user's own
-command with three more settings, run in this process's place, never by a shell. What is not submitted is
-withdrawn, whatever stands in its way. Exit status, where the command does not run: 1 rejected, 2 bad input,
-3 unreachable, 75 deferred (--no-wait), 129, 130 and 143 interrupted.
+command with what the gate gives set in front of it, in this process's place, never by a shell. What is not
+submitted is withdrawn, whatever stands in its way. Exit status, where the command does not run: 1 rejected,
+2 bad input, 3 unreachable, 75 deferred (--no-wait), 129, 130 and 143 interrupted.
 """
 
 from __future__ import annotations
