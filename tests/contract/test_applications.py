@@ -37,6 +37,9 @@ def test_a_job_goes_its_way_in_order_and_then_nothing_is_held(cluster: Cluster) 
     assert in_order(seen, ORDER), seen
     # FINISHED is said as soon as the AM takes its leave; its container stays until it has gone.
     until(cluster.host, lambda: not cluster.containers(application), "the end of the containers")
+    # Between its container's end and the scheduler's forgetting it, YARN tells 0; then -1.
+    what = "that nothing is told of its resources"
+    until(cluster.host, lambda: cluster.app(application)["allocatedMB"] == -1, what)
     app = cluster.app(application)
     assert (app["finalStatus"], app["progress"], app["trackingUI"]) == ("SUCCEEDED", 100, "History")
     assert (app["name"], app["user"], app["applicationType"]) == ("quick", "alice", "MAPREDUCE")
@@ -44,7 +47,7 @@ def test_a_job_goes_its_way_in_order_and_then_nothing_is_held(cluster: Cluster) 
     assert set(app["applicationTags"].split(",")) == {"deadline:17", "rush"}  # YARN writes tags small
     assert 0 < app["startedTime"] <= app["launchTime"] <= app["finishedTime"]
     assert app["elapsedTime"] == app["finishedTime"] - app["startedTime"]
-    assert (app["allocatedMB"], app["runningContainers"]) == (-1, -1)
+    assert (app["allocatedVCores"], app["runningContainers"]) == (-1, -1)
     assert cluster.get(f"apps/{application}/state")["state"] == "FINISHED"
     assert [one["id"] for one in cluster.attempts(application)] == [1]
 

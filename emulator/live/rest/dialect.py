@@ -7,6 +7,7 @@ client must be tolerant anyway, and the two dialects differ as far as the source
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 import msgspec
@@ -42,6 +43,14 @@ class Dialect:
         """Write a class that both versions list: root kept, numbers as numbers, lists as lists."""
         return Reply(status, self._encode({root: value}), JSON_KIND)
 
+    def history(self, root: str, value: object) -> Reply:
+        """Write what the history server tells: that of 3.5 writes text as what it seems to be.
+
+        Seen on 3.5.0: a setting "0" is told as 0, "false" as false, "0.05" as 0.05, but "0.10", "022", "+5"
+        and "1e3" remain text, as any text does that would not be read back as it was.
+        """
+        return self.natural(root, _guessed(value) if self.version == "3.5" else value)
+
     def listed(self, root: str, item: str, rows: list[dict[str, Any]]) -> Reply:
         """Write a list in the natural form; an empty one is an empty object."""
         return self.natural(root, {item: rows} if rows else {})
@@ -70,6 +79,26 @@ class Dialect:
             return remote_exception(Problem(503, "WebApplicationException", ""))
         words = {405: "HTTP 405 Method Not Allowed", 415: "HTTP 415 Unsupported Media Type"}
         return remote_exception(Problem(503, problem.kind, words[problem.status]))._replace(kind="")
+
+
+_LONG = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_DOUBLE = re.compile(r"-?(0|[1-9][0-9]{0,6})\.(0|[0-9]{0,14}[1-9])")
+"""What Java writes a double as, where it needs no exponent (0.001 to 10,000,000)."""
+
+
+def _guessed(value: Any) -> Any:
+    """Return a value whose texts are what they seem to be."""
+    if isinstance(value, dict):
+        return {key: _guessed(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_guessed(one) for one in value]
+    if value in ("true", "false"):
+        return value == "true"
+    if isinstance(value, str) and _LONG.fullmatch(value) and -(1 << 63) <= int(value) < 1 << 63:
+        return int(value)
+    if isinstance(value, str) and _DOUBLE.fullmatch(value) and abs(float(value)) >= 0.001:
+        return float(value)
+    return value
 
 
 def _mapped(value: Any) -> Any:

@@ -48,7 +48,7 @@ class History:
             "hadoopBuildVersion": f"{version} from the emulator of yarnctl",
             "hadoopVersionBuiltOn": "1970-01-01T00:00Z",
         }
-        return self._dialect.natural("historyInfo", told)
+        return self._dialect.history("historyInfo", told)
 
     def _jobs(self, request: Request) -> Reply:
         self._manager.now_ms()
@@ -56,20 +56,20 @@ class History:
         rows = [self._row(app) for app in apps if app.attempts]
         rows = _filtered(rows, request.query)  # the oldest first, so that a limit cuts the newest
         if len(rows) == 1 and self._dialect.version == "3.5":  # the history server of 3.5.0 writes so
-            return self._dialect.natural("jobs", {"job": rows[0]})
-        return self._dialect.listed("jobs", "job", rows)
+            return self._dialect.history("jobs", {"job": rows[0]})
+        return self._dialect.history("jobs", {"job": rows} if rows else {})
 
     def _job(self, request: Request) -> Reply:
         app = self._app(request)
         more: dict[str, Any] = {"uberized": False, "diagnostics": app.diagnostics}
         told = {} if app.told is None else app.told.numbers
-        return self._dialect.natural("job", self._row(app) | more | told)
+        return self._dialect.history("job", self._row(app) | more | told)
 
     def _counters(self, request: Request) -> Reply:
         app = self._app(request)
         groups = [] if app.told is None else [own_group(app.told.counters)]
         told = {"id": app.id.replace("application_", "job_", 1), "counterGroup": groups}
-        return self._dialect.natural("jobCounters", told)
+        return self._dialect.history("jobCounters", told)
 
     def _conf(self, request: Request) -> Reply:
         app = self._app(request)
@@ -83,7 +83,7 @@ class History:
             {"name": name, "value": value, "source": ["job.xml"]} for name, value in sorted(settings.items())
         ]
         path = f"/tmp/hadoop-yarn/staging/history/done/{job}_conf.xml"  # noqa: S108 - Hadoop's own place
-        return self._dialect.natural("conf", {"path": path, "property": rows})
+        return self._dialect.history("conf", {"path": path, "property": rows})
 
     def _app(self, request: Request) -> AppRecord:
         name = request.values[0]
