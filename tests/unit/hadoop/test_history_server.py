@@ -80,6 +80,14 @@ def test_the_settings_of_a_job():
         assert server(daemon).configuration(JOB) == {"a.b": "1"}
 
 
+def test_settings_that_hadoop_3_5_tells_as_numbers_are_texts_again():
+    told = {"none": "0", "half": "0.5", "off": "false", "text": "0.10", "long": "12345678901"}
+    guessed = {"none": 0, "half": 0.5, "off": False, "text": "0.10", "long": 12345678901}
+    rows = [{"name": name, "value": value, "source": ["job.xml"]} for name, value in guessed.items()]
+    with Replay(Reply(json.dumps({"conf": {"path": "hdfs://x", "property": rows}}))) as daemon:
+        assert server(daemon).configuration(JOB) == told
+
+
 @pytest.mark.parametrize(
     ("reply", "claim"),
     [
