@@ -41,7 +41,7 @@ def interruptions(job: Job, history_url: str) -> list[Interruption]:
     """Return every interruption of a finished job's reduces that had begun to work."""
     found = []
     for task in reduces(job, history_url):
-        worked = [row for row in task if (job.groups / str(row["id"])).exists()]
+        worked = [row for row in task if _begun(job.groups / str(row["id"]))]
         for old, new in itertools.pairwise([*_forgotten(job, task), *worked]):
             found.append(_interruption(job, old, new))
     return found
@@ -54,7 +54,7 @@ def _forgotten(job: Job, task: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     known = {str(row["id"]) for row in task}
     stem = str(task[0]["id"]).rpartition("_")[0]
-    paths = sorted(path for path in job.groups.glob(f"{stem}_*") if path.name not in known)
+    paths = sorted(path for path in job.groups.glob(f"{stem}_*") if path.name not in known and _begun(path))
     return [
         {"id": path.name, "finishTime": round((_log(path)[-1][1] + job.plan.key_s) * 1000)} for path in paths
     ]
@@ -122,6 +122,11 @@ def _interruption(job: Job, old: dict[str, Any], new: dict[str, Any]) -> Interru
         first_s - new["startTime"] / 1000,
         again * job.plan.key_s,
     )
+
+
+def _begun(path: Path) -> bool:
+    """Whether an attempt began a key group: one that is stopped before leaves an empty log, or none."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def _log(path: Path) -> list[tuple[str, float]]:
