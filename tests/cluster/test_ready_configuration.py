@@ -68,7 +68,7 @@ def test_check_finds_the_folders_wanting_and_then_nothing(cluster: Cluster) -> N
     hdfs = Hdfs(cluster.hdfs_url, "root")
     hdfs.make("/yarnctl", "755", "yarnctl")
     hdfs.make("/yarnctl/requests", "755", "yarnctl")
-    hdfs.make("/yarnctl/checkpoints", "1777")
+    hdfs.make("/yarnctl/checkpoints", "1777", "yarnctl", "yarnctl")
     # Speculation is a job's affair, and names are not proven without Kerberos.
     assert {name for name, severity in check(cluster).items() if severity != "ok"} <= {
         "speculation",
