@@ -41,7 +41,7 @@ def interruptions(job: Job, history_url: str) -> list[Interruption]:
     """Return every interruption of a finished job's reduces that had begun to work."""
     found = []
     for task in reduces(job, history_url):
-        worked = [row for row in task if _begun(job.groups / str(row["id"]))]
+        worked = [row for row in task if _log(job.groups / str(row["id"]))]
         for old, new in itertools.pairwise([*_forgotten(job, task), *worked]):
             found.append(_interruption(job, old, new))
     return found
@@ -54,7 +54,7 @@ def _forgotten(job: Job, task: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """
     known = {str(row["id"]) for row in task}
     stem = str(task[0]["id"]).rpartition("_")[0]
-    paths = sorted(path for path in job.groups.glob(f"{stem}_*") if path.name not in known and _begun(path))
+    paths = sorted(path for path in job.groups.glob(f"{stem}_*") if path.name not in known and _log(path))
     return [
         {"id": path.name, "finishTime": round((_log(path)[-1][1] + job.plan.key_s) * 1000)} for path in paths
     ]
@@ -82,8 +82,7 @@ def timetable(job: Job, history_url: str) -> dict[str, Any]:
 
 
 def _spans(job: Job, row: dict[str, Any], zero_ms: int) -> tuple[int | str, ...]:
-    path = job.groups / str(row["id"])
-    begun = _log(path) if path.exists() else []
+    begun = _log(job.groups / str(row["id"]))
     first, last = (begun[0][1], begun[-1][1] + job.plan.key_s) if begun else (-1.0, -1.0)
     seen = (row["startTime"], row.get("shuffleFinishTime", 0), row.get("mergeFinishTime", 0))
     spans = (*seen, round(first * 1000), round(last * 1000), row["finishTime"])
@@ -124,11 +123,9 @@ def _interruption(job: Job, old: dict[str, Any], new: dict[str, Any]) -> Interru
     )
 
 
-def _begun(path: Path) -> bool:
-    """Whether an attempt began a key group: one that is stopped before leaves an empty log, or none."""
-    return path.exists() and path.stat().st_size > 0
-
-
 def _log(path: Path) -> list[tuple[str, float]]:
+    """Return an attempt's key groups and their begins; none of one that was stopped before its first."""
+    if not path.exists():
+        return []
     lines = (line.split(" ") for line in path.read_text(encoding="ascii").splitlines())
     return [(key, float(at_s)) for key, at_s in lines]

@@ -55,9 +55,8 @@ class History:
         apps = sorted(self._manager.finished.values(), key=lambda app: app.number)
         rows = [self._row(app) for app in apps if app.attempts]
         rows = _filtered(rows, request.query)  # the oldest first, so that a limit cuts the newest
-        if len(rows) == 1 and self._dialect.version == "3.5":  # the history server of 3.5.0 writes so
-            return self._dialect.history("jobs", {"job": rows[0]})
-        return self._dialect.history("jobs", {"job": rows} if rows else {})
+        alone = len(rows) == 1 and self._dialect.version == "3.5"  # the history server of 3.5.0 writes so
+        return self._dialect.history("jobs", {"job": rows[0] if alone else rows} if rows else {})
 
     def _job(self, request: Request) -> Reply:
         app = self._app(request)
