@@ -39,7 +39,10 @@ STALL_MS = 3_600_000
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
-    """What stays the same between the schemes of one comparison. ``hold``: with ``--hold-queue``."""
+    """What stays the same between the schemes of one comparison.
+
+    ``hold``: with ``--hold-queue``; ``ahead_max``: with ``--ahead`` so many.
+    """
 
     nodes: int
     node_size: Resources
@@ -54,6 +57,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     limits: tuple[QueueLimits, ...] = ()
     validate: bool = False
     hold: bool = False
+    ahead_max: int = 0
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -138,7 +142,8 @@ class Run:
             eviction=self.scheme.eviction,
         )
         self.journal = journal
-        self.port = VirtualPort(self.cluster, maps=settings.kill_maps)
+        ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
+        self.port = VirtualPort(self.cluster, settings.kill_maps, ahead_max, hurried)
         self.controller = Controller(
             settings, self.port.identify().capabilities, validate=self.setup.validate
         )

@@ -13,6 +13,7 @@ from emulator.capacity_scheduler import Reservation
 from emulator.cluster import Cluster
 from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
 from emulator.task import MAP, REDUCE, RUNNING, Container, keys_done, remaining_ms
+from yarnctl.deciding.foresight import MAP_PRIORITY, Foresight
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -42,9 +43,15 @@ RANKS_PER_PRIORITY = 1 << 32
 
 
 class VirtualPort:
-    """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too."""
+    """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too.
 
-    def __init__(self, cluster: Cluster, maps: bool = False) -> None:
+    ``ahead_max`` containers of its first wave are foreseen for a starting job of ``hurried``, as on a cluster
+    on which each job has run before.
+    """
+
+    def __init__(
+        self, cluster: Cluster, maps: bool = False, ahead_max: int = 0, hurried: tuple[str, ...] = ()
+    ) -> None:
         self.cluster = cluster
         self.maps = maps
         self.kills = 0
@@ -53,6 +60,7 @@ class VirtualPort:
         self._leave_ms = (
             heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
         )
+        self._foresight = Foresight(ahead_max, hurried, self._first_ask)
         self._ordered: dict[str, Container] = {}
         self._leaving: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}
@@ -68,6 +76,8 @@ class VirtualPort:
     def demand(self, gate_queues: tuple[str, ...]) -> bool:
         """The cheap gate: does any of these queues (none named: any queue) wait for containers?"""
         demanding = self.cluster.rm.scheduler.demanding
+        if self._foresight.expecting:
+            return True
         if not gate_queues:
             return bool(demanding)
         return any(queue.name in gate_queues for queue in demanding)
@@ -146,7 +156,7 @@ class VirtualPort:
             total=rm.total,
             largest_node=Resources(largest_mib, largest_vcores),
             queues=self._queues(),
-            applications=self._views(now_ms),
+            applications=self._foresight.foresee(self._views(now_ms), now_ms),
             free_by_node=free,
             reserved_by_node=reserved,
         )
@@ -182,6 +192,11 @@ class VirtualPort:
             views.append(last[1])
         self._shown = shown
         return tuple(views)
+
+    def _first_ask(self, view: ApplicationView) -> ContainerAsk | None:
+        """Return a job's first wave: all its maps."""
+        job = self._applications[view.application].master.job
+        return ContainerAsk(MAP_PRIORITY, job.map_size, len(job.map_ms)) if job.map_ms else None
 
     @staticmethod
     def _view(app: Application, now_ms: int) -> ApplicationView:

@@ -26,7 +26,12 @@ def job_counters(live: LiveMaster) -> dict[str, int]:
             continue
         over = [one for one in attempts if one.over]
         found[f"TOTAL_LAUNCHED_{kind}"] = len(attempts)
-        found[f"MILLIS_{kind}"] = sum(_span_ms(live, one) for one in over)
+        spent_ms = sum(_span_ms(live, one) for one in over)
+        job = live.tasks.job
+        size = job.map_size if kind == "MAPS" else job.reduce_size
+        found[f"MILLIS_{kind}"] = spent_ms
+        found[f"VCORES_MILLIS_{kind}"] = spent_ms * size.vcores
+        found[f"MB_MILLIS_{kind}"] = spent_ms * size.memory_mib
         for state in ("FAILED", "KILLED"):
             count = sum(one.state == state for one in over)
             found |= {f"NUM_{state}_{kind}": count} if count else {}

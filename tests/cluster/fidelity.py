@@ -28,7 +28,7 @@ from tests.cluster.spans import JOBS, Fit, fit
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
-CALIBRATION = "yarnctl"
+CALIBRATION = "yarnctl-not-ahead"
 SLOT = Resources(256, 1)
 SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
@@ -83,6 +83,7 @@ def setup_of(fitted: Fit, benched: Benched, seed: int) -> Setup:
         am_ratio=0.5,
         seed=seed,
         hold="--hold-queue" in benched.options,
+        ahead_max=int(benched.options[-1]) if "--ahead" in benched.options else 0,
     )
 
 

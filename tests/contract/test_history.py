@@ -87,6 +87,9 @@ def test_the_history_tells_what_a_job_has_cost(cluster: Cluster) -> None:
     elapsed_ms = job["finishTime"] - job["startTime"]
     assert 0 < totals["MILLIS_MAPS"] <= elapsed_ms
     assert 0 < totals["MILLIS_REDUCES"] <= 2 * elapsed_ms
+    for kind in ("MAPS", "REDUCES"):  # by which a container's size is known
+        assert totals[f"MB_MILLIS_{kind}"] == host.slot_mib * totals[f"MILLIS_{kind}"]
+        assert totals[f"VCORES_MILLIS_{kind}"] == totals[f"MILLIS_{kind}"]
 
 
 def test_the_history_tells_with_which_settings_a_job_ran(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
+from yarnctl.attach.starting import FirstAskOf
 from yarnctl.config import Cluster
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -40,7 +41,12 @@ def hdfs_limits(limits: Limits) -> Limits:
     return msgspec.structs.replace(loop_limits(limits), answer_bytes=HDFS_BYTES)
 
 
-def attach(cluster: Cluster, attachment: Attachment, clock: Callable[[], int]) -> AttachedPort:
+def attach(
+    cluster: Cluster,
+    attachment: Attachment,
+    clock: Callable[[], int],
+    first_ask: FirstAskOf = lambda _: None,
+) -> AttachedPort:
     """Return a port onto ``cluster``; ``name_nodes`` of both count as addresses of its HDFS."""
     limits = loop_limits(cluster.limits)
     manager = Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
@@ -56,4 +62,6 @@ def attach(cluster: Cluster, attachment: Attachment, clock: Callable[[], int]) -
         hdfs = WebHdfs(cluster.name_nodes, cluster.identity, bounds, bulk=bounds, ca_file=cluster.ca_file)
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
     told = msgspec.structs.replace(attachment, name_nodes=known)
-    return AttachedPort(ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock)
+    return AttachedPort(
+        ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock, first_ask
+    )

@@ -23,9 +23,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.foresight import MAP_PRIORITY
+from yarnctl.deciding.model import ContainerAsk
 from yarnctl.hadoop.job_settings import LIMITS, MASTER, TAGS
 from yarnctl.hadoop.views import deadline_of
 from yarnctl.hadoop.wire_history import EndedJob
+from yarnctl.units import Resources
 
 JOB_COUNTERS = "org.apache.hadoop.mapreduce.JobCounter"
 SUBMITTING_MS = 5_000
@@ -130,6 +133,20 @@ def told(job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Map
         finished_at_ms=job.finished_at_ms,
         deadline_at_ms=deadline_of(settings.get(TAGS, "")),
     )
+
+
+def first_ask(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> ContainerAsk | None:
+    """Return what a job asked for first: its maps. None where that is not told, or cannot be.
+
+    A map's size is told by JobCounter: MB_MILLIS_MAPS is the maps' time times the memory of each. How many
+    of them were let run at once (its limits) says nothing of the next run, which may have others.
+    """
+    spans = counters.get(JOB_COUNTERS, {})
+    map_ms = spans.get("MILLIS_MAPS", 0)
+    products = [spans.get(name, 0) for name in ("MB_MILLIS_MAPS", "VCORES_MILLIS_MAPS")]
+    if job.uberized or job.maps_total < 1 or map_ms <= 0 or min(products) < map_ms:
+        return None
+    return ContainerAsk(MAP_PRIORITY, Resources(*(product // map_ms for product in products)), job.maps_total)
 
 
 def finished(job: Told, capacity: int) -> Finished:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from yarnctl.attach import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.model import ContainerAsk
 from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.wire_history import EndedJob
@@ -73,6 +74,17 @@ class JobsHistory:
     def tasks(self, name: str, user: str) -> int | None:
         """Return the most containers the last run could use at once; None if there is none."""
         return next((one.tasks for one in self.runs(name, user, most=1)), None)
+
+    def first_ask(self, name: str, user: str) -> ContainerAsk | None:
+        """Return what a user's job asked for first when it ran last; None: not known.
+
+        A list and the counters of one job: the loop waits for nobody, but a job is starting meanwhile.
+        """
+        rows = self._server.jobs(ALL_TIMES_MS, user)
+        last = next(
+            (row for row in rows if row.state == "SUCCEEDED" and fitting.same_name(row.name, name)), None
+        )
+        return None if last is None else fitting.first_ask(last, self._server.counters(last.job))
 
     def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.Told]:
         """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""

@@ -21,6 +21,7 @@ from yarnctl.attach.prover import Prover
 from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.standing import why_aside
+from yarnctl.attach.starting import FirstAskOf, StartingJobs
 from yarnctl.attach.store import SeenStore
 from yarnctl.attach.task_look import TaskLook
 from yarnctl.attach.watch import Watch
@@ -41,6 +42,7 @@ class AttachedPort:
     """A ClusterPort onto one cluster. ``clock`` tells ms since the epoch.
 
     ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
+    ``first_ask`` tells what is foreseen of starting jobs (``Attachment.ahead_max`` of it).
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class AttachedPort:
         hdfs: WebHdfs | None,
         attachment: Attachment,
         clock: Callable[[], int],
+        first_ask: FirstAskOf = lambda _: None,
     ) -> None:
         self.attachment = attachment
         self._manager = manager
@@ -59,6 +62,9 @@ class AttachedPort:
         self._clock = clock
         self._calls = Calls(attachment.calls_at_once)
         self._look = ClusterLook(manager, self._calls, attachment)
+        self._starting = StartingJobs(
+            attachment, first_ask, lambda: self._look.rows, lambda: self._configuration or {}
+        )
         self._live = LiveContainers(manager, self._calls)
         self._prover = Prover(self._master, self._calls, attachment, clock)
         self._returning = Returning(self._master, self._live, self._calls, attachment, clock)
@@ -200,13 +206,14 @@ class AttachedPort:
                 self.last_problem = SETTLING
                 return None, "unreachable"
         self._read_configuration()
-        root = self._look.gate(scope.gate_queues)
+        root = self._look.tree() if self._starting.expected else self._look.gate(scope.gate_queues)
         if root is None:
             return None, "quiet"
         nodes = self._both(nodes)
         self._forget(self._look.applications.ended())
         self._prover.look(self._look.applications.unjudged(), self._is_victim)
-        return self._look.snapshot(root, nodes, self._prover.why_not), "seen"
+        snapshot = self._look.snapshot(root, nodes, self._prover.why_not)
+        return self._starting.added(snapshot, self._clock()), "seen"
 
     def look(self) -> Snapshot | None:
         """Show the cluster for people's sake, though nobody hurried waits; None if it cannot be seen."""

@@ -27,6 +27,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     ``tracked_max`` applications whose containers are watched while orders are open, ``look_bytes`` of the
     files that lie in one task's folder.
 
+    ``ahead_max``: how many containers of its first wave are foreseen for a hurried job whose master starts.
+
     What coming back costs as long as nothing has shown it: ``leave_ms`` from an order to the container's end,
     ``launch_ms`` from the grant of the next one to the attempt's start, ``start_ms`` its process's start,
     ``skip_ms`` and ``skip_bytes_per_ms`` its way to where it was. Each ``return_look_ms`` it is looked
@@ -46,6 +48,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     allow_kill: bool = False
     allow_priority: bool = False
     allow_hold: bool = False
+    ahead_max: int = 0
 
     asks_max: int = 50
     others_max: int = 20

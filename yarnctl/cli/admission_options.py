@@ -32,27 +32,33 @@ def admitting_of(given: dict[str, Any]) -> Admitting | None:
     """Return what the gate was told, None without ``--admission``; raises BadInput naming the option."""
     name = given["admission"]
     if name is None:
-        for option in ("admission_queues", "admission_capacity", "admission_container_mib", "history"):
+        of_the_gate = ["admission_queues", "admission_capacity", "admission_container_mib"]
+        for option in [*of_the_gate, *([] if given["ahead"] else ["history"])]:
             if given[option]:
                 told = "--" + option.replace("_", "-").removesuffix("s")
                 raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
         return None
-    from yarnctl.daemon.admitting import NO_HISTORY, Admitting
+    from yarnctl.daemon.admitting import Admitting
     from yarnctl.deciding.admission.allocators import ALLOCATORS
 
     if name not in ALLOCATORS:
         raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(ALLOCATORS)}")
-    history = given["history"] or ""
-    if history and history != NO_HISTORY and not history.startswith(("http://", "https://")):
-        raise BadInput("--history", f"{history[:80]!r} is no address", "use for instance http://jhs:19888")
     return Admitting(
         allocator=name,
         queues=given["admission_queues"],
         capacity=given["admission_capacity"],
         container_mib=given["admission_container_mib"],
-        history=history.rstrip("/"),
+        history=history_of(given),
         lease_ms=given["admission_lease_s"] * 1000,
     )
+
+
+def history_of(given: dict[str, Any]) -> str:
+    """Return the history server that was named, ``off`` or "" (found); raises BadInput for no address."""
+    history: str = given["history"] or ""
+    if history and history != "off" and not history.startswith(("http://", "https://")):
+        raise BadInput("--history", f"{history[:80]!r} is no address", "use for instance http://jhs:19888")
+    return history.rstrip("/")
 
 
 _OPTIONS = (
@@ -96,7 +102,7 @@ _OPTIONS = (
     click.option(
         "--history",
         metavar="URL",
-        help="JobHistoryServer that the gate learns from, or off."
+        help="JobHistoryServer that the gate and --ahead learn from, or off (then the gate learns nothing)."
         "  [found in the ResourceManager's /conf or HADOOP_CONF_DIR]",
     ),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yarnctl.cli.admission_options import admission_options, admitting_of
+from yarnctl.cli.admission_options import admission_options, admitting_of, history_of
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
 from yarnctl.errors import BadInput
 
@@ -57,6 +57,16 @@ REST_MS = 1_000
     is_flag=True,
     help="While asks are being served lower the victims' maximum-capacity to their guarantee, so that the"
     " room is not taken back; it is put back in any case. Needs a scheduler that can be changed.",
+)
+@click.option(
+    "--ahead",
+    type=click.IntRange(0, 1000),
+    metavar="CONTAINERS",
+    default=0,
+    show_default=True,
+    help="Make room for so many of a hurried job's first tasks while its master still starts, as its last run"
+    " (same name but for numbers, same user) asked for them; a job without one in the history is not"
+    " foreseen. Needs --hold-queue.",
 )
 @click.option(
     "--kill-on-timeout", is_flag=True, help="Kill what does not save itself in time (work is lost)."
@@ -132,6 +142,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         allow_kill=given["kill_on_timeout"],
         allow_priority=given["allow_priority"],
         allow_hold=given["hold_queue"],
+        ahead_max=ahead_of(given),
         requests_root=checked_root("--requests", given["requests"]),
         requests_owner=cluster.user,
     )
@@ -145,7 +156,23 @@ def plan_of(given: dict[str, Any]) -> Plan:
         journal_bytes=given["journal_file_mib"] << 20,
         ticks=given["ticks"],
         admitting=admitting_of(given),
+        history=history_of(given),
     )
+
+
+def ahead_of(given: dict[str, Any]) -> int:
+    """Return how much is foreseen; raises BadInput where the room could not be kept or nobody could tell."""
+    ahead: int = given["ahead"]
+    if ahead and not given["hold_queue"]:
+        remedy = "give --hold-queue, too: room that nobody has asked for yet is taken by who asks"
+        raise BadInput("--ahead", "the room it makes would not be kept", remedy)
+    if ahead and given["mode"] == "deadlines":
+        raise BadInput("--ahead", "foresees jobs of hurried queues, and --mode deadlines has none")
+    if ahead and given["history"] == "off":
+        raise BadInput(
+            "--ahead", "foresees by earlier runs, and --history is off", "give its URL, or neither"
+        )
+    return ahead
 
 
 def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[str, ...]) -> Any:

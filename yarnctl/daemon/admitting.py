@@ -62,7 +62,7 @@ def make_desk(
     window = Window(clock_ms, told.lease_ms)
     clerk = None
     if told.history != NO_HISTORY:
-        clerk = Clerk(lambda: open_history(told, cluster), window.wake)
+        clerk = Clerk(lambda: open_history(told.history, cluster), window.wake)
     terms = Terms(
         allocator=told.allocator,
         instance=instance,
@@ -130,9 +130,12 @@ def task_mib(configuration: dict[str, str]) -> int:
     return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
 
 
-def open_history(told: Admitting, cluster: Cluster) -> JobsHistory:
-    """Return the history of jobs; raises BadInput where nobody says who keeps it, and as the client does."""
-    address = told.history or _found(cluster)
+def open_history(told: str, cluster: Cluster) -> JobsHistory:
+    """Return the history of jobs, kept at ``told`` ("": found).
+
+    Raises BadInput where nobody says who keeps it, and as the client does.
+    """
+    address = told or _found(cluster)
     if not address:
         remedy = "give --history URL, or --history off"
         raise BadInput("--history", "neither /conf nor HADOOP_CONF_DIR names a history server", remedy)

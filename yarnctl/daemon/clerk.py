@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.model import ContainerAsk
 from yarnctl.errors import BadInput
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -39,6 +40,10 @@ class History(Protocol):
 
     def estimate(self, name: str, user: str) -> Estimate | None:
         """Return what the last runs of a job needed."""
+        ...
+
+    def first_ask(self, name: str, user: str) -> ContainerAsk | None:
+        """Return what the last run of a job asked for first."""
         ...
 
 

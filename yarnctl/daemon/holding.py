@@ -59,7 +59,7 @@ class Holder:
         self._limits = limits
         self._perform = perform
         self._victims = tuple(victims)
-        self._enabled = enabled
+        self.enabled = enabled
         self._when = when or QueueHold()
         self.held: dict[str, Holding] = dict(held or {})
         self._left = FOUND if self.held else ""
@@ -76,7 +76,7 @@ class Holder:
         elif self._left:
             self._restore(write, now_ms, self._left)
         elif self._when.wanted(now_ms, open_orders, waiting):
-            if self._enabled and not self.held:
+            if self.enabled and not self.held:
                 self._hold(write, now_ms)
         else:
             self._restore(write, now_ms, OVER)
@@ -105,7 +105,7 @@ class Holder:
                 return
 
     def _give_up(self, why: str) -> None:
-        self._enabled = False
+        self.enabled = False
         _LOG.warning("queues are not held back from now on, all else goes on: %s", why)
 
     def _restore(self, write: Callable[[Record], None], now_ms: int, why: str) -> None:

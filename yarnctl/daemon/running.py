@@ -22,9 +22,11 @@ from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
 from yarnctl.attach.fitness import LOCK_PATH, Facts
 from yarnctl.attach.settings import Attachment
 from yarnctl.config import Cluster
-from yarnctl.daemon.admitting import Admitting, make_desk
+from yarnctl.daemon.admitting import Admitting, make_desk, open_history
+from yarnctl.daemon.clerk import Clerk
 from yarnctl.daemon.clock import APART_MS, SteadyClock
 from yarnctl.daemon.desk import Desk
+from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.folders import Folders
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.holding import Holder
@@ -49,7 +51,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     ``store_root``: the folder of checkpoints that is made if it is missing. ``journal_bytes``: a file of
     the journal that has grown so large is set aside (None: never), and the next is begun. ``admitting``:
-    the gate (None: there is none).
+    the gate (None: there is none). ``history``: the history server that foresight asks ("": found).
     """
 
     cluster: Cluster
@@ -60,6 +62,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     journal_bytes: int | None = 64 << 20
     ticks: int | None = None
     admitting: Admitting | None = None
+    history: str = ""
 
 
 clock_ms = SteadyClock()
@@ -101,10 +104,12 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
             _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
         rebuilt = rebuild(state.journal)
         told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root)
-        port = attach(plan.cluster, told, clock_ms)
+        first_asks = FirstAsks(Clerk(lambda: open_history(plan.history, plan.cluster), lambda: None))
+        stack.callback(first_asks.close)
+        port = attach(plan.cluster, told, clock_ms, first_asks.of)
         stack.callback(port.close)
         named = NamedPort(port, state.instance)
-        loop, journal = make_loop(plan, state, named, rebuilt)
+        loop, journal = make_loop(plan, state, named, rebuilt, first_asks)
         stack.callback(journal.file.close)
         if serve is not None:
             stack.callback(serve(loop, state))
@@ -114,9 +119,16 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
 
 
 def make_loop(
-    plan: Plan, state: StateDir, port: NamedPort, rebuilt: Rebuilt | None
+    plan: Plan,
+    state: StateDir,
+    port: NamedPort,
+    rebuilt: Rebuilt | None,
+    first_asks: FirstAsks | None = None,
 ) -> tuple[Loop, JournalFile]:
-    """Put controller, port, guards, journal and publisher together."""
+    """Put controller, port, guards, journal and publisher together.
+
+    ``first_asks``: what the port foresees by, told to foresee only while queues can be held.
+    """
     enforce = plan.attachment.enforce
     misdirection = Misdirection()
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
@@ -129,6 +141,9 @@ def make_loop(
     port.ask_again(lambda: gate.closed()[1])
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
+    holder = _holder(plan, port, guarded, rebuilt)
+    if first_asks is not None:
+        first_asks.may_foresee = lambda: holder.enabled
     loop = Loop(
         controller,
         guarded,
@@ -139,7 +154,7 @@ def make_loop(
         restorer=_restorer(plan, guarded, rebuilt),
         epoch=rebuilt.epoch if rebuilt else "",
         look=port.look,
-        holder=_holder(plan, port, guarded, rebuilt),
+        holder=holder,
         desk=_desk(plan, state, rebuilt),
     )
     return loop, journal

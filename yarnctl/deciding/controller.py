@@ -25,7 +25,7 @@ import msgspec
 from yarnctl.deciding.case import prune
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
-from yarnctl.deciding.lifecycle import RECALLABLE
+from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
 from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
@@ -278,7 +278,7 @@ class Controller:
             self._silent[name] = (self.now_ms, why)
 
     def _close(self, missing: tuple[str, ...], now_ms: int) -> Step:
-        """Say what to look at next, and when: at once, soon while orders are open, or at the next tick."""
+        """Say what to look at next, and when: at once, soon while tasks are leaving, or at the next tick."""
         assert self._origin_ms is not None
         tick_ms = self.settings.tick_ms
         next_tick = self._origin_ms + ((now_ms - self._origin_ms) // tick_ms + 1) * tick_ms
@@ -287,7 +287,9 @@ class Controller:
             self.scope = self._scope(cluster=False, victims=missing)
         else:
             self._held = None
-            soon = bool(self.ledger.open) or self._look_again
+            # Room that is free waits for YARN, not for us: only who still has to leave is looked at often.
+            leaving = any(order.state in RUNNING for order in self.ledger.open.values())
+            soon = leaving or self._look_again
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
             cluster = wake == next_tick or self._look_again
             self.scope = self._scope(cluster=cluster, gate_queues=self._gate() if cluster else ())

@@ -59,7 +59,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
     ``runner`` says that its reduces carry the task runner and can be suspended at all, ``why_not`` why they
-    cannot ("": they can, or nobody has looked).
+    cannot ("": they can, or nobody has looked). ``foreseen`` of its asks are not its own yet
+    (:mod:`yarnctl.deciding.foresight`).
     """
 
     application: str
@@ -78,6 +79,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
     why_not: str = ""
+    foreseen: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
+from yarnctl.deciding.foresight import unmet
 from yarnctl.deciding.ledger import Ledger, Order
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
@@ -120,7 +121,7 @@ def _modelled_demand(
     for name, admission in admitted.items():
         view = admission.application
         needs = tuple(Need(size, count) for size, count in admission.needs.items())
-        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, "asks that fit on no node")
+        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, unmet(view.foreseen))
         wishes.append(Wish(view, needs, trigger))
     refused = [
         (_trigger(look, view, placed.get(view.application, 0), ledger, (), why), why)

@@ -94,6 +94,7 @@ class Application(msgspec.Struct, frozen=True, gc=False):
 
     application: str = field(name="id")
     user: str = ""
+    name: str = ""
     queue: str = ""
     state: str = ""
     progress_percent: float = field(name="progress", default=0.0)

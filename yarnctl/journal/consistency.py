@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from yarnctl.deciding.case import Case, Choice, prune
+from yarnctl.deciding.foresight import UNMET, is_unmet
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.deciding.records import Decision, Header, Refusal, Trigger
 from yarnctl.deciding.settings import PROFILES, Settings, validate
@@ -16,7 +17,6 @@ from yarnctl.errors import BadInput
 from yarnctl.journal.implied import Implied
 from yarnctl.units import dominant
 
-FITS_NOWHERE = "asks that fit on no node"
 FULL = "the cluster is full"
 NO_TASK, NO_JOB = "no task may be stopped", "no job may give"
 NOT_OVER = "no victim queue is over its guarantee"
@@ -67,7 +67,7 @@ def trigger_problem(trigger: Trigger, at_ms: int, work: Implied) -> str:
 def asked_for_problem(decision: Decision, settings: Settings) -> str:
     """Check a decision's trigger against the needs of its case."""
     trigger, needs = decision.trigger, decision.case.needs
-    if trigger.why != (FITS_NOWHERE if settings.model_scheduler else FULL):
+    if not _is_due(trigger, settings):
         return f"trigger {trigger.why!r}"
     need = sum(need.containers for need in needs)
     if need != trigger.need:
@@ -77,6 +77,11 @@ def asked_for_problem(decision: Decision, settings: Settings) -> str:
         if not 0 < containers <= asked:
             return f"needs {containers} of {tuple(size)}, asks for {asked}"
     return ""
+
+
+def _is_due(trigger: Trigger, settings: Settings) -> bool:
+    """Say whether room is made for the reason that these settings know."""
+    return is_unmet(trigger.why, trigger.pending) if settings.model_scheduler else trigger.why == FULL
 
 
 def refusal_problem(refusal: Refusal, settings: Settings) -> str:
@@ -89,7 +94,7 @@ def refusal_problem(refusal: Refusal, settings: Settings) -> str:
             return "a job would have been next, and nothing was taken from it"
         if len(refusal.refused_jobs) > settings.refused_shown:
             return f"{len(refusal.refused_jobs)} jobs are shown, the settings say {settings.refused_shown}"
-        due = FITS_NOWHERE if settings.model_scheduler else FULL
+        return "" if _is_due(trigger, settings) else f"trigger {trigger.why!r}, due is {UNMET!r} or {FULL!r}"
     else:
         if refusal.refused_jobs or refusal.refused_tasks:
             return f"{why!r} concerns no job or task"

@@ -118,7 +118,8 @@ class Queue(Model):
 
 
 class Application(Model):
-    """One unfinished application. ``pending`` are containers it waits for.
+    """One unfinished application. ``pending`` are containers it waits for, ``foreseen`` of which it has not
+    asked for yet (its master starts).
 
     ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not`` says
     why its reduces cannot be suspended (then ``runner`` is false).
@@ -131,6 +132,7 @@ class Application(Model):
     submitted_at_ms: int
     containers: int
     pending: Count
+    foreseen: Count
     used: Size
     priority: int
     progress_ratio: float

@@ -96,6 +96,7 @@ def _application(each: ApplicationView, settings: Settings, coming: int, giving:
         submitted_at_ms=each.submitted_at_ms,
         containers=each.containers,
         pending=pending_of(each),
+        foreseen=each.foreseen,
         used=size(each.used),
         priority=each.priority,
         progress_ratio=each.progress_ratio,

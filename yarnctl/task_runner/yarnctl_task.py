@@ -162,6 +162,8 @@ SLICE_GOAL_S = 0.1
 SPEED_MEMORY_S = 4.0
 NAP_MIN_S = 0.0001
 NAP_MAX_S = 0.02
+STEADY_SLICES = 3
+LONG_NAP_MAX_S = 0.05
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
 
 POLL_MIN_MS = 15_000
@@ -1904,6 +1906,10 @@ class Pacer:
     short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
     and then none for long: so a slice is also no more than the child does in a tenth of a second by its
     mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
+
+    Looking whether a slice was taken costs time, too. While slices lie equally long we sleep half of that
+    before the first look: the child has a slice of its own to work on meanwhile. A slice that is gone by then
+    says nothing of how long it lay, and the next ones are watched closely.
     """
 
     def __init__(self) -> None:
@@ -1913,9 +1919,21 @@ class Pacer:
         self.nap_s = NAP_MIN_S
         self.late_bytes = 0.0
         self.late_s = 0.0
+        self.waits_s = collections.deque([0.0] * STEADY_SLICES, STEADY_SLICES)
+        self.slept_s = 0.0
+
+    def look_nap_s(self, waited_s: float) -> float:
+        """Return how long to sleep before the next look at a slice that has lain for ``waited_s``."""
+        steady_s = min(self.waits_s) / 2 - waited_s
+        if steady_s > NAP_MAX_S / 2:
+            self.slept_s = min(steady_s, LONG_NAP_MAX_S)
+        else:
+            self.slept_s = min(0.01, max(0.0002, waited_s / 8))
+        return self.slept_s
 
     def taken(self, size_bytes: int, waited_s: float) -> None:
         """Learn from a slice that was taken after lying unread for a while."""
+        self.waits_s.append(waited_s if self.slept_s < waited_s / 4 else 0.0)
         kept = math.exp(-waited_s / SPEED_MEMORY_S)
         self.late_bytes = self.late_bytes * kept + size_bytes
         self.late_s = self.late_s * kept + waited_s
@@ -2437,7 +2455,7 @@ class Runner:
                 if self.pacer.fast:
                     child.pipe_bytes = widen_pipe(child.input)
             return True
-        nap_s = min(0.01, max(0.0002, waited_s / 8))
+        nap_s = self.pacer.look_nap_s(waited_s)
         if len(self.buffer) - self.at < READ_AHEAD_BYTES and self.fill(0):
             return False
         if self.wait(child.input, select.POLLERR, nap_s):

@@ -15,6 +15,7 @@ from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
+from yarnctl.attach.starting import FirstAskOf
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -84,6 +85,7 @@ class App:
     tags: str = ""
     priority: int = 0
     maps_finished_at_ms: int = 0
+    name: str = ""
 
     @property
     def id(self) -> str:
@@ -168,7 +170,7 @@ class FakeCluster:
             "mapreduce.job.reduces": "3",
         }
 
-    def port(self, **settings) -> AttachedPort:
+    def port(self, first_ask: FirstAskOf = lambda _: None, **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
         told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_looks": 1, **settings}
         transport = Transport([self.rm.url], limits=PATIENT)
@@ -179,6 +181,7 @@ class FakeCluster:
             hdfs,
             Attachment(**told),
             lambda: self.now_ms,
+            first_ask,
         )
 
     # --- what happens -------------------------------------------------------------------------
@@ -342,7 +345,8 @@ class FakeCluster:
             "vCores": sum(size.vcores * n for _, size, n in app.asks),
         }
         row = {
-            "id": app.id, "user": app.user, "queue": app.queue, "state": app.state, "progress": 10.0,
+            "id": app.id, "user": app.user, "name": app.name, "queue": app.queue, "state": app.state,
+            "progress": 10.0,
             "diagnostics": "", "applicationType": app.kind, "applicationTags": app.tags,
             "priority": app.priority, "startedTime": app.submitted_at_ms, "allocatedMB": count * 1024,
             "allocatedVCores": count, "reservedMB": app.reserved_mib, "reservedVCores": 0,

@@ -12,11 +12,13 @@ from yarnctl.attach import fitting, jobs_history
 from yarnctl.attach.discover import history_server_by, history_server_in
 from yarnctl.attach.jobs_history import JobsHistory
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.model import ContainerAsk
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.problems import Rejected
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.wire_history import EndedJob
+from yarnctl.units import Resources
 
 APP, JOB = "application_1700000000000_0007", "job_1700000000000_0007"
 BEGAN_MS = 1_700_000_000_000
@@ -198,7 +200,8 @@ class Played:
             return Reply(json.dumps(body), 404)
         if below == "counters":
             millis = self.counters.get(name, 60_000)
-            counter = [{"name": "MILLIS_MAPS", "totalCounterValue": millis}]
+            spent = {"MILLIS_MAPS": millis, "MB_MILLIS_MAPS": 700 * millis, "VCORES_MILLIS_MAPS": 2 * millis}
+            counter = [{"name": key, "totalCounterValue": value} for key, value in spent.items()]
             group = {"counterGroupName": fitting.JOB_COUNTERS, "counter": counter}
             return Reply(json.dumps({"jobCounters": {"id": name, "counterGroup": [group]}}))
         if below == "conf":
@@ -231,6 +234,37 @@ def test_an_estimate_is_of_the_same_user_s_runs_of_the_same_name():
         before = len(played.asked)
         assert seen.estimate("daily-9", "ann") == found
         assert played.asked[before:] == [""]  # what is known is not asked again
+
+
+def test_the_first_ask_is_that_of_the_same_users_last_run():
+    """Four maps of 700 MiB and 2 vcores, as its counters tell them: memory and vcores times time, by time."""
+    played = Played(
+        row(1, "daily-1") | {"mapsTotal": 9}, row(2, "daily-2"), row(3, "weekly-1"), row(4, user="bob")
+    )
+    with Replay(played) as daemon:
+        seen = history(daemon)
+        assert seen.first_ask("daily-9", "ann") == ContainerAsk(20, Resources(700, 2), 4)
+        assert seen.first_ask("nightly", "ann") is None
+
+
+WHOLE = {"MILLIS_MAPS": 40_000, "MB_MILLIS_MAPS": 28_000_000, "VCORES_MILLIS_MAPS": 40_000}
+
+
+@pytest.mark.parametrize(
+    ("more", "spent", "found"),
+    [
+        ({}, {}, (700, 1, 8)),
+        ({"maps_total": 0}, {}, None),
+        ({"uberized": True}, {}, None),
+        ({}, {"MB_MILLIS_MAPS": 0}, None),
+        ({}, {"VCORES_MILLIS_MAPS": -1}, None),
+        ({}, {"MILLIS_MAPS": 0}, None),
+        ({}, {"MILLIS_MAPS": -1, "MB_MILLIS_MAPS": -700}, None),
+    ],
+)
+def test_a_first_ask_by_hand(more, spent, found):
+    ask = fitting.first_ask(job(**more), {fitting.JOB_COUNTERS: WHOLE | spent})
+    assert (ask and (*ask.size, ask.count)) == found
 
 
 def test_an_estimate_is_of_the_latest_runs_and_its_calls_are_bounded():

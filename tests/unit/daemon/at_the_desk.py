@@ -15,6 +15,7 @@ from yarnctl.daemon.window import Asking, Errand, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.records import Header, Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import Unreachable
@@ -90,6 +91,7 @@ class Past:
         self.jobs: dict[str, Finished] = {}
         self.before: tuple[Finished, ...] = ()
         self.estimates: dict[str, Estimate] = {}
+        self.first: dict[str, ContainerAsk] = {}
         self.asked: list[str] = []
 
     def finished(self, application: str) -> tuple[Finished | None, str]:
@@ -104,6 +106,10 @@ class Past:
     def estimate(self, name: str, user: str) -> Estimate | None:
         self._called(name)
         return self.estimates.get(name)
+
+    def first_ask(self, name: str, user: str) -> ContainerAsk | None:
+        self._called(name)
+        return self.first.get(name)
 
     def _called(self, what: str) -> None:
         self.asked.append(what)

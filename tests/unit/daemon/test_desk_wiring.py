@@ -276,7 +276,7 @@ def test_a_history_that_cannot_be_reached_yet_is_tried_again():
 
 
 def test_the_history_is_found_or_named():
-    named = Admitting(allocator="pythia", history="http://127.0.0.1:1")
-    assert open_history(named, Cluster(resource_managers=("http://127.0.0.1:1",))).capacity == 1
+    cluster = Cluster(resource_managers=("http://127.0.0.1:1",))
+    assert open_history("http://127.0.0.1:1", cluster).capacity == 1
     with pytest.raises(Unreachable):
-        open_history(Admitting(allocator="pythia"), Cluster(resource_managers=("http://127.0.0.1:1",)))
+        open_history("", cluster)

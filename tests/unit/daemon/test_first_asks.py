@@ -1,0 +1,115 @@
+"""First asks in the daemon: each starting job is asked about once, and only if room could be kept for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.unit.daemon.at_the_desk import Past
+from tests.unit.daemon.test_desk_wiring import given
+from tests.unit.daemon.test_loop import busy
+from tests.unit.daemon.test_wiring import plan
+from yarnctl.attach.starting import Starting
+from yarnctl.daemon import first_asks
+from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.first_asks import FirstAsks
+from yarnctl.daemon.naming import NamedPort
+from yarnctl.daemon.running import make_loop
+from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.errors import BadInput
+from yarnctl.units import Resources
+
+MAPS = ContainerAsk(20, Resources(1024, 1), 2)
+JOB = Starting("application_1_0001", "nightly-7", "ann")
+
+
+def asks(past: Past, may_foresee: Callable[[], bool] = lambda: True) -> FirstAsks:
+    return FirstAsks(Clerk(lambda: past, lambda: None, in_thread=False), may_foresee)
+
+
+def test_each_job_is_asked_about_once():
+    past = Past()
+    past.first["nightly-7"] = MAPS
+    seen = asks(past)
+    assert [seen.of(JOB), seen.of(JOB), seen.of(JOB._replace(application="b", name="new"))] == [
+        MAPS, MAPS, None,
+    ]  # fmt: skip
+    assert past.asked == ["nightly-7", "new"]
+
+
+def test_nothing_is_told_or_asked_while_nothing_could_be_kept():
+    past, may = Past(), [False]
+    past.first["nightly-7"] = MAPS
+    seen = asks(past, lambda: may[0])
+    assert seen.of(JOB) is None
+    assert past.asked == []
+    may[0] = True
+    assert seen.of(JOB) == MAPS
+
+
+def test_a_history_server_that_is_away_foresees_nothing():
+    past = Past()
+    past.away = True
+    assert asks(past).of(JOB) is None
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(first_asks, "REMEMBERED_MAX", 2)
+    past = Past()
+    seen = asks(past)
+    for name in ("a", "b", "c", "b", "c", "a"):
+        seen.of(JOB._replace(application=name, name=name))
+    assert past.asked == ["a", "b", "c", "a"]
+
+
+def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path):
+    cluster, past = busy(), Past()
+    past.first["nightly-7"] = MAPS
+    seen = asks(past)
+    with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
+        loop, journal = make_loop(plan(tmp_path), state, NamedPort(cluster, "here"), None, seen)
+        assert seen.of(JOB) is None, "the plan holds no queue"
+        holder = loop._holder
+        assert holder is not None
+        holder.enabled, holder._victims = True, ("research",)
+        assert seen.of(JOB) == MAPS
+        holder._limits = lambda _: "the scheduler cannot be changed"
+        holder.follow(lambda _: None, 0, 1, True, "")
+        assert seen.of(JOB) is None
+        holder._limits = lambda _: ("root.research", QueueLimits(0.05, 1.0))
+        journal.close()
+
+
+# --- options --------------------------------------------------------------------------------------------
+
+
+def test_it_is_off_unless_asked_for():
+    assert given().attachment.ahead_max == 0
+    told = given("--hold-queue", "--ahead", "4", "--history", "http://jhs:19888/")
+    assert (told.attachment.ahead_max, told.history, told.admitting) == (4, "http://jhs:19888", None)
+    assert given("--hold-queue", "--ahead", "4").history == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (("--ahead", "4"), "--ahead"),
+        (("--ahead", "4", "--hold-queue", "--history", "off"), "--ahead"),
+        (("--ahead", "4", "--hold-queue", "--history", "jhs"), "--history"),
+        (("--ahead", "0", "--history", "http://jhs:19888"), "--history"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], where: str):
+    with pytest.raises(BadInput) as refused:
+        given(*words)
+    assert refused.value.where == where
+
+
+def test_deadlines_know_no_hurried_queues():
+    with pytest.raises(BadInput) as refused:
+        given("--mode", "deadlines", "--hold-queue", "--ahead", "4")
+    assert refused.value.where == "--ahead"

@@ -1,0 +1,114 @@
+"""Foresight: only the first wave of a job seen before it held anything, at most so much, and once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from yarnctl.deciding.foresight import LASTS_MS, UNMET, Foresight, is_unmet, unmet
+from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.units import Resources, times
+
+SLOT = Resources(1024, 1)
+MASTER, MAPS = ContainerAsk(0, SLOT, 1), ContainerAsk(20, SLOT, 6)
+
+
+def view(name: str = "a", **more: Any) -> ApplicationView:
+    told: dict[str, Any] = {
+        "queue": "production",
+        "user": "u",
+        "submitted_at_ms": 0,
+        "rank": 0,
+        "containers": 0,
+        "asks": (MASTER,),
+        **more,
+    }
+    used = times(SLOT, told["containers"])
+    return ApplicationView(application=name, used=used, am_size=SLOT, task_size=SLOT, **told)
+
+
+def foresight(most: int = 4, first: ContainerAsk | None = MAPS) -> Foresight:
+    return Foresight(most, ("production",), lambda _: first)
+
+
+def test_a_starting_job_is_shown_with_its_first_wave_but_no_more_than_allowed():
+    (shown,) = foresight().foresee([view()], 0)
+    assert (shown.asks, shown.foreseen) == ((MASTER, MAPS._replace(count=4)), 4)
+    (shown,) = foresight(most=9).foresee([view()], 0)
+    assert (shown.asks, shown.foreseen) == ((MASTER, MAPS), 6)
+
+
+def test_it_stays_while_the_master_starts_and_ends_for_good_with_the_jobs_own_ask():
+    """Told at 0 s; its master is granted, and at 5 s asks for maps; at 20 s it waits for reduces."""
+    sight = foresight()
+    seen = [
+        (0, view(), 4),
+        (3_000, view(containers=1, asks=()), 4),
+        (5_000, view(containers=1, asks=(MAPS,)), 0),
+        (9_000, view(containers=7, asks=()), 0),
+        (20_000, view(containers=1, asks=()), 0),
+    ]
+    for at_ms, told, foreseen in seen:
+        (shown,) = sight.foresee([told], at_ms)
+        assert shown.foreseen == foreseen, at_ms
+        assert sight.expecting == bool(foreseen), at_ms
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        view(containers=1, asks=()),  # at work before we came, or at its end
+        view(containers=3),
+        view(asks=(MASTER, MAPS)),
+        view(queue="research"),
+        view(activated=False),  # no master of it may start yet
+    ],
+)
+def test_of_whom_nothing_is_foreseen(told):
+    (shown,) = foresight().foresee([told], 0)
+    assert shown == told
+
+
+def test_a_job_that_cannot_start_yet_is_foreseen_when_it_can():
+    sight = foresight()
+    sight.foresee([view(activated=False)], 0)
+    (shown,) = sight.foresee([view()], 10_000)
+    assert shown.foreseen == 4
+
+
+def test_a_master_that_asks_for_nothing_is_not_waited_for_any_longer():
+    sight, started = foresight(), view(containers=1, asks=())
+    sight.foresee([view()], 0)
+    assert sight.foresee([started], LASTS_MS - 1)[0].foreseen == 4
+    assert sight.foresee([started], LASTS_MS)[0].foreseen == 0
+    assert not sight.expecting
+    assert sight.foresee([view()], LASTS_MS + 1)[0].foreseen == 0  # its second master: known, and no more
+
+
+def test_what_is_not_known_is_not_foreseen_until_it_is():
+    answers: list[ContainerAsk | None] = [None, MAPS._replace(count=0), MAPS]
+    sight = Foresight(4, ("production",), lambda _: answers.pop(0))
+    assert [sight.foresee([view()], now_ms)[0].foreseen for now_ms in (0, 1, 2)] == [0, 0, 4]
+
+
+def test_who_is_gone_is_forgotten():
+    sight = foresight()
+    sight.foresee([view()], 0)
+    assert sight.foresee([], 1) == ()
+    assert not sight.expecting
+
+
+def test_off_it_changes_nothing_and_asks_nobody():
+    sight = Foresight(0, ("production",), lambda _: pytest.fail("asked"))
+    told = view()
+    assert sight.foresee([told], 0) == (told,)
+    assert not sight.expecting
+
+
+def test_the_reason_says_how_many_are_foreseen():
+    assert unmet(0) == UNMET
+    assert is_unmet(UNMET, 1)
+    assert is_unmet(unmet(3), 3)
+    for why in (unmet(4), unmet(3) + "0", unmet(3).replace("3", "03"), unmet(3).replace("3", "x"), "full"):
+        assert not is_unmet(why, 3), why

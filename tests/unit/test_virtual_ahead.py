@@ -1,0 +1,52 @@
+"""Room made ahead in virtual time: a job that is foreseen begins sooner, and research loses no work by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from emulator.invariants import Watch
+from emulator.timing import HADOOP3, crowded
+from emulator.virtual_host import Result, Run
+from tests.cluster.fidelity import jobs_of, setup_of, twin
+from tests.cluster.schemes import ALL
+from tests.cluster.spans import Fit
+from yarnctl.deciding.foresight import UNMET, unmet
+from yarnctl.deciding.records import Decision, Header, Refusal
+from yarnctl.journal.consistency import asked_for_problem
+from yarnctl.journal.memory import MemoryJournal
+
+FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
+
+
+def play(scheme: str, seed: int) -> tuple[Result, MemoryJournal]:
+    journal, benched = MemoryJournal(), ALL[scheme]
+    run = Run(setup_of(FITTED, benched, seed), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
+    watch = Watch(run)
+    result = run.go(watch.check_all)
+    watch.check_end()
+    return result, journal
+
+
+def spans_ms(result: Result) -> dict[str, int]:
+    return {job.name: job.completion_ms for job in result.jobs}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_foreseen_job_ends_sooner_and_research_hardly_later(seed):
+    ahead, behind = play("yarnctl", seed)[0], play("yarnctl-not-ahead", seed)[0]
+    assert spans_ms(ahead)["production"] < spans_ms(behind)["production"]
+    assert spans_ms(ahead)["research"] < 1.05 * spans_ms(behind)["research"]
+    assert (ahead.lost_work_ms, ahead.kills) == (0, 0)
+
+
+def test_what_is_foreseen_is_said_and_asked_for_once():
+    """The master and both maps are made room for at once; later waves are asked for by the job itself."""
+    _, journal = play("yarnctl", 1)
+    decisions = [record for record in journal.records if isinstance(record, Decision)]
+    assert decisions[0].trigger.why == unmet(2)
+    assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2]
+    assert len(decisions[0].orders) == 3
+    assert {one.trigger.why for one in decisions[1:]} <= {UNMET}
+    settings = next(record for record in journal.records if isinstance(record, Header)).settings
+    assert [asked_for_problem(one, settings) for one in decisions] == [""] * len(decisions)
+    assert not [record for record in journal.records if isinstance(record, Refusal)]

@@ -1,0 +1,78 @@
+"""Starting jobs: what hurried jobs will ask for first is put into the snapshot while their masters start.
+
+Law: what is foreseen, and for how long, is the deciding half's (``deciding/foresight``); here it gets a job's
+name and user, and the size that the scheduler would make of the ask. Off (``ahead_max`` 0) it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from yarnctl.attach.settings import Attachment
+from yarnctl.deciding.foresight import Foresight
+from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
+from yarnctl.hadoop import wire
+from yarnctl.units import Resources
+
+LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
+LEAST = Resources(1024, 1)
+"""YARN's defaults of the smallest allocation, of which every ask is made a multiple (vcores: at least)."""
+
+
+class Starting(NamedTuple):
+    """A job whose master starts, and what it is known by."""
+
+    application: str
+    name: str
+    user: str
+
+
+FirstAskOf = Callable[[Starting], ContainerAsk | None]
+"""Says what a starting job will ask for first, in the size that it asks for; None: not known (yet)."""
+
+
+class StartingJobs:
+    """Adds to snapshots what starting jobs will ask for; ``rows`` are the look's, by id."""
+
+    def __init__(
+        self,
+        attachment: Attachment,
+        first_ask: FirstAskOf,
+        rows: Callable[[], Mapping[str, wire.Application]],
+        configuration: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._first_ask = first_ask
+        self._rows = rows
+        self._configuration = configuration
+        self._foresight = Foresight(attachment.ahead_max, attachment.hurried_queues, self._foreseen)
+        self._wanted = attachment.ahead_max > 0
+
+    @property
+    def expected(self) -> bool:
+        """Say whether a job is still to ask for itself, so that the cheap gate is not to be trusted."""
+        return self._foresight.expecting
+
+    def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
+        """Return a snapshot with what is foreseen."""
+        if not self._wanted:
+            return snapshot
+        shown = self._foresight.foresee(snapshot.applications, now_ms)
+        return msgspec.structs.replace(snapshot, applications=shown)
+
+    def _foreseen(self, view: ApplicationView) -> ContainerAsk | None:
+        row = self._rows().get(view.application)
+        ask = None if row is None else self._first_ask(Starting(row.application, row.name, row.user))
+        return None if ask is None else ask._replace(size=normalised(ask.size, self._configuration()))
+
+
+def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
+    """Return what the capacity scheduler makes of an ask: memory in multiples of the smallest allocation."""
+    told = [configuration.get(key, "").strip() for key in LEAST_KEYS]
+    least = [
+        int(text) if text.isascii() and text.isdigit() and int(text) else default
+        for text, default in zip(told, LEAST, strict=True)
+    ]
+    return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))

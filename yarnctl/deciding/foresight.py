@@ -1,0 +1,90 @@
+"""Foresight: what a hurried job will ask for first, while its master still starts (``--ahead``).
+
+Law: pure, and off unless an administrator asks for it. Foreseen is only the first wave of a job that was
+seen before it held any container, never more of it than ``most``, and never again once it has asked for a
+task, has held one, or ``LASTS_MS`` have passed. A foreseen ask is an ask like any other, and its view says
+how many of its asks are foreseen; when the job has asked for itself, what it says counts.
+
+Room that is made before anybody asks for it would be taken by whoever does: foresight needs the victims'
+queues held (:mod:`yarnctl.deciding.queue_hold`), and whoever holds them says when it cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from yarnctl.deciding.model import ApplicationView, ContainerAsk
+
+LASTS_MS = 60_000
+"""A master that has asked for nothing so long after its job was first seen is not waited for any more."""
+MASTER_PRIORITY = 0
+MAP_PRIORITY = 20
+"""At which MapReduce asks for its master and for its maps."""
+
+UNMET = "asks that fit on no node"
+_FORESEEN = ", foreseen while its master starts: "
+
+FirstAsk = Callable[[ApplicationView], ContainerAsk | None]
+"""Says what a job will ask for first, as far as it is known now; None: unknown (perhaps only yet)."""
+
+
+class Foresight:
+    """Adds foreseen asks to the views of jobs in ``queues`` whose masters have not asked yet.
+
+    ``most``: containers per job (0: nothing is foreseen); ``lasts_ms``: see :data:`LASTS_MS`.
+    """
+
+    def __init__(
+        self, most: int, queues: Sequence[str], first_ask: FirstAsk, lasts_ms: int = LASTS_MS
+    ) -> None:
+        self._most = most
+        self._queues = frozenset(queues)
+        self._first_ask = first_ask
+        self._lasts_ms = lasts_ms
+        self._since: dict[str, int | None] = {}
+
+    @property
+    def expecting(self) -> bool:
+        """Say whether a job is still to ask for itself: its queue may look as if nobody waited."""
+        return any(since is not None for since in self._since.values())
+
+    def foresee(self, views: Sequence[ApplicationView], now_ms: int) -> tuple[ApplicationView, ...]:
+        """Return the views of one look, in the same order, with what is foreseen."""
+        if not self._most:
+            return tuple(views)
+        before, self._since = self._since, {}
+        return tuple([self._seen(view, before, now_ms) for view in views])
+
+    def _seen(self, view: ApplicationView, before: dict[str, int | None], now_ms: int) -> ApplicationView:
+        if view.queue not in self._queues:
+            return view
+        name = view.application
+        since = before.get(name, None if view.containers else now_ms)
+        if since is not None and (has_asked(view) or now_ms - since >= self._lasts_ms):
+            since = None
+        self._since[name] = since
+        first = self._first_ask(view) if since is not None and view.activated else None
+        if first is None or first.count < 1:
+            return view
+        first = first._replace(count=min(first.count, self._most))
+        return msgspec.structs.replace(view, asks=(*view.asks, first), foreseen=first.count)
+
+
+def has_asked(view: ApplicationView) -> bool:
+    """Say whether a job has asked for a task itself, or holds one."""
+    return view.containers > 1 or any(ask.priority != MASTER_PRIORITY for ask in view.asks)
+
+
+def unmet(foreseen: int) -> str:
+    """Return why room is made for an application, ``foreseen`` of whose asks are not its own yet."""
+    return f"{UNMET}{_FORESEEN}{foreseen}" if foreseen else UNMET
+
+
+def is_unmet(why: str, pending: int) -> bool:
+    """Say whether :func:`unmet` says ``why`` of an application with ``pending`` asks."""
+    if why == UNMET:
+        return True
+    begin, _, count = why.partition(_FORESEEN)
+    return begin == UNMET and count.isdecimal() and why == unmet(int(count)) and int(count) <= pending
