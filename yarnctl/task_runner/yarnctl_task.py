@@ -162,8 +162,10 @@ SLICE_GOAL_S = 0.1
 SPEED_MEMORY_S = 4.0
 NAP_MIN_S = 0.0001
 NAP_MAX_S = 0.02
-STEADY_SLICES = 3
+LONG_NAP_S = 0.01
 LONG_NAP_MAX_S = 0.05
+STARVED_S = 0.002
+CLOSE_SLICES_MIN, CLOSE_SLICES_MAX = 16, 1024
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
 
 POLL_MIN_MS = 15_000
@@ -1907,9 +1909,9 @@ class Pacer:
     and then none for long: so a slice is also no more than the child does in a tenth of a second by its
     mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
 
-    Looking whether a slice was taken costs time, too. While slices lie equally long we sleep half of that
-    before the first look: the child has a slice of its own to work on meanwhile. A slice that is gone by then
-    says nothing of how long it lay, and the next ones are watched closely.
+    Looking whether a slice was taken costs time, too. So half of the time that the last one lay is slept
+    before the first look: the child has a slice of its own to work on meanwhile. If that was too long, and
+    the child takes the next slice at once (it starved), the next ones are watched closely, more each time.
     """
 
     def __init__(self) -> None:
@@ -1919,21 +1921,35 @@ class Pacer:
         self.nap_s = NAP_MIN_S
         self.late_bytes = 0.0
         self.late_s = 0.0
-        self.waits_s = collections.deque([0.0] * STEADY_SLICES, STEADY_SLICES)
+        self.lay_s = 0.0
         self.slept_s = 0.0
+        self.late = False
+        self.close_slices = 0
+        self.next_close_slices = CLOSE_SLICES_MIN
 
     def look_nap_s(self, waited_s: float) -> float:
         """Return how long to sleep before the next look at a slice that has lain for ``waited_s``."""
-        steady_s = min(self.waits_s) / 2 - waited_s
-        if steady_s > NAP_MAX_S / 2:
-            self.slept_s = min(steady_s, LONG_NAP_MAX_S)
+        half_s = self.lay_s / 2 - waited_s
+        close = self.close_slices or (self.late and waited_s < STARVED_S)
+        if half_s > LONG_NAP_S and not close:
+            self.slept_s = min(half_s, LONG_NAP_MAX_S)
         else:
             self.slept_s = min(0.01, max(0.0002, waited_s / 8))
         return self.slept_s
 
+    def looked(self, waited_s: float) -> None:
+        """Learn from how long a slice lay whether it may be looked for so seldom."""
+        self.close_slices = max(0, self.close_slices - 1)
+        if self.late and waited_s < STARVED_S:
+            self.close_slices = self.next_close_slices
+            self.next_close_slices = min(2 * self.next_close_slices, CLOSE_SLICES_MAX)
+        self.late = self.slept_s > max(LONG_NAP_S, waited_s / 2)
+        if not self.late:
+            self.lay_s = waited_s
+
     def taken(self, size_bytes: int, waited_s: float) -> None:
         """Learn from a slice that was taken after lying unread for a while."""
-        self.waits_s.append(waited_s if self.slept_s < waited_s / 4 else 0.0)
+        self.looked(waited_s)
         kept = math.exp(-waited_s / SPEED_MEMORY_S)
         self.late_bytes = self.late_bytes * kept + size_bytes
         self.late_s = self.late_s * kept + waited_s
