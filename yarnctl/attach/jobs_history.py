@@ -16,6 +16,7 @@ from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected
+from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire_history import EndedJob
 
 RUNS_MAX = 10
@@ -23,6 +24,7 @@ RUNS_MAX = 10
 TRAINING_MAX = 100
 """So many of the latest jobs teach at the start."""
 REMEMBERED_MAX = 2_000
+FIRST_MAX = 100
 ALL_TIMES_MS = 0
 UNTOLD = "the history server's answer cannot be used: {}"
 
@@ -81,10 +83,27 @@ class JobsHistory:
         A list and the counters of one job: the loop waits for nobody, but a job is starting meanwhile.
         """
         rows = self._server.jobs(ALL_TIMES_MS, user)
-        last = next(
-            (row for row in rows if row.state == "SUCCEEDED" and fitting.same_name(row.name, name)), None
-        )
-        return None if last is None else fitting.first_ask(last, self._server.counters(last.job))
+        last = next((row for row in rows if _succeeded(row) and fitting.same_name(row.name, name)), None)
+        return None if last is None else self._first_ask(last)
+
+    def first_asks(self, since_ms: int, queues: Sequence[str]) -> dict[tuple[str, str], ContainerAsk]:
+        """Return (user, folded name) -> what it asked for first, of the ``FIRST_MAX`` latest in ``queues``.
+
+        A name that may have been cut is left out.
+        """
+        last: dict[tuple[str, str], EndedJob] = {}
+        for row in self._server.jobs(since_ms):
+            ours = _succeeded(row) and any(same_queue(row.queue, one) for one in queues)
+            if ours and len(row.name.encode()) < fitting.NAME_MAX and len(last) < FIRST_MAX:
+                last.setdefault((row.user, fitting.folded(row.name)), row)
+        found = {key: self._first_ask(row) for key, row in last.items()}
+        return {key: ask for key, ask in found.items() if ask is not None}
+
+    def _first_ask(self, row: EndedJob) -> ContainerAsk | None:
+        try:
+            return fitting.first_ask(row, self._server.counters(row.job))
+        except (BadAnswer, Rejected):
+            return None  # not ours to see, or gone: then it is not foreseen
 
     def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.Told]:
         """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""
@@ -132,3 +151,7 @@ class JobsHistory:
         if len(self._told) > REMEMBERED_MAX:
             self._told.popitem(last=False)
         return found
+
+
+def _succeeded(row: EndedJob) -> bool:
+    return row.state == "SUCCEEDED"

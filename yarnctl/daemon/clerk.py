@@ -46,6 +46,10 @@ class History(Protocol):
         """Return what the last run of a job asked for first."""
         ...
 
+    def first_asks(self, since_ms: int, queues: Sequence[str]) -> dict[tuple[str, str], ContainerAsk]:
+        """Return what the last run of each of the latest jobs of these queues asked for first."""
+        ...
+
 
 class Answer:
     """One answer: ``done`` when it is there; ``problem`` says why ``value`` is none ("": it is one).

@@ -1,37 +1,70 @@
 """First asks: what starting jobs are going to ask for, by their last runs (``--ahead``).
 
-Law: the loop never waits for it. Each job is asked about once, beside the loop, when it is first foreseen; an
-answer counts from the look at which it is there. Nothing is told while ``may_foresee`` says no.
+Law: the loop never waits for it. What ran in the last day is learned at the start and again now and then; a
+job that is not among it is asked about once, when it starts. All that goes on beside the loop, and an answer
+counts from the look at which it is there. Nothing is told while ``may_foresee`` says no.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
+from yarnctl.attach.fitting import folded
 from yarnctl.attach.starting import Starting
 from yarnctl.daemon.clerk import Answer, Clerk, History
 from yarnctl.deciding.model import ContainerAsk
 
 REMEMBERED_MAX = 1_000
 """Of so many jobs the answer is kept, the oldest go first: a job starts for a minute at most."""
+LEARNED_BACK_MS = 86_400_000
+LEARNED_FOR_MS = 600_000
+
+Runs = Mapping[tuple[str, str], ContainerAsk]
+"""(user, folded name) -> what the last run asked for first."""
 
 
 class FirstAsks:
-    """Asks ``clerk`` for the last run of each starting job. ``may_foresee`` may be set later."""
+    """Asks ``clerk`` for the last runs of the jobs in ``queues``. ``may_foresee`` may be set later."""
 
-    def __init__(self, clerk: Clerk, may_foresee: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        clerk: Clerk,
+        clock_ms: Callable[[], int],
+        queues: Sequence[str],
+        may_foresee: Callable[[], bool] = lambda: True,
+    ) -> None:
         self._clerk = clerk
+        self._clock_ms = clock_ms
+        self._queues = tuple(queues)
+        self._runs: Runs = {}
+        self._learning: Answer | None = None
+        self._learned_at_ms: int | None = None
         self._answers: dict[str, Answer] = {}
         self.may_foresee = may_foresee
+
+    def learn(self) -> None:
+        """Have the latest runs looked up, unless that was done lately; take what has been."""
+        if self._learning is not None and self._learning.done:
+            found, self._learning = self._learning.value, None
+            self._runs = found if isinstance(found, dict) else self._runs
+        now_ms = self._clock_ms()
+        if self._learned_at_ms is None or now_ms - self._learned_at_ms >= LEARNED_FOR_MS:
+            self._learned_at_ms = now_ms
+            self._learning = self._clerk.ask(_latest(now_ms - LEARNED_BACK_MS, self._queues))
 
     def of(self, job: Starting) -> ContainerAsk | None:
         """Return what a job will ask for first, None as long as that is not known or must not count."""
         if not self.may_foresee():
             return None
+        self.learn()
+        return self._runs.get((job.user, folded(job.name))) or self._asked(job)
+
+    def _asked(self, job: Starting) -> ContainerAsk | None:
         if job.application not in self._answers:
             if len(self._answers) >= REMEMBERED_MAX:
                 del self._answers[next(iter(self._answers))]
-            self._answers[job.application] = self._clerk.ask(_question(job.name, job.user), of_a_request=True)
+            question = _last_run(job.name, job.user)
+            self._answers[job.application] = self._clerk.ask(question, of_a_request=True)
         value = self._answers[job.application].value
         return value if isinstance(value, ContainerAsk) else None
 
@@ -40,5 +73,9 @@ class FirstAsks:
         self._clerk.close()
 
 
-def _question(name: str, user: str) -> Callable[[History], object]:
+def _latest(since_ms: int, queues: tuple[str, ...]) -> Callable[[History], object]:
+    return lambda history: history.first_asks(since_ms, queues)
+
+
+def _last_run(name: str, user: str) -> Callable[[History], object]:
     return lambda history: history.first_ask(name, user)

@@ -104,8 +104,11 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
             _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
         rebuilt = rebuild(state.journal)
         told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root)
-        first_asks = FirstAsks(Clerk(lambda: open_history(plan.history, plan.cluster), lambda: None))
+        clerk = Clerk(lambda: open_history(plan.history, plan.cluster), lambda: None)
+        first_asks = FirstAsks(clerk, clock_ms, told.hurried_queues)
         stack.callback(first_asks.close)
+        if told.ahead_max:
+            first_asks.learn()
         port = attach(plan.cluster, told, clock_ms, first_asks.of)
         stack.callback(port.close)
         named = NamedPort(port, state.instance)

@@ -247,6 +247,20 @@ def test_the_first_ask_is_that_of_the_same_users_last_run():
         assert seen.first_ask("nightly", "ann") is None
 
 
+def test_what_the_latest_jobs_of_a_queue_asked_for_first():
+    """The last run of each user's job; others' queues, failed jobs and names that may be cut are left out."""
+    queue = {"queue": "production"}
+    played = Played(
+        *(row(1, "daily-1") | queue | {"mapsTotal": 9}, row(2, "daily-2") | queue, row(3, "other"), row(4)),
+        *(row(5, "failed", state="FAILED") | queue, row(6, "daily-3", user="bob") | queue | {"mapsTotal": 2}),
+        row(7, "x" * 50) | queue,
+    )
+    with Replay(played) as daemon:
+        found = history(daemon).first_asks(BEGAN_MS, ("production",))
+    assert {key: ask.count for key, ask in found.items()} == {("ann", "daily-#"): 4, ("bob", "daily-#"): 2}
+    assert len([path for path in played.asked if path.endswith("counters")]) == 2
+
+
 WHOLE = {"MILLIS_MAPS": 40_000, "MB_MILLIS_MAPS": 28_000_000, "VCORES_MILLIS_MAPS": 40_000}
 
 

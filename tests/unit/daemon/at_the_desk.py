@@ -92,6 +92,7 @@ class Past:
         self.before: tuple[Finished, ...] = ()
         self.estimates: dict[str, Estimate] = {}
         self.first: dict[str, ContainerAsk] = {}
+        self.latest: dict[tuple[str, str], ContainerAsk] = {}
         self.asked: list[str] = []
 
     def finished(self, application: str) -> tuple[Finished | None, str]:
@@ -110,6 +111,10 @@ class Past:
     def first_ask(self, name: str, user: str) -> ContainerAsk | None:
         self._called(name)
         return self.first.get(name)
+
+    def first_asks(self, since_ms: int, queues: Sequence[str]) -> dict[tuple[str, str], ContainerAsk]:
+        self._called(f"{queues} since {since_ms}")
+        return dict(self.latest)
 
     def _called(self, what: str) -> None:
         self.asked.append(what)

@@ -14,7 +14,7 @@ from tests.unit.daemon.test_wiring import plan
 from yarnctl.attach.starting import Starting
 from yarnctl.daemon import first_asks
 from yarnctl.daemon.clerk import Clerk
-from yarnctl.daemon.first_asks import FirstAsks
+from yarnctl.daemon.first_asks import LEARNED_BACK_MS, LEARNED_FOR_MS, FirstAsks
 from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.running import make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -23,12 +23,39 @@ from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
+DAY_MS = LEARNED_BACK_MS + 1_000
 MAPS = ContainerAsk(20, Resources(1024, 1), 2)
 JOB = Starting("application_1_0001", "nightly-7", "ann")
 
 
-def asks(past: Past, may_foresee: Callable[[], bool] = lambda: True) -> FirstAsks:
-    return FirstAsks(Clerk(lambda: past, lambda: None, in_thread=False), may_foresee)
+LEARNED = f"('production',) since {DAY_MS - LEARNED_BACK_MS}"
+
+
+def asks(
+    past: Past, may_foresee: Callable[[], bool] = lambda: True, clock_ms: Callable[[], int] = lambda: DAY_MS
+) -> FirstAsks:
+    return FirstAsks(
+        Clerk(lambda: past, lambda: None, in_thread=False), clock_ms, ("production",), may_foresee
+    )
+
+
+def test_what_ran_in_the_last_day_is_known_before_a_job_starts_and_looked_up_again_now_and_then():
+    past, now_ms = Past(), [DAY_MS]
+    past.latest["ann", "nightly-#"] = MAPS
+    seen = asks(past, clock_ms=lambda: now_ms[0])
+    seen.learn()
+    assert past.asked == [LEARNED]
+    assert [seen.of(JOB), seen.of(JOB._replace(application="b", name="nightly-8"))] == [MAPS, MAPS]
+    assert past.asked == [LEARNED]
+    past.latest["ann", "nightly-#"] = MAPS._replace(count=5)
+    now_ms[0] += LEARNED_FOR_MS
+    seen.of(JOB)
+    assert seen.of(JOB) == MAPS._replace(count=5)
+    assert len(past.asked) == 2
+    past.away, now_ms[0] = True, now_ms[0] + LEARNED_FOR_MS
+    seen.of(JOB)
+    assert seen.of(JOB) == MAPS._replace(count=5)  # what is known stays
+    assert seen.of(JOB._replace(user="bob")) is None
 
 
 def test_each_job_is_asked_about_once():
@@ -38,7 +65,7 @@ def test_each_job_is_asked_about_once():
     assert [seen.of(JOB), seen.of(JOB), seen.of(JOB._replace(application="b", name="new"))] == [
         MAPS, MAPS, None,
     ]  # fmt: skip
-    assert past.asked == ["nightly-7", "new"]
+    assert past.asked == [LEARNED, "nightly-7", "new"]
 
 
 def test_nothing_is_told_or_asked_while_nothing_could_be_kept():
@@ -63,7 +90,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):
     seen = asks(past)
     for name in ("a", "b", "c", "b", "c", "a"):
         seen.of(JOB._replace(application=name, name=name))
-    assert past.asked == ["a", "b", "c", "a"]
+    assert past.asked == [LEARNED, "a", "b", "c", "a"]
 
 
 def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path):
