@@ -13,7 +13,7 @@ from emulator.capacity_scheduler import Reservation
 from emulator.cluster import Cluster
 from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
 from emulator.task import MAP, REDUCE, RUNNING, Container, keys_done, remaining_ms
-from yarnctl.deciding.foresight import MAP_PRIORITY, Foresight
+from yarnctl.deciding.foresight import Foresight, first_wave
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -60,7 +60,7 @@ class VirtualPort:
         self._leave_ms = (
             heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
         )
-        self._foresight = Foresight(ahead_max, hurried, self._first_ask)
+        self._foresight = Foresight(ahead_max, hurried, self._first_asks)
         self._ordered: dict[str, Container] = {}
         self._leaving: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}
@@ -193,10 +193,9 @@ class VirtualPort:
         self._shown = shown
         return tuple(views)
 
-    def _first_ask(self, view: ApplicationView) -> ContainerAsk | None:
-        """Return a job's first wave: all its maps."""
+    def _first_asks(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
         job = self._applications[view.application].master.job
-        return ContainerAsk(MAP_PRIORITY, job.map_size, len(job.map_ms)) if job.map_ms else None
+        return first_wave(len(job.map_ms), job.map_size, len(job.reduce_ms), job.reduce_size)
 
     @staticmethod
     def _view(app: Application, now_ms: int) -> ApplicationView:

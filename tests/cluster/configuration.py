@@ -142,6 +142,13 @@ def _core(folder: Path, ports: Ports) -> dict[str, str]:
     }
 
 
+SMALL_FILES = {
+    "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
+    "dfs.client.block.write.locateFollowingBlock.retries": "10",
+}
+"""As hadoop-conf/hdfs/hdfs-site.xml advises."""
+
+
 def _hdfs(folder: Path, ports: Ports) -> dict[str, str]:
     address, http, ipc = free_ports(3)
     return {
@@ -156,6 +163,7 @@ def _hdfs(folder: Path, ports: Ports) -> dict[str, str]:
         "dfs.namenode.datanode.registration.ip-hostname-check": "false",
         "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
         "dfs.permissions.superusergroup": "supergroup",
+        **SMALL_FILES,
     }
 
 

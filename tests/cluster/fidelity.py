@@ -28,7 +28,7 @@ from tests.cluster.spans import JOBS, Fit, fit
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
-CALIBRATION = "yarnctl-not-ahead"
+CALIBRATION = "yarnctl"
 SLOT = Resources(256, 1)
 SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""

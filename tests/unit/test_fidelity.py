@@ -102,12 +102,10 @@ class Recorder:
 
 @pytest.fixture(scope="module")
 def recorded() -> dict[str, dict[str, Any]]:
-    return {
-        scheme: Recorder(scheme).recorded() for scheme in ("yarnctl-not-ahead", "soft-cap", "research-alone")
-    }
+    return {scheme: Recorder(scheme).recorded() for scheme in ("yarnctl", "soft-cap", "research-alone")}
 
 
-@pytest.mark.parametrize("scheme", ["yarnctl-not-ahead", "soft-cap", "research-alone"])
+@pytest.mark.parametrize("scheme", ["yarnctl", "soft-cap", "research-alone"])
 def test_what_the_cluster_was_made_with_is_found_again(recorded, scheme):
     found = spans.fit([recorded[scheme]])
     true, timing = TRUE.timing, found.timing
@@ -122,7 +120,7 @@ def test_what_the_cluster_was_made_with_is_found_again(recorded, scheme):
 
 
 def test_what_only_suspending_shows_is_found_where_somebody_was_suspended(recorded):
-    found = spans.fit([recorded["yarnctl-not-ahead"]])
+    found = spans.fit([recorded["yarnctl"]])
     assert found.wrapped_ratio == pytest.approx(TRUE.wrapped_ratio, abs=0.003)
     assert found.timing.resume_ms == pytest.approx(TRUE.timing.resume_ms, abs=100)
     assert found.timing.drain_ms == pytest.approx(TRUE.timing.drain_ms, abs=150)
@@ -133,7 +131,7 @@ def test_the_others_are_predicted_to_a_percent(recorded):
         "runs": [*recorded.values(), Recorder("yarn-tuned").recorded(), Recorder("hard-cap").recorded()]
     }
     rows = fidelity.rows(document, seeds=5)
-    assert {row["scenario"] for row in rows if row["calibrated"]} == {"yarnctl-not-ahead"}
+    assert {row["scenario"] for row in rows if row["calibrated"]} == {"yarnctl"}
     free = [abs(row["deviation_ratio"]) for row in rows if not row["calibrated"]]
     assert len(free) == 7
     assert sum(free) / len(free) < 0.02
@@ -175,7 +173,7 @@ def test_variants_are_run_only_where_they_are_named():
     assert not set(SCHEMES) & set(VARIANTS)
     assert setup_of(TRUE, ALL["yarnctl-lrt"], 0).settings.task_policy == "LRT"
     assert setup_of(TRUE, ALL["yarnctl"], 0).hold
-    assert [setup_of(TRUE, ALL[name], 0).ahead_max for name in ("yarnctl", "yarnctl-not-ahead")] == [4, 0]
+    assert [setup_of(TRUE, ALL[name], 0).ahead_max for name in ("yarnctl-ahead", "yarnctl")] == [4, 0]
     assert setup_of(TRUE, ALL["hard-cap-half"], 0).caps == (0.5, 0.5)
     assert not setup_of(TRUE, ALL["yarnctl-no-hold"], 0).hold
 
@@ -187,7 +185,7 @@ def test_what_is_told_and_one_run_has_no_spread(recorded, tmp_path: Path, capsys
     told = json.loads(capsys.readouterr().out)
     by_calibration = told["mean_deviation_ratio_by_calibration"]
     assert set(by_calibration) == set(recorded)
-    assert by_calibration["yarnctl-not-ahead"] == told["mean_deviation_ratio"] < 0.02
+    assert by_calibration["yarnctl"] == told["mean_deviation_ratio"] < 0.02
     assert told["mean_noise_ratio"] is None
     assert told["scenarios"] == 2
     assert {row["spread_ratio"] for row in told["rows"]} == {None}
@@ -196,5 +194,5 @@ def test_what_is_told_and_one_run_has_no_spread(recorded, tmp_path: Path, capsys
 def test_a_calibration_that_was_never_run_is_named(tmp_path: Path):
     path = tmp_path / "bench.json"
     path.write_text(json.dumps({"runs": []}))
-    with pytest.raises(SystemExit, match="no run of yarnctl-not-ahead is recorded; recorded are none"):
+    with pytest.raises(SystemExit, match="no run of yarnctl is recorded; recorded are none"):
         fidelity.main([str(path)])

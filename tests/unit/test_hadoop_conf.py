@@ -7,6 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.cluster.configuration import SMALL_FILES
+
 FOLDER = Path(__file__).parents[2] / "hadoop-conf"
 FILES = sorted(FOLDER.glob("*/*.xml"))
 PREFIX = "yarn.scheduler.capacity."
@@ -38,7 +40,13 @@ def test_both_set_ups_are_there():
         "deadline/yarn-site.xml",
         "dual-queue/capacity-scheduler.xml",
         "dual-queue/yarn-site.xml",
+        "hdfs/hdfs-site.xml",
     ]
+
+
+def test_the_bench_has_what_data_nodes_are_advised_to_have():
+    advised = properties(FOLDER / "hdfs/hdfs-site.xml")
+    assert {name: value for name, (value, _) in advised.items()} == SMALL_FILES
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())

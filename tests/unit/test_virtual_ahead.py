@@ -1,4 +1,4 @@
-"""Room made ahead in virtual time: a job that is foreseen begins sooner, and research loses no work by it."""
+"""Room made ahead in virtual time: a job that is foreseen ends sooner, and research pays in time, not in work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emulator.virtual_host import Result, Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
-from yarnctl.deciding.foresight import UNMET, unmet
+from yarnctl.deciding.foresight import unmet
 from yarnctl.deciding.records import Decision, Header, Refusal
 from yarnctl.journal.consistency import asked_for_problem
 from yarnctl.journal.memory import MemoryJournal
@@ -32,21 +32,22 @@ def spans_ms(result: Result) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_foreseen_job_ends_sooner_and_research_hardly_later(seed):
-    ahead, behind = play("yarnctl", seed)[0], play("yarnctl-not-ahead", seed)[0]
+def test_a_foreseen_job_ends_sooner_and_research_later(seed):
+    ahead, behind = play("yarnctl-ahead", seed)[0], play("yarnctl", seed)[0]
     assert spans_ms(ahead)["production"] < spans_ms(behind)["production"]
-    assert spans_ms(ahead)["research"] < 1.05 * spans_ms(behind)["research"]
+    later = spans_ms(ahead)["research"] / spans_ms(behind)["research"]
+    assert 1 < later < 1.08  # it gives its room up before that is used
     assert (ahead.lost_work_ms, ahead.kills) == (0, 0)
 
 
 def test_what_is_foreseen_is_said_and_asked_for_once():
-    """The master and both maps are made room for at once; later waves are asked for by the job itself."""
-    _, journal = play("yarnctl", 1)
+    """Room for the master, two maps and a third reduce is made at once, and nothing has to be made later."""
+    _, journal = play("yarnctl-ahead", 1)
     decisions = [record for record in journal.records if isinstance(record, Decision)]
-    assert decisions[0].trigger.why == unmet(2)
-    assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2]
-    assert len(decisions[0].orders) == 3
-    assert {one.trigger.why for one in decisions[1:]} <= {UNMET}
+    assert decisions[0].trigger.why == unmet(3)
+    assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2, 1]
+    assert len(decisions[0].orders) == 4
+    assert len(decisions) == 1
     settings = next(record for record in journal.records if isinstance(record, Header)).settings
     assert [asked_for_problem(one, settings) for one in decisions] == [""] * len(decisions)
     assert not [record for record in journal.records if isinstance(record, Refusal)]

@@ -12,7 +12,7 @@ import msgspec
 
 from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
-from yarnctl.attach.starting import FirstAskOf
+from yarnctl.attach.starting import FirstAsksOf
 from yarnctl.config import Cluster
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -45,7 +45,7 @@ def attach(
     cluster: Cluster,
     attachment: Attachment,
     clock: Callable[[], int],
-    first_ask: FirstAskOf = lambda _: None,
+    first_asks: FirstAsksOf = lambda _: (),
 ) -> AttachedPort:
     """Return a port onto ``cluster``; ``name_nodes`` of both count as addresses of its HDFS."""
     limits = loop_limits(cluster.limits)
@@ -63,5 +63,5 @@ def attach(
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
     told = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(
-        ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock, first_ask
+        ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock, first_asks
     )

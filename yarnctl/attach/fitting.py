@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.foresight import MAP_PRIORITY
+from yarnctl.deciding.foresight import first_wave
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.hadoop.job_settings import LIMITS, MASTER, TAGS
 from yarnctl.hadoop.views import deadline_of
@@ -135,18 +135,27 @@ def told(job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Map
     )
 
 
-def first_ask(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> ContainerAsk | None:
-    """Return what a job asked for first: its maps. None where that is not told, or cannot be.
+def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tuple[ContainerAsk, ...]:
+    """Return what a job asked for first (``deciding/foresight``); () where that is not told, or cannot be.
 
-    A map's size is told by JobCounter: MB_MILLIS_MAPS is the maps' time times the memory of each. How many
-    of them were let run at once (its limits) says nothing of the next run, which may have others.
+    How many tasks were let run at once (its limits) says nothing of the next run, which may have others.
     """
     spans = counters.get(JOB_COUNTERS, {})
-    map_ms = spans.get("MILLIS_MAPS", 0)
-    products = [spans.get(name, 0) for name in ("MB_MILLIS_MAPS", "VCORES_MILLIS_MAPS")]
-    if job.uberized or job.maps_total < 1 or map_ms <= 0 or min(products) < map_ms:
+    map_size, reduce_size = _task_size(spans, "MAPS"), _task_size(spans, "REDUCES")
+    if job.uberized or job.maps_total < 1 or map_size is None:
+        return ()
+    return first_wave(
+        job.maps_total, map_size, job.reduces_total if reduce_size else 0, reduce_size or map_size
+    )
+
+
+def _task_size(spans: Mapping[str, int], kind: str) -> Resources | None:
+    """Return what each task of a kind asked for: MB_MILLIS_MAPS is the maps' time times their memory."""
+    spent_ms = spans.get(f"MILLIS_{kind}", 0)
+    products = [spans.get(f"{unit}_MILLIS_{kind}", 0) for unit in ("MB", "VCORES")]
+    if spent_ms <= 0 or min(products) < spent_ms:
         return None
-    return ContainerAsk(MAP_PRIORITY, Resources(*(product // map_ms for product in products)), job.maps_total)
+    return Resources(*(product // spent_ms for product in products))
 
 
 def finished(job: Told, capacity: int) -> Finished:

@@ -77,16 +77,18 @@ class JobsHistory:
         """Return the most containers the last run could use at once; None if there is none."""
         return next((one.tasks for one in self.runs(name, user, most=1)), None)
 
-    def first_ask(self, name: str, user: str) -> ContainerAsk | None:
-        """Return what a user's job asked for first when it ran last; None: not known.
+    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
+        """Return what a user's job asked for first when it ran last; (): not known.
 
         A list and the counters of one job: the loop waits for nobody, but a job is starting meanwhile.
         """
         rows = self._server.jobs(ALL_TIMES_MS, user)
         last = next((row for row in rows if _succeeded(row) and fitting.same_name(row.name, name)), None)
-        return None if last is None else self._first_ask(last)
+        return () if last is None else self._first_asks(last)
 
-    def first_asks(self, since_ms: int, queues: Sequence[str]) -> dict[tuple[str, str], ContainerAsk]:
+    def latest_first_asks(
+        self, since_ms: int, queues: Sequence[str]
+    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
         """Return (user, folded name) -> what it asked for first, of the ``FIRST_MAX`` latest in ``queues``.
 
         A name that may have been cut is left out.
@@ -96,14 +98,14 @@ class JobsHistory:
             ours = _succeeded(row) and any(same_queue(row.queue, one) for one in queues)
             if ours and len(row.name.encode()) < fitting.NAME_MAX and len(last) < FIRST_MAX:
                 last.setdefault((row.user, fitting.folded(row.name)), row)
-        found = {key: self._first_ask(row) for key, row in last.items()}
-        return {key: ask for key, ask in found.items() if ask is not None}
+        found = {key: self._first_asks(row) for key, row in last.items()}
+        return {key: asks for key, asks in found.items() if asks}
 
-    def _first_ask(self, row: EndedJob) -> ContainerAsk | None:
+    def _first_asks(self, row: EndedJob) -> tuple[ContainerAsk, ...]:
         try:
-            return fitting.first_ask(row, self._server.counters(row.job))
+            return fitting.first_asks(row, self._server.counters(row.job))
         except (BadAnswer, Rejected):
-            return None  # not ours to see, or gone: then it is not foreseen
+            return ()  # not ours to see, or gone: then it is not foreseen
 
     def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.Told]:
         """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""

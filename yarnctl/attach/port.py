@@ -21,7 +21,7 @@ from yarnctl.attach.prover import Prover
 from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.standing import why_aside
-from yarnctl.attach.starting import FirstAskOf, StartingJobs
+from yarnctl.attach.starting import FirstAsksOf, StartingJobs
 from yarnctl.attach.store import SeenStore
 from yarnctl.attach.task_look import TaskLook
 from yarnctl.attach.watch import Watch
@@ -42,7 +42,7 @@ class AttachedPort:
     """A ClusterPort onto one cluster. ``clock`` tells ms since the epoch.
 
     ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
-    ``first_ask`` tells what is foreseen of starting jobs (``Attachment.ahead_max`` of it).
+    ``first_asks`` tells what is foreseen of starting jobs (``Attachment.ahead_max`` of it).
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class AttachedPort:
         hdfs: WebHdfs | None,
         attachment: Attachment,
         clock: Callable[[], int],
-        first_ask: FirstAskOf = lambda _: None,
+        first_asks: FirstAsksOf = lambda _: (),
     ) -> None:
         self.attachment = attachment
         self._manager = manager
@@ -63,7 +63,7 @@ class AttachedPort:
         self._calls = Calls(attachment.calls_at_once)
         self._look = ClusterLook(manager, self._calls, attachment)
         self._starting = StartingJobs(
-            attachment, first_ask, lambda: self._look.rows, lambda: self._configuration or {}
+            attachment, first_asks, lambda: self._look.rows, lambda: self._configuration or {}
         )
         self._live = LiveContainers(manager, self._calls)
         self._prover = Prover(self._master, self._calls, attachment, clock)

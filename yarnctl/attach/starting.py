@@ -30,8 +30,8 @@ class Starting(NamedTuple):
     user: str
 
 
-FirstAskOf = Callable[[Starting], ContainerAsk | None]
-"""Says what a starting job will ask for first, in the size that it asks for; None: not known (yet)."""
+FirstAsksOf = Callable[[Starting], tuple[ContainerAsk, ...]]
+"""Says what a starting job will ask for first, in the sizes that it asks for; (): not known (yet)."""
 
 
 class StartingJobs:
@@ -40,11 +40,11 @@ class StartingJobs:
     def __init__(
         self,
         attachment: Attachment,
-        first_ask: FirstAskOf,
+        first_asks: FirstAsksOf,
         rows: Callable[[], Mapping[str, wire.Application]],
         configuration: Callable[[], Mapping[str, str]],
     ) -> None:
-        self._first_ask = first_ask
+        self._first_asks = first_asks
         self._rows = rows
         self._configuration = configuration
         self._foresight = Foresight(attachment.ahead_max, attachment.hurried_queues, self._foreseen)
@@ -62,10 +62,12 @@ class StartingJobs:
         shown = self._foresight.foresee(snapshot.applications, now_ms)
         return msgspec.structs.replace(snapshot, applications=shown)
 
-    def _foreseen(self, view: ApplicationView) -> ContainerAsk | None:
+    def _foreseen(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
         row = self._rows().get(view.application)
-        ask = None if row is None else self._first_ask(Starting(row.application, row.name, row.user))
-        return None if ask is None else ask._replace(size=normalised(ask.size, self._configuration()))
+        if row is None:
+            return ()
+        asks, known = self._first_asks(Starting(row.application, row.name, row.user)), self._configuration()
+        return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 
 
 def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:

@@ -42,11 +42,13 @@ class History(Protocol):
         """Return what the last runs of a job needed."""
         ...
 
-    def first_ask(self, name: str, user: str) -> ContainerAsk | None:
+    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
         """Return what the last run of a job asked for first."""
         ...
 
-    def first_asks(self, since_ms: int, queues: Sequence[str]) -> dict[tuple[str, str], ContainerAsk]:
+    def latest_first_asks(
+        self, since_ms: int, queues: Sequence[str]
+    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
         """Return what the last run of each of the latest jobs of these queues asked for first."""
         ...
 

@@ -19,7 +19,7 @@ REMEMBERED_MAX = 1_000
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 
-Runs = Mapping[tuple[str, str], ContainerAsk]
+Runs = Mapping[tuple[str, str], tuple[ContainerAsk, ...]]
 """(user, folded name) -> what the last run asked for first."""
 
 
@@ -52,21 +52,21 @@ class FirstAsks:
             self._learned_at_ms = now_ms
             self._learning = self._clerk.ask(_latest(now_ms - LEARNED_BACK_MS, self._queues))
 
-    def of(self, job: Starting) -> ContainerAsk | None:
-        """Return what a job will ask for first, None as long as that is not known or must not count."""
+    def of(self, job: Starting) -> tuple[ContainerAsk, ...]:
+        """Return what a job will ask for first, () as long as that is not known or must not count."""
         if not self.may_foresee():
-            return None
+            return ()
         self.learn()
         return self._runs.get((job.user, folded(job.name))) or self._asked(job)
 
-    def _asked(self, job: Starting) -> ContainerAsk | None:
+    def _asked(self, job: Starting) -> tuple[ContainerAsk, ...]:
         if job.application not in self._answers:
             if len(self._answers) >= REMEMBERED_MAX:
                 del self._answers[next(iter(self._answers))]
             question = _last_run(job.name, job.user)
             self._answers[job.application] = self._clerk.ask(question, of_a_request=True)
         value = self._answers[job.application].value
-        return value if isinstance(value, ContainerAsk) else None
+        return value if isinstance(value, tuple) else ()
 
     def close(self) -> None:
         """Ask no more."""
@@ -74,8 +74,8 @@ class FirstAsks:
 
 
 def _latest(since_ms: int, queues: tuple[str, ...]) -> Callable[[History], object]:
-    return lambda history: history.first_asks(since_ms, queues)
+    return lambda history: history.latest_first_asks(since_ms, queues)
 
 
 def _last_run(name: str, user: str) -> Callable[[History], object]:
-    return lambda history: history.first_ask(name, user)
+    return lambda history: history.first_asks(name, user)

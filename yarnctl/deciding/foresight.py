@@ -1,9 +1,10 @@
 """Foresight: what a hurried job will ask for first, while its master still starts (``--ahead``).
 
 Law: pure, and off unless an administrator asks for it. Foreseen is only the first wave of a job that was
-seen before it held any container, never more of it than ``most``, and never again once it has asked for a
-task, has held one, or ``LASTS_MS`` have passed. A foreseen ask is an ask like any other, and its view says
-how many of its asks are foreseen; when the job has asked for itself, what it says counts.
+seen before it held any container (its maps, and as many reduces as will need more room than the maps give
+back), never more of it than ``most``, and never again once it has asked for a task, has held one, or
+``LASTS_MS`` have passed. A foreseen ask is an ask like any other, and its view says how many of its asks are
+foreseen; when the job has asked for itself, what it says counts.
 
 Room that is made before anybody asks for it would be taken by whoever does: foresight needs the victims'
 queues held (:mod:`yarnctl.deciding.queue_hold`), and whoever holds them says when it cannot.
@@ -16,18 +17,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.units import Resources
 
 LASTS_MS = 60_000
 """A master that has asked for nothing so long after its job was first seen is not waited for any more."""
 MASTER_PRIORITY = 0
-MAP_PRIORITY = 20
-"""At which MapReduce asks for its master and for its maps."""
+MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
+"""At which MapReduce asks for its master, its maps and its reduces."""
 
 UNMET = "asks that fit on no node"
 _FORESEEN = ", foreseen while its master starts: "
 
-FirstAsk = Callable[[ApplicationView], ContainerAsk | None]
-"""Says what a job will ask for first, as far as it is known now; None: unknown (perhaps only yet)."""
+FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
+"""Says what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
 
 
 class Foresight:
@@ -37,11 +39,11 @@ class Foresight:
     """
 
     def __init__(
-        self, most: int, queues: Sequence[str], first_ask: FirstAsk, lasts_ms: int = LASTS_MS
+        self, most: int, queues: Sequence[str], first_asks: FirstAsks, lasts_ms: int = LASTS_MS
     ) -> None:
         self._most = most
         self._queues = frozenset(queues)
-        self._first_ask = first_ask
+        self._first_asks = first_asks
         self._lasts_ms = lasts_ms
         self._since: dict[str, int | None] = {}
 
@@ -65,11 +67,31 @@ class Foresight:
         if since is not None and (has_asked(view) or now_ms - since >= self._lasts_ms):
             since = None
         self._since[name] = since
-        first = self._first_ask(view) if since is not None and view.activated else None
-        if first is None or first.count < 1:
+        if since is None or not view.activated:
             return view
-        first = first._replace(count=min(first.count, self._most))
-        return msgspec.structs.replace(view, asks=(*view.asks, first), foreseen=first.count)
+        first = at_most(self._first_asks(view), self._most)
+        foreseen = sum(ask.count for ask in first)
+        return msgspec.structs.replace(view, asks=(*view.asks, *first), foreseen=foreseen)
+
+
+def first_wave(
+    maps: int, map_size: Resources, reduces: int, reduce_size: Resources
+) -> tuple[ContainerAsk, ...]:
+    """Return a MapReduce job's first wave: its maps, and the reduces for which they leave no room."""
+    wave = (
+        ContainerAsk(MAP_PRIORITY, map_size, maps),
+        ContainerAsk(REDUCE_PRIORITY, reduce_size, reduces - maps),
+    )
+    return tuple(ask for ask in wave if ask.count > 0)
+
+
+def at_most(asks: Sequence[ContainerAsk], most: int) -> tuple[ContainerAsk, ...]:
+    """Return the first ``most`` containers of some asks."""
+    kept = []
+    for ask in asks:
+        kept.append(ask._replace(count=min(ask.count, most)))
+        most -= kept[-1].count
+    return tuple(ask for ask in kept if ask.count > 0)
 
 
 def has_asked(view: ApplicationView) -> bool:

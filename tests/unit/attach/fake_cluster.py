@@ -15,7 +15,7 @@ from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
-from yarnctl.attach.starting import FirstAskOf
+from yarnctl.attach.starting import FirstAsksOf
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -170,7 +170,7 @@ class FakeCluster:
             "mapreduce.job.reduces": "3",
         }
 
-    def port(self, first_ask: FirstAskOf = lambda _: None, **settings) -> AttachedPort:
+    def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
         told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_looks": 1, **settings}
         transport = Transport([self.rm.url], limits=PATIENT)
@@ -181,7 +181,7 @@ class FakeCluster:
             hdfs,
             Attachment(**told),
             lambda: self.now_ms,
-            first_ask,
+            first_asks,
         )
 
     # --- what happens -------------------------------------------------------------------------

@@ -243,8 +243,8 @@ def test_the_first_ask_is_that_of_the_same_users_last_run():
     )
     with Replay(played) as daemon:
         seen = history(daemon)
-        assert seen.first_ask("daily-9", "ann") == ContainerAsk(20, Resources(700, 2), 4)
-        assert seen.first_ask("nightly", "ann") is None
+        assert seen.first_asks("daily-9", "ann") == (ContainerAsk(20, Resources(700, 2), 4),)
+        assert seen.first_asks("nightly", "ann") == ()
 
 
 def test_what_the_latest_jobs_of_a_queue_asked_for_first():
@@ -256,29 +256,36 @@ def test_what_the_latest_jobs_of_a_queue_asked_for_first():
         row(7, "x" * 50) | queue,
     )
     with Replay(played) as daemon:
-        found = history(daemon).first_asks(BEGAN_MS, ("production",))
-    assert {key: ask.count for key, ask in found.items()} == {("ann", "daily-#"): 4, ("bob", "daily-#"): 2}
+        found = history(daemon).latest_first_asks(BEGAN_MS, ("production",))
+    assert {key: asks[0].count for key, asks in found.items()} == {
+        ("ann", "daily-#"): 4,
+        ("bob", "daily-#"): 2,
+    }
     assert len([path for path in played.asked if path.endswith("counters")]) == 2
 
 
 WHOLE = {"MILLIS_MAPS": 40_000, "MB_MILLIS_MAPS": 28_000_000, "VCORES_MILLIS_MAPS": 40_000}
+REDUCES = {"MILLIS_REDUCES": 1_000, "MB_MILLIS_REDUCES": 900_000, "VCORES_MILLIS_REDUCES": 2_000}
 
 
 @pytest.mark.parametrize(
     ("more", "spent", "found"),
     [
-        ({}, {}, (700, 1, 8)),
-        ({"maps_total": 0}, {}, None),
-        ({"uberized": True}, {}, None),
-        ({}, {"MB_MILLIS_MAPS": 0}, None),
-        ({}, {"VCORES_MILLIS_MAPS": -1}, None),
-        ({}, {"MILLIS_MAPS": 0}, None),
-        ({}, {"MILLIS_MAPS": -1, "MB_MILLIS_MAPS": -700}, None),
+        ({}, {}, [(20, 700, 1, 8)]),
+        ({}, REDUCES, [(20, 700, 1, 8)]),  # four reduces will find the maps' room
+        ({"reduces_total": 10}, REDUCES, [(20, 700, 1, 8), (10, 900, 2, 2)]),
+        ({"reduces_total": 10}, {}, [(20, 700, 1, 8)]),
+        ({"maps_total": 0}, {}, []),
+        ({"uberized": True}, {}, []),
+        ({}, {"MB_MILLIS_MAPS": 0}, []),
+        ({}, {"VCORES_MILLIS_MAPS": -1}, []),
+        ({}, {"MILLIS_MAPS": 0}, []),
+        ({}, {"MILLIS_MAPS": -1, "MB_MILLIS_MAPS": -700}, []),
     ],
 )
-def test_a_first_ask_by_hand(more, spent, found):
-    ask = fitting.first_ask(job(**more), {fitting.JOB_COUNTERS: WHOLE | spent})
-    assert (ask and (*ask.size, ask.count)) == found
+def test_first_asks_by_hand(more, spent, found):
+    asks = fitting.first_asks(job(**more), {fitting.JOB_COUNTERS: WHOLE | spent})
+    assert [(ask.priority, *ask.size, ask.count) for ask in asks] == found
 
 
 def test_an_estimate_is_of_the_latest_runs_and_its_calls_are_bounded():

@@ -17,11 +17,11 @@ def foresees(cluster, **settings):
     """Return a port that foresees three small maps of every job, and whom it was asked about."""
     asked: list[Starting] = []
 
-    def first_ask(job: Starting) -> ContainerAsk:
+    def first_asks(job: Starting) -> tuple[ContainerAsk, ...]:
         asked.append(job)
-        return ContainerAsk(20, Resources(700, 1), 3)
+        return (ContainerAsk(20, Resources(700, 1), 3),)
 
-    return cluster.port(first_ask=first_ask, ahead_max=2, **settings), asked
+    return cluster.port(first_asks=first_asks, ahead_max=2, **settings), asked
 
 
 def shown(port) -> tuple:
@@ -49,7 +49,7 @@ def test_a_starting_job_is_foreseen_until_it_asks_itself(cluster):
 
 
 def test_off_nobody_is_asked_and_the_gate_is_trusted(cluster):
-    port = cluster.port(first_ask=lambda _: pytest.fail("asked"))
+    port = cluster.port(first_asks=lambda _: pytest.fail("asked"))
     assert shown(port) == ("seen", (ContainerAsk(0, SLOT, 1),), 0)
     cluster.apps[JOB].asks, cluster.apps[JOB].containers = [], {container(2, 1): ("n1:1", 0)}
     assert shown(port) == ("quiet",)

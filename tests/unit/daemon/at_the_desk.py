@@ -91,8 +91,8 @@ class Past:
         self.jobs: dict[str, Finished] = {}
         self.before: tuple[Finished, ...] = ()
         self.estimates: dict[str, Estimate] = {}
-        self.first: dict[str, ContainerAsk] = {}
-        self.latest: dict[tuple[str, str], ContainerAsk] = {}
+        self.first: dict[str, tuple[ContainerAsk, ...]] = {}
+        self.latest: dict[tuple[str, str], tuple[ContainerAsk, ...]] = {}
         self.asked: list[str] = []
 
     def finished(self, application: str) -> tuple[Finished | None, str]:
@@ -108,11 +108,13 @@ class Past:
         self._called(name)
         return self.estimates.get(name)
 
-    def first_ask(self, name: str, user: str) -> ContainerAsk | None:
+    def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
         self._called(name)
-        return self.first.get(name)
+        return self.first.get(name, ())
 
-    def first_asks(self, since_ms: int, queues: Sequence[str]) -> dict[tuple[str, str], ContainerAsk]:
+    def latest_first_asks(
+        self, since_ms: int, queues: Sequence[str]
+    ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
         self._called(f"{queues} since {since_ms}")
         return dict(self.latest)
 

@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
 DAY_MS = LEARNED_BACK_MS + 1_000
-MAPS = ContainerAsk(20, Resources(1024, 1), 2)
+MAPS = (ContainerAsk(20, Resources(1024, 1), 2),)
 JOB = Starting("application_1_0001", "nightly-7", "ann")
 
 
@@ -47,15 +47,15 @@ def test_what_ran_in_the_last_day_is_known_before_a_job_starts_and_looked_up_aga
     assert past.asked == [LEARNED]
     assert [seen.of(JOB), seen.of(JOB._replace(application="b", name="nightly-8"))] == [MAPS, MAPS]
     assert past.asked == [LEARNED]
-    past.latest["ann", "nightly-#"] = MAPS._replace(count=5)
+    past.latest["ann", "nightly-#"] = (MAPS[0]._replace(count=5),)
     now_ms[0] += LEARNED_FOR_MS
     seen.of(JOB)
-    assert seen.of(JOB) == MAPS._replace(count=5)
+    assert seen.of(JOB) == (MAPS[0]._replace(count=5),)
     assert len(past.asked) == 2
     past.away, now_ms[0] = True, now_ms[0] + LEARNED_FOR_MS
     seen.of(JOB)
-    assert seen.of(JOB) == MAPS._replace(count=5)  # what is known stays
-    assert seen.of(JOB._replace(user="bob")) is None
+    assert seen.of(JOB) == (MAPS[0]._replace(count=5),)  # what is known stays
+    assert seen.of(JOB._replace(user="bob")) == ()
 
 
 def test_each_job_is_asked_about_once():
@@ -63,7 +63,7 @@ def test_each_job_is_asked_about_once():
     past.first["nightly-7"] = MAPS
     seen = asks(past)
     assert [seen.of(JOB), seen.of(JOB), seen.of(JOB._replace(application="b", name="new"))] == [
-        MAPS, MAPS, None,
+        MAPS, MAPS, (),
     ]  # fmt: skip
     assert past.asked == [LEARNED, "nightly-7", "new"]
 
@@ -72,7 +72,7 @@ def test_nothing_is_told_or_asked_while_nothing_could_be_kept():
     past, may = Past(), [False]
     past.first["nightly-7"] = MAPS
     seen = asks(past, lambda: may[0])
-    assert seen.of(JOB) is None
+    assert seen.of(JOB) == ()
     assert past.asked == []
     may[0] = True
     assert seen.of(JOB) == MAPS
@@ -81,7 +81,7 @@ def test_nothing_is_told_or_asked_while_nothing_could_be_kept():
 def test_a_history_server_that_is_away_foresees_nothing():
     past = Past()
     past.away = True
-    assert asks(past).of(JOB) is None
+    assert asks(past).of(JOB) == ()
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):
@@ -99,14 +99,14 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
     seen = asks(past)
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
         loop, journal = make_loop(plan(tmp_path), state, NamedPort(cluster, "here"), None, seen)
-        assert seen.of(JOB) is None, "the plan holds no queue"
+        assert seen.of(JOB) == (), "the plan holds no queue"
         holder = loop._holder
         assert holder is not None
         holder.enabled, holder._victims = True, ("research",)
         assert seen.of(JOB) == MAPS
         holder._limits = lambda _: "the scheduler cannot be changed"
         holder.follow(lambda _: None, 0, 1, True, "")
-        assert seen.of(JOB) is None
+        assert seen.of(JOB) == ()
         holder._limits = lambda _: ("root.research", QueueLimits(0.05, 1.0))
         journal.close()
 

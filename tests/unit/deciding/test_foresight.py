@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from yarnctl.deciding.foresight import LASTS_MS, UNMET, Foresight, is_unmet, unmet
+from yarnctl.deciding.foresight import LASTS_MS, UNMET, Foresight, first_wave, is_unmet, unmet
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
 from yarnctl.units import Resources, times
 
 SLOT = Resources(1024, 1)
-MASTER, MAPS = ContainerAsk(0, SLOT, 1), ContainerAsk(20, SLOT, 6)
+MASTER, MAPS, REDUCES = ContainerAsk(0, SLOT, 1), ContainerAsk(20, SLOT, 6), ContainerAsk(10, SLOT, 5)
 
 
 def view(name: str = "a", **more: Any) -> ApplicationView:
@@ -28,15 +28,24 @@ def view(name: str = "a", **more: Any) -> ApplicationView:
     return ApplicationView(application=name, used=used, am_size=SLOT, task_size=SLOT, **told)
 
 
-def foresight(most: int = 4, first: ContainerAsk | None = MAPS) -> Foresight:
-    return Foresight(most, ("production",), lambda _: first)
+def foresight(most: int = 4, *more: ContainerAsk) -> Foresight:
+    return Foresight(most, ("production",), lambda _: (MAPS, *more))
 
 
 def test_a_starting_job_is_shown_with_its_first_wave_but_no_more_than_allowed():
     (shown,) = foresight().foresee([view()], 0)
     assert (shown.asks, shown.foreseen) == ((MASTER, MAPS._replace(count=4)), 4)
-    (shown,) = foresight(most=9).foresee([view()], 0)
+    (shown,) = foresight(9).foresee([view()], 0)
     assert (shown.asks, shown.foreseen) == ((MASTER, MAPS), 6)
+    (shown,) = foresight(9, REDUCES).foresee([view()], 0)
+    assert (shown.asks, shown.foreseen) == ((MASTER, MAPS, REDUCES._replace(count=3)), 9)
+
+
+def test_the_first_wave_is_the_maps_and_the_reduces_that_need_more_room():
+    big = Resources(2048, 1)
+    assert first_wave(6, SLOT, 6, big) == (MAPS,)
+    assert first_wave(6, SLOT, 8, big) == (MAPS, ContainerAsk(10, big, 2))
+    assert first_wave(0, SLOT, 0, big) == ()
 
 
 def test_it_stays_while_the_master_starts_and_ends_for_good_with_the_jobs_own_ask():
@@ -87,7 +96,7 @@ def test_a_master_that_asks_for_nothing_is_not_waited_for_any_longer():
 
 
 def test_what_is_not_known_is_not_foreseen_until_it_is():
-    answers: list[ContainerAsk | None] = [None, MAPS._replace(count=0), MAPS]
+    answers: list[tuple[ContainerAsk, ...]] = [(), (MAPS._replace(count=0),), (MAPS,)]
     sight = Foresight(4, ("production",), lambda _: answers.pop(0))
     assert [sight.foresee([view()], now_ms)[0].foreseen for now_ms in (0, 1, 2)] == [0, 0, 4]
 
