@@ -1,4 +1,4 @@
-"""Room made ahead in virtual time: a job that is foreseen ends sooner, and research pays in time, not in work."""
+"""Room made ahead in virtual time: a job that is foreseen ends sooner, research pays in time, not in work."""
 
 from __future__ import annotations
 

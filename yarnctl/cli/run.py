@@ -66,7 +66,7 @@ REST_MS = 1_000
     show_default=True,
     help="Make room for so many of a hurried job's first tasks while its master still starts, as its last run"
     " (same name but for numbers, same user) asked for them; a job without one in the history is not"
-    " foreseen. Needs --hold-queue.",
+    " foreseen. The victims give this room up some seconds sooner. Needs --hold-queue.",
 )
 @click.option(
     "--kill-on-timeout", is_flag=True, help="Kill what does not save itself in time (work is lost)."
