@@ -17,12 +17,13 @@ them with ``wake_at_ms = now`` and is continued, on the same snapshot, by the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.case import prune
+from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
@@ -43,7 +44,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.preemptor import Demand, Look, demand, pending_count
+from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried, pending_count
 from yarnctl.deciding.prioritising import Prioritiser
 from yarnctl.deciding.records import (
     FORMAT,
@@ -94,6 +95,7 @@ class _Held(msgspec.Struct):
 
     snapshot: Snapshot
     as_of_ms: int
+    doubted: Mapping[str, int]
     since_ms: int
     rounds: int
     tasks: dict[str, tuple[TaskView, ...]]
@@ -148,6 +150,7 @@ class Controller:
         self._held: _Held | None = None
         self._refused: dict[str, str] = {}
         self._prioritiser = Prioritiser(self.settings)
+        self._echoes = Echoes()
         self._look_again = False
         self._silent: dict[str, tuple[int, str]] = {}
         self._settlement = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
@@ -237,6 +240,7 @@ class Controller:
             self._held = None  # who sees nothing changes nothing
         elif self.scope.cluster:
             self._held = None  # the gate shows that nobody hurried waits
+            self._echoes.look((), seen.as_of_ms)
             self._refused = {}
             self._settle_needless(None, seen.as_of_ms)
         for name in seen.tasks:
@@ -267,7 +271,9 @@ class Controller:
             name: kept for name, kept in self._silent.items() if now_ms - kept[0] < settings.silent_ms
         }
         silent = {name: why for name, (_, why) in self._silent.items()}
-        self._held = _Held(snapshot, as_of_ms, now_ms, 0, {}, silent)
+        hurried = [view for view in snapshot.applications if is_hurried(view, settings)]
+        doubted = self._echoes.look(hurried, as_of_ms)
+        self._held = _Held(snapshot, as_of_ms, doubted, now_ms, 0, {}, silent)
         self._settle_needless(snapshot, as_of_ms)
         self._prioritise(snapshot, as_of_ms)
 
@@ -347,7 +353,8 @@ class Controller:
         """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
         held = self._held
         assert held is not None
-        look = Look(held.snapshot, held.as_of_ms, now_ms, self._prioritiser.urgent_first(held.snapshot))
+        urgent_first = self._prioritiser.urgent_first(held.snapshot)
+        look = Look(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.doubted)
         asked = self._asked(held, look)
         while True:
             seen = Seen(held.tasks, held.silent)

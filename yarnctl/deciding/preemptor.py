@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from yarnctl.deciding.case import Candidate, Need
@@ -61,12 +62,16 @@ class Demand(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One look at the cluster: the snapshot, its instant, and the instant of deciding."""
+    """One look at the cluster: the snapshot, its instant, and the instant of deciding.
+
+    ``doubted``: application -> asks that may be echoes of what it was just given (``echoes``).
+    """
 
     snapshot: Snapshot
     as_of_ms: int
     now_ms: int
     urgent_first: Sequence[ApplicationView] = ()
+    doubted: Mapping[str, int] = MappingProxyType({})
 
 
 def pending_count(view: ApplicationView) -> int:
@@ -157,7 +162,8 @@ def _allowance(
 ) -> dict[str, int]:
     """Return how many containers each may get more, as things stood in the snapshot."""
     return {
-        name: pending_count(view) - ledger.promised(name, look.as_of_ms) for name, (view, _) in stuck.items()
+        name: pending_count(view) - ledger.promised(name, look.as_of_ms) - look.doubted.get(name, 0)
+        for name, (view, _) in stuck.items()
     }
 
 
