@@ -274,7 +274,8 @@ class Controller:
         hurried = [view for view in snapshot.applications if is_hurried(view, settings)]
         doubted = self._echoes.look(hurried, as_of_ms)
         self._held = _Held(snapshot, as_of_ms, doubted, now_ms, 0, {}, silent)
-        self._settle_needless(snapshot, as_of_ms)
+        if not self._look_again:  # who cannot tell held room from free room takes nothing back
+            self._settle_needless(snapshot, as_of_ms)
         self._prioritise(snapshot, as_of_ms)
 
     def _note_silent(self, held: _Held, names: Iterable[str], why: str) -> None:

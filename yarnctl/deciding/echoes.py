@@ -1,10 +1,10 @@
 """Echoes: asks that stand there once more although a container has just been given for them.
 
-Law: pure. An application's master repeats what it wants with each heartbeat; one that was on its way while
-the scheduler gave a container sets the ask back to what it was, until the next heartbeat (a second later)
-corrects it. So where an application has been given containers and the asks that it had before have not
-become fewer by as many, the difference, up to what it was given, is doubted for ``ECHO_MS``: nobody is
-stopped for it so long. A real ask is served that much later; an echo costs a patient task its room for
+Law: pure. A master that has been given one of two containers says with its next heartbeat that it wants one
+more. If the second was given meanwhile, the scheduler believes the old word until the heartbeat after that,
+a second later. So what an application should still ask for is kept for ``ECHO_MS`` after it was given
+something; what it seems to ask for beyond, up to what it was given, is doubted, and nobody is stopped for
+it. A real ask that comes just then is served that much later; an echo would cost a patient task its room for
 nothing.
 
 Seen on Hadoop 3.4.2 with MapReduce, whose master hears and asks once a second.
@@ -18,21 +18,29 @@ from typing import NamedTuple
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.units import Resources
 
-ECHO_MS = 1_500
-"""A heartbeat of MapReduce's master (1 s by default) and a half."""
+ECHO_MS = 2_500
+"""Two heartbeats of MapReduce's master (one second by default) and a half."""
+
+_Asks = Mapping[tuple[int, Resources], int]
 
 
 class _Seen(NamedTuple):
-    """What an application asked for and held at the last look; ``doubted`` of it until ``until_ms``."""
+    """What an application held, and should still ask for (``due``).
 
-    asks: Mapping[tuple[int, Resources], int]
+    ``given`` containers since its asks could last be trusted, which is again so at ``until_ms``; ``early`` of
+    its asks were gone before the containers that met them were seen (both are read one after the other).
+    """
+
+    due: _Asks
     containers: int
-    doubted: int
-    until_ms: int
+    given: int = 0
+    until_ms: int = 0
+    early: int = 0
+    doubted: int = 0
 
 
 class Echoes:
-    """Compares each look at the hurried applications with the one before."""
+    """Compares each look at the hurried applications with those before."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
@@ -48,11 +56,28 @@ class Echoes:
 def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Seen:
     asks = {(ask.priority, ask.size): ask.count for ask in view.asks}
     if before is None:
-        return _Seen(asks, view.containers, 0, 0)
-    given = max(0, view.containers - before.containers)
-    stayed = sum(min(count, asks.get(key, 0)) for key, count in before.asks.items())
-    fresh = min(given, stayed - max(0, sum(before.asks.values()) - given))
-    if fresh > 0:
-        return _Seen(asks, view.containers, fresh, as_of_ms + ECHO_MS)
-    doubted = min(before.doubted, sum(asks.values())) if as_of_ms < before.until_ms else 0
-    return _Seen(asks, view.containers, doubted, before.until_ms)
+        return _Seen(asks, view.containers)
+    now_given = max(0, view.containers - before.containers)
+    until_ms = as_of_ms + ECHO_MS if now_given else before.until_ms
+    due = _less(before.due, max(0, now_given - before.early))
+    fell = sum(max(0, count - asks.get(key, 0)) for key, count in due.items())
+    early = fell if not now_given else 0
+    if as_of_ms >= until_ms:
+        return _Seen(asks, view.containers, early=early)
+    given = before.given + now_given
+    beyond = sum(max(0, asks.get(key, 0) - count) for key, count in due.items())
+    # Another size or priority is another wave: that was never asked for before, so it is no echo.
+    due = {key: min(count, due.get(key, count)) for key, count in asks.items()} | {
+        key: 0 for key in due if key not in asks
+    }
+    return _Seen(due, view.containers, given, until_ms, early, min(beyond, given))
+
+
+def _less(asks: _Asks, given: int) -> _Asks:
+    """Return asks after some containers were given: what YARN serves first goes first."""
+    left = {}
+    for key in sorted(asks):
+        served = min(asks[key], given)
+        given -= served
+        left[key] = asks[key] - served
+    return left

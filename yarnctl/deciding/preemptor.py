@@ -160,10 +160,16 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
 def _allowance(
     look: Look, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
 ) -> dict[str, int]:
-    """Return how many containers each may get more, as things stood in the snapshot."""
+    """Return how many containers each may get more, as things stood in the snapshot.
+
+    What is doubted is taken from the asks that fit nowhere: an echo must not be served by a suspension.
+    """
     return {
-        name: pending_count(view) - ledger.promised(name, look.as_of_ms) - look.doubted.get(name, 0)
-        for name, (view, _) in stuck.items()
+        name: min(
+            pending_count(view) - ledger.promised(name, look.as_of_ms),
+            containers - look.doubted.get(name, 0),
+        )
+        for name, (view, containers) in stuck.items()
     }
 
 
