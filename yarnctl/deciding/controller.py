@@ -240,7 +240,6 @@ class Controller:
             self._held = None  # who sees nothing changes nothing
         elif self.scope.cluster:
             self._held = None  # the gate shows that nobody hurried waits
-            self._echoes.look((), seen.as_of_ms)
             self._refused = {}
             self._settle_needless(None, seen.as_of_ms)
         for name in seen.tasks:

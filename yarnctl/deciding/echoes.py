@@ -33,6 +33,7 @@ class _Seen(NamedTuple):
 
     due: _Asks
     containers: int
+    at_ms: int
     given: int = 0
     until_ms: int = 0
     early: int = 0
@@ -55,22 +56,22 @@ class Echoes:
 
 def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Seen:
     asks = {(ask.priority, ask.size): ask.count for ask in view.asks}
-    if before is None:
-        return _Seen(asks, view.containers)
+    if before is None or as_of_ms - before.at_ms >= ECHO_MS:  # nobody has looked for too long
+        return _Seen(asks, view.containers, as_of_ms)
     now_given = max(0, view.containers - before.containers)
     until_ms = as_of_ms + ECHO_MS if now_given else before.until_ms
     due = _less(before.due, max(0, now_given - before.early))
     fell = sum(max(0, count - asks.get(key, 0)) for key, count in due.items())
     early = fell if not now_given else 0
     if as_of_ms >= until_ms:
-        return _Seen(asks, view.containers, early=early)
+        return _Seen(asks, view.containers, as_of_ms, early=early)
     given = before.given + now_given
     beyond = sum(max(0, asks.get(key, 0) - count) for key, count in due.items())
     # Another size or priority is another wave: that was never asked for before, so it is no echo.
     due = {key: min(count, due.get(key, count)) for key, count in asks.items()} | {
         key: 0 for key in due if key not in asks
     }
-    return _Seen(due, view.containers, given, until_ms, early, min(beyond, given))
+    return _Seen(due, view.containers, as_of_ms, given, until_ms, early, min(beyond, given))
 
 
 def _less(asks: _Asks, given: int) -> _Asks:

@@ -20,7 +20,9 @@ def seen(pending: int, containers: int):
         ([(0, 1, 3), (500, 1, 4), (1000, 0, 4)], [0, 1, 0]),
         ([(0, 1, 3), (500, 0, 4), (1000, 1, 4), (1500, 0, 4)], [0, 0, 1, 0]),  # heard a look later
         ([(0, 3, 1), (500, 1, 3), (1000, 0, 4), (1500, 1, 4)], [0, 0, 0, 1]),  # two at once, then the third
-        ([(0, 1, 3), (500, 1, 4), (500 + ECHO_MS, 1, 4)], [0, 1, 0]),  # it is real
+        ([(0, 1, 3), (500, 1, 4), (1500, 1, 4), (500 + ECHO_MS, 1, 4)], [0, 1, 1, 0]),  # it is real
+        ([(0, 1, 3), (1500, 1, 4)], [0, 1]),  # between the looks nobody waited, so that nobody looked
+        ([(0, 1, 3), (ECHO_MS, 1, 4)], [0, 0]),  # too long ago to tell
         ([(0, 3, 1), (500, 2, 2), (1000, 1, 3), (1500, 0, 4)], [0, 0, 0, 0]),  # as it should be
         ([(0, 3, 1), (500, 3, 2), (1000, 3, 2)], [0, 1, 1]),  # two are wanted for sure
         ([(0, 3, 1), (500, 1, 1), (1000, 1, 3)], [0, 0, 0]),  # the asks were read later than the containers
