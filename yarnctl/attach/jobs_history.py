@@ -111,7 +111,7 @@ class JobsHistory:
         """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""
         rows = [row for row in self._server.jobs(ALL_TIMES_MS, user) if fitting.same_name(row.name, name)]
         found: list[fitting.Told] = []
-        for row in [row for row in rows if row.state == "SUCCEEDED"][: 2 * most]:
+        for row in [row for row in rows if _succeeded(row)][: 2 * most]:
             one = self._listed(row)
             if not isinstance(one, str) and fitting.folded(one.name) == fitting.folded(name):
                 found.append(one)
@@ -142,8 +142,8 @@ class JobsHistory:
         assert row is not None
         found: fitting.Told | str
         try:
-            settings = self._server.configuration(job) if row.state == "SUCCEEDED" else {}
-            counters = self._server.counters(job) if row.state == "SUCCEEDED" else {}
+            settings = self._server.configuration(job) if _succeeded(row) else {}
+            counters = self._server.counters(job) if _succeeded(row) else {}
             found = fitting.told(row, counters, settings)
         except Missing:
             raise

@@ -26,7 +26,7 @@ from yarnctl.deciding.case import prune
 from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
-from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
+from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
@@ -294,8 +294,7 @@ class Controller:
         else:
             self._held = None
             # Room that is free waits for YARN, not for us: only who still has to leave is looked at often.
-            leaving = any(order.state in RUNNING for order in self.ledger.open.values())
-            soon = leaving or self._look_again
+            soon = bool(self.ledger.leaving()) or self._look_again
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
             cluster = wake == next_tick or self._look_again
             self.scope = self._scope(cluster=cluster, gate_queues=self._gate() if cluster else ())

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from yarnctl.deciding.ledger import Ledger, Order, order_number
-from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE
+from yarnctl.deciding.lifecycle import OPEN, TABLE
 from yarnctl.deciding.model import Kill, Release, SetPriority, SetQueueMaximum, Suspend, Withdraw
 from yarnctl.deciding.records import Decision, Ranking, Resumed, Transition
 from yarnctl.deciding.settings import Settings
@@ -245,8 +245,7 @@ def _sent_again(controller: Controller, action: Suspend | Kill | Release | Withd
 def wakes_in_time(controller: Controller, step: Step) -> str:
     """The next step is never in the past, never later than a tick, and soon while tasks are leaving."""
     settings, now_ms = controller.settings, controller.now_ms
-    leaving = any(order.state in RUNNING for order in controller.ledger.open.values())
-    latest = now_ms + (settings.open_tick_ms if leaving else settings.tick_ms)
+    latest = now_ms + (settings.open_tick_ms if controller.ledger.leaving() else settings.tick_ms)
     if not now_ms <= step.wake_at_ms <= max(latest, now_ms + 1):
         return f"wakes at {step.wake_at_ms}, now is {now_ms}"
     if step.wake_at_ms == now_ms and not step.scope.victims:

@@ -298,6 +298,10 @@ class Ledger:
         late = [end for ends in self.late.values() for end in ends.values()]
         return (*self.open.values(), None, *self.dying.values(), None, *late)
 
+    def leaving(self) -> int:
+        """Return how many containers are under order and have not been seen to end."""
+        return sum(order.state in RUNNING for order in self.open.values())
+
     def of_asker(self, application: str) -> Iterator[Order]:
         """Yield the open orders on behalf of an application, oldest first."""
         for order_id in self.by_asker.get(application, ()):

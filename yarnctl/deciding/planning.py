@@ -14,7 +14,6 @@ import msgspec
 
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.preemptor import (
     Demand,
@@ -103,7 +102,7 @@ class InFlight:
     def __init__(
         self, look: Look, ledger: Ledger, settings: Settings, victim_queues: tuple[str, ...]
     ) -> None:
-        self.begun = sum(order.state in RUNNING for order in ledger.open.values())
+        self.begun = ledger.leaving()
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
             queues = victim_queues or None
