@@ -80,7 +80,8 @@ SCHEMES = {
         Scheme("soft-cap", 25, 75),
         Scheme("yarn-defaults", 95, 5, monitored=True),
         Scheme("yarn-tuned", 95, 5, monitored=True, settings=TUNED),
-        Scheme("yarnctl", 95, 5, settings=MUTABLE, attached=True, options=("--hold-queue",)),
+        Scheme("yarnctl", 95, 5, settings=MUTABLE, attached=True, options=("--hold-queue", "--ahead", "4")),
+        Scheme("yarnctl-no-ahead", 95, 5, settings=MUTABLE, attached=True, options=("--hold-queue",)),
         Scheme("yarnctl-no-hold", 95, 5, attached=True),
     )
 }
@@ -89,9 +90,8 @@ SCHEMES = {
 VARIANTS = {
     scheme.name: scheme
     for scheme in (
-        SCHEMES["yarnctl"]._replace(name="yarnctl-ahead", options=("--hold-queue", "--ahead", "4")),
         SCHEMES["yarnctl"]._replace(name="yarnctl-lrt", options=("--hold-queue", "--task-policy", "LRT")),
-        SCHEMES["yarnctl"]._replace(name="yarnctl-early", arrives_s=30.0),
+        SCHEMES["yarnctl-no-ahead"]._replace(name="yarnctl-early", arrives_s=30.0),
         SCHEMES["yarn-tuned"]._replace(name="yarn-tuned-early", arrives_s=30.0),
         SCHEMES["soft-cap"]._replace(name="soft-cap-late", arrives_s=92.0),
         Scheme("hard-cap-half", 50, 50, research_most=50),

@@ -44,7 +44,8 @@ def started(settings=GUARD_FREE, pending=2, capabilities=frozenset()):
 
 
 def suspended(step):
-    return [action.attempt for action in step.actions if isinstance(action, Suspend)]
+    asked = [action for action in step.actions if isinstance(action, Suspend)]
+    return [action.attempt for action in sorted(asked, key=lambda action: action.order)]
 
 
 def ended(number, at_ms, ending="suspended"):

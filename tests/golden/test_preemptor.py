@@ -264,7 +264,8 @@ def first_decision(snapshot, tasks, settings=GUARD_FREE):
 
 
 def victims(step):
-    return [action.attempt for action in step.actions if isinstance(action, Suspend | Kill)]
+    asked = [action for action in step.actions if isinstance(action, Suspend | Kill)]
+    return [action.attempt for action in sorted(asked, key=lambda action: action.order)]
 
 
 @BOTH

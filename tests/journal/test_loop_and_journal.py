@@ -393,7 +393,7 @@ def test_explain_a_container(journal_path):
     (story,) = found.orders
     assert (story.order, story.decision, story.asker, story.victim) == ("o-000002", 2, "p1", "r1")
     assert (story.job_key, story.task_key) == ((-6 * 1024 * 12,), (13_000,))
-    assert (story.state, story.room_to_application, story.room_to_container) == ("granted", "p1", "c-p1-003")
+    assert (story.state, story.room_to_application, story.room_to_container) == ("granted", "p1", "c-p1-004")
     assert (story.generation, story.keys_done) == (1, 7)
     assert (story.asked_at_ms, story.checkpointed_at_ms) == (9000, 10_500)
     assert [(t.attempt, t.why) for t in story.next_tasks] == [("a-r1-006", "next"), ("a-r1-007", "next")]
@@ -406,7 +406,7 @@ def test_explain_says_it_in_words(journal_path):
         "decision 2 for p1",
         "first by MR (key -73728), in it first by SRT (key 13000)",
         "why not  a-r1-006: next: could have been taken, others came first (key 16000)",
-        "p1 got its place with c-p1-003",
+        "p1 got its place with c-p1-004",
         "released (suspension number 1), no work lost, 7 keys done and kept, checkpointed after 1500 ms",
     ):
         assert part in text

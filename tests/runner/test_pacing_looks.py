@@ -1,67 +1,106 @@
-"""How often it is looked whether the child has taken its slice: seldom, and nobody starves by it."""
+"""How the runner learns that the child has taken its slice: it is woken; it looks only where it cannot be."""
 
 from __future__ import annotations
 
-from itertools import cycle, islice
+import os
+import select
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from yarnctl.task_runner.yarnctl_task import CLOSE_SLICES_MAX, LONG_NAP_MAX_S, SLICE_MIN_BYTES, Pacer
+from yarnctl.task_runner.yarnctl_task import PIPE_ATOMIC_BYTES, Pacer, Runner, narrow_pipe, unread_bytes
 
 
-class Close(Pacer):
-    """Watches every slice closely."""
+@pytest.fixture
+def pipe():
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
 
-    def look_nap_s(self, waited_s: float) -> float:
-        self.close_slices = 1
-        return super().look_nap_s(waited_s)
+
+def is_writable(handle: int) -> bool:
+    waiting = select.poll()
+    waiting.register(handle, select.POLLOUT)
+    return bool(waiting.poll(0))
 
 
-def play(work_s: list[float], slices: int, pacer: Pacer | None = None) -> tuple[int, float]:
-    """Feed a child that works so long on each slice (again and again); return looks, and how long it starved.
+def test_a_narrow_pipe_is_writable_exactly_when_nothing_lies_in_it(pipe):
+    reading, writing = pipe
+    assert narrow_pipe(writing)
+    assert is_writable(writing)
+    os.write(writing, b"key\tvalue\n")
+    assert not is_writable(writing)
+    os.read(reading, 4)
+    assert not is_writable(writing)
+    os.read(reading, 100)
+    assert is_writable(writing)
 
-    The child takes a slice when it is done with the one before; a slice is written when the one before is
-    seen to be gone.
+
+def test_what_is_no_pipe_or_too_full_is_not_narrowed(pipe, tmp_path):
+    _, writing = pipe
+    os.write(writing, bytes(5 * PIPE_ATOMIC_BYTES))
+    assert not narrow_pipe(writing)
+    with (tmp_path / "file").open("wb") as file:
+        assert not narrow_pipe(file.fileno())
+
+
+class Fed(Runner):
+    """A runner that is nothing but its feeding; the child takes what there is whenever it is waited for.
+
+    ``waits`` are the kinds of waiting. ``lies``: it is told that the child took it when it did not, so often.
     """
-    pacer = pacer or Pacer()
-    looks, starved_s, now_s, done_s = 0, 0.0, 0.0, 0.0
-    for span_s in islice(cycle(work_s), slices):
-        written_s = now_s
-        starved_s += max(0.0, written_s - done_s)
-        taken_s = max(written_s, done_s)
-        while now_s < taken_s:
-            now_s += pacer.look_nap_s(now_s - written_s)
-            looks += 1
-        pacer.taken(SLICE_MIN_BYTES, now_s - written_s)
-        looks += 1
-        done_s = taken_s + span_s
-    return looks, starved_s
+
+    def __init__(self, pipe: tuple[int, int], data: bytes, lies: int = 0) -> None:
+        self.reading = pipe[0]
+        self.child: Any = SimpleNamespace(input=pipe[1], fed_bytes=0, pipe_bytes=1 << 16, one_slot=False)
+        self.pacer, self.buffer, self.at, self.again, self.ended = Pacer(), data, 0, iter(()), True
+        self.lies, self.taken = lies, b""
+        self.waits: list[str] = []
+
+    def account(self, data: bytes) -> None:
+        pass
+
+    def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
+        if not timeout_s:
+            return False
+        self.waits.append("woken" if events == select.POLLOUT else "nap")
+        if events == select.POLLOUT and self.lies:
+            self.lies -= 1
+            return True
+        self.taken += os.read(self.reading, 1 << 16)
+        return events == select.POLLOUT
+
+    def feed(self) -> Fed:
+        while self.at < len(self.buffer):
+            self.feed_some()
+        self.taken += os.read(self.reading, 1 << 16)
+        return self
 
 
-def test_slices_that_lie_equally_long_are_looked_for_seldom():
-    """Closely watched, a slice that lies for 100 ms is looked for more than 40 times."""
-    looks, starved_s = play([0.1], 1000)
-    assert looks < 10 * 1000
-    assert starved_s == 0
+DATA = b"".join(b"k%03d\tvalue\n" % number for number in range(200))
 
 
-def test_so_are_groups_of_one_and_a_half_slices():
-    work_s = [0.1, 0.1, 0.0]
-    looks, starved_s = play(work_s, 1500)
-    closely, starved_closely_s = play(work_s, 1500, Close())
-    assert looks < closely * 2 / 3
-    assert starved_s < starved_closely_s + 0.02 * sum(work_s) * 500  # of the time it works
+def test_a_slow_child_is_waited_for_once_a_slice(pipe):
+    found = Fed(pipe, DATA).feed()
+    assert found.taken == DATA
+    assert set(found.waits) == {"woken"}
+    assert found.child.one_slot
 
 
-@pytest.mark.parametrize("quick", [1, 4, 30])
-@pytest.mark.parametrize("long_s", [0.03, 0.1, 1.0])
-def test_a_child_that_takes_slices_in_bursts_hardly_starves(quick: int, long_s: float):
-    """It fills its buffer in no time, works for long, and so on: sleeping through its hunger ends soon."""
-    work_s, slices = [long_s] + [0.0001] * quick, 4000 // (quick + 1) * (quick + 1)
-    starved_s = play(work_s, slices)[1] - play(work_s, slices, Close())[1]
-    assert starved_s < LONG_NAP_MAX_S * (8 + 4000 / CLOSE_SLICES_MAX)
+def test_where_the_pipe_tells_nothing_we_look(pipe):
+    found = Fed(pipe, DATA, lies=1).feed()
+    assert found.taken == DATA
+    assert found.waits[0] == "woken"
+    assert set(found.waits[1:]) == {"nap"}
 
 
-def test_a_child_that_speeds_up_starves_for_one_nap_at_most():
-    work_s = [0.1] * 50 + [0.004] * 450
-    assert play(work_s, 500)[1] - play(work_s, 500, Close())[1] < 2 * LONG_NAP_MAX_S
+def test_long_lines_have_a_wide_pipe(pipe):
+    long = b"k\t" + b"x" * 2 * PIPE_ATOMIC_BYTES + b"\n"
+    found = Fed(pipe, DATA[:130] + long + DATA[130:]).feed()
+    assert found.taken == DATA[:130] + long + DATA[130:]
+    assert {"woken", "nap"} == set(found.waits)
+    assert unread_bytes(found.child.input) == 0
+    assert found.child.one_slot

@@ -173,7 +173,7 @@ def test_variants_are_run_only_where_they_are_named():
     assert not set(SCHEMES) & set(VARIANTS)
     assert setup_of(TRUE, ALL["yarnctl-lrt"], 0).settings.task_policy == "LRT"
     assert setup_of(TRUE, ALL["yarnctl"], 0).hold
-    assert [setup_of(TRUE, ALL[name], 0).ahead_max for name in ("yarnctl-ahead", "yarnctl")] == [4, 0]
+    assert [setup_of(TRUE, ALL[name], 0).ahead_max for name in ("yarnctl", "yarnctl-no-ahead")] == [4, 0]
     assert setup_of(TRUE, ALL["hard-cap-half"], 0).caps == (0.5, 0.5)
     assert not setup_of(TRUE, ALL["yarnctl-no-hold"], 0).hold
 

@@ -32,17 +32,19 @@ def spans_ms(result: Result) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_a_foreseen_job_ends_sooner_and_research_later(seed):
-    ahead, behind = play("yarnctl-ahead", seed)[0], play("yarnctl", seed)[0]
+def test_a_foreseen_job_ends_sooner_and_research_hardly_later(seed):
+    ahead, behind = play("yarnctl", seed)[0], play("yarnctl-no-ahead", seed)[0]
     assert spans_ms(ahead)["production"] < spans_ms(behind)["production"]
     later = spans_ms(ahead)["research"] / spans_ms(behind)["research"]
-    assert 1 < later < 1.08  # it gives its room up before that is used
+    assert (
+        0.95 < later < 1.03
+    )  # it gives its room up before that is used, and who has most left is back first
     assert (ahead.lost_work_ms, ahead.kills) == (0, 0)
 
 
 def test_what_is_foreseen_is_said_and_asked_for_once():
     """Room for the master, two maps and a third reduce is made at once, and nothing has to be made later."""
-    _, journal = play("yarnctl-ahead", 1)
+    _, journal = play("yarnctl", 1)
     decisions = [record for record in journal.records if isinstance(record, Decision)]
     assert decisions[0].trigger.why == unmet(3)
     assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2, 1]

@@ -104,12 +104,8 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
             _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
         rebuilt = rebuild(state.journal)
         told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root)
-        clerk = Clerk(lambda: open_history(plan.history, plan.cluster), lambda: None)
-        first_asks = FirstAsks(clerk, clock_ms, told.hurried_queues)
-        stack.callback(first_asks.close)
-        if told.ahead_max:
-            first_asks.learn()
-        port = attach(plan.cluster, told, clock_ms, first_asks.of)
+        first_asks = _first_asks(plan, stack) if told.ahead_max else None
+        port = attach(plan.cluster, told, clock_ms, *([first_asks.of] if first_asks is not None else []))
         stack.callback(port.close)
         named = NamedPort(port, state.instance)
         loop, journal = make_loop(plan, state, named, rebuilt, first_asks)
@@ -119,6 +115,15 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         _stop_on_signals(loop, stack)
         loop.run(plan.ticks)
         journal.close()
+
+
+def _first_asks(plan: Plan, stack: ExitStack) -> FirstAsks:
+    """Return what starting jobs are foreseen by, already learning; ``stack`` ends it."""
+    clerk = Clerk(lambda: open_history(plan.history, plan.cluster), lambda: None)
+    first_asks = FirstAsks(clerk, clock_ms, plan.attachment.hurried_queues)
+    stack.callback(first_asks.close)
+    first_asks.learn()
+    return first_asks
 
 
 def make_loop(

@@ -34,9 +34,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One container that was asked for; instants in ms, None: has not happened.
 
     ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
-    is when the attempt last showed life: the time-out counts from there. ``return_cost_ms`` is what
-    coming back was predicted to cost. ``observed``: made by a controller that only observed, so that
-    nobody was ever asked.
+    is when the attempt last showed life: the time-out counts from there. ``remaining_ms`` is the work that
+    it had left when it was chosen (-1: unknown), ``return_cost_ms`` what coming back was predicted to cost.
+    ``observed``: made by a controller that only observed, so that nobody was ever asked.
     """
 
     order: str
@@ -57,6 +57,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     state: State = "asked"
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
+    remaining_ms: int = -1
     return_cost_ms: int = 0
     observed: bool = False
 
@@ -135,6 +136,7 @@ def new_order(
         decision=decision,
         asked_at_ms=at_ms,
         progress_at_ms=at_ms,
+        remaining_ms=task.remaining_ms,
         return_cost_ms=task.return_cost_ms,
         observed=settings.observe_only,
     )

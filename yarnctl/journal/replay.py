@@ -21,6 +21,7 @@ import msgspec
 
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.deadlines import level
+from yarnctl.deciding.leaving import longest_first
 from yarnctl.deciding.ledger import Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
 from yarnctl.deciding.model import (
@@ -226,7 +227,7 @@ class Replay:
         """Return what the controller whose records were read last has left."""
         if not self.lines and self.before is not None:
             return self.before
-        return Left(self.work, self.numbered, dict(self.named), tuple(self.due), self.now_ms)
+        return Left(self.work, self.numbered, dict(self.named), self._due_in_order(), self.now_ms)
 
     def _resumed(self, record: Resumed) -> None:
         """Go on with the ledger of the controller before."""
@@ -436,6 +437,8 @@ class Replay:
 
     def _performed(self, record: Performed) -> None:
         action = record.action
+        if self.rank < DONE:
+            self.due = deque(self._due_in_order())
         self._enter(DONE, record.at_ms)
         if isinstance(action, SetPriority):
             if action.back:
@@ -450,6 +453,10 @@ class Replay:
             self._compare_action(action, record.at_ms)
         self.work.outcome(action, record.outcome, record.at_ms)
         self.expected = deque(self.work.made())
+
+    def _due_in_order(self) -> tuple[Action, ...]:
+        """Return what is due as the controller performs it."""
+        return tuple(longest_first(self.due, self.ledger) if self.settings.model_scheduler else self.due)
 
     def _compare_action(self, action: Suspend | Withdraw | Release | Kill, at_ms: int) -> None:
         """Compare an action with the one that is due, if it is not one that is sent again."""

@@ -162,10 +162,6 @@ SLICE_GOAL_S = 0.1
 SPEED_MEMORY_S = 4.0
 NAP_MIN_S = 0.0001
 NAP_MAX_S = 0.02
-LONG_NAP_S = 0.01
-LONG_NAP_MAX_S = 0.05
-STARVED_S = 0.002
-CLOSE_SLICES_MIN, CLOSE_SLICES_MAX = 16, 1024
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
 
 POLL_MIN_MS = 15_000
@@ -1777,6 +1773,7 @@ class Child:
         self.began_s = 0.0
         self.fed_bytes = 0
         self.pipe_bytes = SLICE_FAST_BYTES
+        self.one_slot = False
         self.finished: list[str] = []
         for work in (self._copy_output, self._copy_errors):
             threading.Thread(target=self._read, args=(work,), daemon=True).start()
@@ -1866,6 +1863,19 @@ def widen_pipe(handle: int) -> int:
     return SLICE_FAST_BYTES
 
 
+def narrow_pipe(handle: int) -> bool:
+    """Let an empty pipe hold one page: it is then writable exactly when nothing lies in it; say if it does.
+
+    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So who writes less than a page at a
+    time is woken when that was read, and need not look again and again.
+    """
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    try:
+        return fcntl.fcntl(handle, F_SETPIPE_SZ, page_bytes) == page_bytes
+    except OSError:  # not allowed, or no pipe
+        return False
+
+
 def pipe_capacity(handle: int) -> int:
     """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
     try:
@@ -1908,10 +1918,6 @@ class Pacer:
     short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
     and then none for long: so a slice is also no more than the child does in a tenth of a second by its
     mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
-
-    Looking whether a slice was taken costs time, too. So half of the time that the last one lay is slept
-    before the first look: the child has a slice of its own to work on meanwhile. If that was too long, and
-    the child takes the next slice at once (it starved), the next ones are watched closely, more each time.
     """
 
     def __init__(self) -> None:
@@ -1921,35 +1927,9 @@ class Pacer:
         self.nap_s = NAP_MIN_S
         self.late_bytes = 0.0
         self.late_s = 0.0
-        self.lay_s = 0.0
-        self.slept_s = 0.0
-        self.late = False
-        self.close_slices = 0
-        self.next_close_slices = CLOSE_SLICES_MIN
-
-    def look_nap_s(self, waited_s: float) -> float:
-        """Return how long to sleep before the next look at a slice that has lain for ``waited_s``."""
-        half_s = self.lay_s / 2 - waited_s
-        close = self.close_slices or (self.late and waited_s < STARVED_S)
-        if half_s > LONG_NAP_S and not close:
-            self.slept_s = min(half_s, LONG_NAP_MAX_S)
-        else:
-            self.slept_s = min(0.01, max(0.0002, waited_s / 8))
-        return self.slept_s
-
-    def looked(self, waited_s: float) -> None:
-        """Learn from how long a slice lay whether it may be looked for so seldom."""
-        self.close_slices = max(0, self.close_slices - 1)
-        if self.late and waited_s < STARVED_S:
-            self.close_slices = self.next_close_slices
-            self.next_close_slices = min(2 * self.next_close_slices, CLOSE_SLICES_MAX)
-        self.late = self.slept_s > max(LONG_NAP_S, waited_s / 2)
-        if not self.late:
-            self.lay_s = waited_s
 
     def taken(self, size_bytes: int, waited_s: float) -> None:
         """Learn from a slice that was taken after lying unread for a while."""
-        self.looked(waited_s)
         kept = math.exp(-waited_s / SPEED_MEMORY_S)
         self.late_bytes = self.late_bytes * kept + size_bytes
         self.late_s = self.late_s * kept + waited_s
@@ -2436,6 +2416,8 @@ class Runner:
         if not self.pacer.fast and not self.pipe_is_empty(child):
             return
         size_bytes = BLOCK_BYTES if self.pacer.fast else self.slice_bytes()
+        if not self.pacer.fast:
+            self.fit_pipe(child, size_bytes)
         data = self.buffer[self.at : self.at + size_bytes]
         try:
             taken = os.write(child.input, data)
@@ -2469,14 +2451,36 @@ class Runner:
                 self.pacer.taken(self.last_slice_bytes, waited_s)
                 self.last_slice_bytes = 0
                 if self.pacer.fast:
+                    child.one_slot = False
                     child.pipe_bytes = widen_pipe(child.input)
             return True
-        nap_s = self.pacer.look_nap_s(waited_s)
         if len(self.buffer) - self.at < READ_AHEAD_BYTES and self.fill(0):
             return False
-        if self.wait(child.input, select.POLLERR, nap_s):
+        if child.one_slot:
+            self.wait_until_taken(child)
+        elif self.wait(child.input, select.POLLERR, min(0.01, max(0.0002, waited_s / 8))):
             self.child_left()
         return False
+
+    def fit_pipe(self, child: Child, size_bytes: int) -> None:
+        """Make the (empty) pipe narrow for small slices and wide for others, where that can be done."""
+        small = size_bytes <= PIPE_ATOMIC_BYTES
+        if small and not child.one_slot:
+            child.one_slot = self.tells_when_taken and narrow_pipe(child.input)
+        elif child.one_slot and not small:
+            child.one_slot = False
+            child.pipe_bytes = widen_pipe(child.input)
+
+    tells_when_taken = True
+
+    def wait_until_taken(self, child: Child) -> None:
+        """Wait until a narrow pipe is empty; one that is said to be although it is not is not relied on."""
+        if not self.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
+            return
+        if self.wait(child.input, select.POLLERR, 0):
+            self.child_left()
+        if unread_bytes(child.input):
+            child.one_slot = self.tells_when_taken = False
 
     def wait_for_room(self, child: Child) -> None:
         """Wait until a child that is fed at full speed takes something."""
