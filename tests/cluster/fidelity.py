@@ -2,8 +2,9 @@
 
 Law: the emulator's spans are read off *one* scenario's recorded attempts (the calibration, ``spans.py``);
 every other scenario is predicted with them, and its deviation is listed. Nothing is fitted on completion
-times. The calibration is the scenario with most kinds of span: only with yarnctl are there crowded and single
-launches, checkpoints, returns, and both kinds of reduces, plain and under the task runner.
+times. The calibration is what a cluster shows before yarnctl is attached: two jobs under plain queues, with
+launches in a crowd and alone. What leaving and coming back cost is then what ``HADOOP3`` says, and the task
+runner costs nothing; with yarnctl itself as calibration its start and the others' cannot be told apart.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tests.cluster.spans import JOBS, Fit, fit
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
 
-CALIBRATION = "yarnctl"
+CALIBRATION = "soft-cap"
 SLOT = Resources(256, 1)
 SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""

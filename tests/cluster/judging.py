@@ -53,8 +53,11 @@ def figures(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _overhead(schemes: dict[str, Any], scheme: str) -> float | None:
-    """Return the median cost of one interruption, s; None where there was none."""
-    costs = [cost for run in schemes[scheme]["overhead_s"] for cost in run]
+    """Return what all interruptions of a run cost, s (the runs' median); None where there was none.
+
+    Their sum, because a kill is cheap where the attempt has only just begun again.
+    """
+    costs = [sum(run) for run in schemes[scheme]["overhead_s"] if run]
     return round(statistics.median(costs), 2) if costs else None
 
 

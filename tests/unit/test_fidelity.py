@@ -130,7 +130,7 @@ def test_the_others_are_predicted_to_a_percent(recorded):
     document = {
         "runs": [*recorded.values(), Recorder("yarn-tuned").recorded(), Recorder("hard-cap").recorded()]
     }
-    rows = fidelity.rows(document, seeds=5)
+    rows = fidelity.rows(document, "yarnctl", seeds=5)
     assert {row["scenario"] for row in rows if row["calibrated"]} == {"yarnctl"}
     free = [abs(row["deviation_ratio"]) for row in rows if not row["calibrated"]]
     assert len(free) == 7
@@ -185,7 +185,7 @@ def test_what_is_told_and_one_run_has_no_spread(recorded, tmp_path: Path, capsys
     told = json.loads(capsys.readouterr().out)
     by_calibration = told["mean_deviation_ratio_by_calibration"]
     assert set(by_calibration) == set(recorded)
-    assert by_calibration["yarnctl"] == told["mean_deviation_ratio"] < 0.02
+    assert by_calibration["soft-cap"] == told["mean_deviation_ratio"] < 0.02
     assert told["mean_noise_ratio"] is None
     assert told["scenarios"] == 2
     assert {row["spread_ratio"] for row in told["rows"]} == {None}
@@ -194,5 +194,5 @@ def test_what_is_told_and_one_run_has_no_spread(recorded, tmp_path: Path, capsys
 def test_a_calibration_that_was_never_run_is_named(tmp_path: Path):
     path = tmp_path / "bench.json"
     path.write_text(json.dumps({"runs": []}))
-    with pytest.raises(SystemExit, match="no run of yarnctl is recorded; recorded are none"):
+    with pytest.raises(SystemExit, match="no run of soft-cap is recorded; recorded are none"):
         fidelity.main([str(path)])
