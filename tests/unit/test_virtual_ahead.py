@@ -36,9 +36,8 @@ def test_a_foreseen_job_ends_sooner_and_research_hardly_later(seed):
     ahead, behind = play("yarnctl", seed)[0], play("yarnctl-no-ahead", seed)[0]
     assert spans_ms(ahead)["production"] < spans_ms(behind)["production"]
     later = spans_ms(ahead)["research"] / spans_ms(behind)["research"]
-    assert (
-        0.95 < later < 1.03
-    )  # it gives its room up before that is used, and who has most left is back first
+    # It gives its room up before that is used, and who has most left is back first.
+    assert 0.95 < later < 1.03
     assert (ahead.lost_work_ms, ahead.kills) == (0, 0)
 
 

@@ -25,7 +25,7 @@ import msgspec
 from yarnctl.deciding.case import prune
 from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.invariants import History, check
-from yarnctl.deciding.leaving import longest_first
+from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.model import (
@@ -300,8 +300,8 @@ class Controller:
             cluster = wake == next_tick or self._look_again
             self.scope = self._scope(cluster=cluster, gate_queues=self._gate() if cluster else ())
         work = self._settlement
-        actions = longest_first(work.actions, self.ledger) if self.settings.model_scheduler else work.actions
-        return Step(tuple(work.records), tuple(actions), self.scope, wake)
+        actions = in_leaving_order(work.actions, self.ledger, self.settings)
+        return Step(tuple(work.records), actions, self.scope, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Take note of an action's outcome; return the records that this makes."""

@@ -11,10 +11,13 @@ from collections.abc import Sequence
 
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Action, Release, Suspend
+from yarnctl.deciding.settings import Settings
 
 
-def longest_first(actions: Sequence[Action], ledger: Ledger) -> list[Action]:
+def in_leaving_order(actions: Sequence[Action], ledger: Ledger, settings: Settings) -> tuple[Action, ...]:
     """Return a step's actions; in the places of its suspensions and releases, who would end last is first."""
+    if not settings.model_scheduler:
+        return tuple(actions)
     found = list(actions)
     for kind in (Suspend, Release):
         places = [place for place, action in enumerate(found) if isinstance(action, kind)]
@@ -22,7 +25,7 @@ def longest_first(actions: Sequence[Action], ledger: Ledger) -> list[Action]:
             ordered = sorted((found[place] for place in places), key=lambda one: -_ends_at_ms(one, ledger))
             for place, action in zip(places, ordered, strict=True):
                 found[place] = action
-    return found
+    return tuple(found)
 
 
 def _ends_at_ms(action: Action, ledger: Ledger) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from yarnctl.deciding.leaving import longest_first
+from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Order, new_order, order_number
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE
 from yarnctl.deciding.model import (
@@ -74,8 +74,8 @@ class Believing:
         """Return what the controller whose records were read last has left."""
         if not self.lines and self._before is not None:
             return self._before
-        due = longest_first(self.due, self.work.ledger) if self.settings.model_scheduler else self.due
-        return Believed(self.work, self.numbered, tuple(due), self.now_ms)
+        due = in_leaving_order(self.due, self.work.ledger, self.settings)
+        return Believed(self.work, self.numbered, due, self.now_ms)
 
     def take(self, record: Record) -> None:
         """Take the next record; none is refused."""

@@ -21,7 +21,7 @@ import msgspec
 
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.deadlines import level
-from yarnctl.deciding.leaving import longest_first
+from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Order, name_orders, new_order
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, after
 from yarnctl.deciding.model import (
@@ -456,7 +456,7 @@ class Replay:
 
     def _due_in_order(self) -> tuple[Action, ...]:
         """Return what is due as the controller performs it."""
-        return tuple(longest_first(self.due, self.ledger) if self.settings.model_scheduler else self.due)
+        return in_leaving_order(self.due, self.ledger, self.settings)
 
     def _compare_action(self, action: Suspend | Withdraw | Release | Kill, at_ms: int) -> None:
         """Compare an action with the one that is due, if it is not one that is sent again."""
