@@ -23,7 +23,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop bench-admission lint format bench acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop bench-admission lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ format: $(VENV)/.dev ## lay out the code and mend what can be mended
 
 bench: $(VENV)/.dev ## measure both sides of every ratio, write bench-results.json
 	$(BIN)/python -m tests.bench
+
+bench-small: $(VENV)/.dev ## run every benchmark once on small sizes: shows that each runs and its two sides agree
+	$(BIN)/python -m tests.bench --small
 
 acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and the README's table
 	$(BIN)/python -m tests.acceptance

@@ -43,9 +43,9 @@ def compiled(trace: Trace, name: str) -> Outcome:
     return replay_compiled(trace, deadlines_ms(trace, "Fixed2x", CAPACITY), CAPACITY, name, DEFAULT_CHOICES)
 
 
-def admission_simpy() -> Row:
+def admission_simpy(prefix: int = PREFIX) -> Row:
     """PYTHIA, compiled and as a SimPy process per job, turn by turn on the first jobs of TR2."""
-    trace = tr2().head(PREFIX)
+    trace = tr2().head(prefix)
     deadline_ms = deadlines_ms(trace, "Fixed2x", CAPACITY)
     columns = (trace.submitted_at_ms, deadline_ms, trace.tasks, trace.work_ms)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
@@ -60,7 +60,7 @@ def admission_simpy() -> Row:
         if model.started != outcome.started_at_ms.tolist() or model.containers != outcome.containers.tolist():
             raise SystemExit("admission-simpy: the two sides disagree")
         whole.append(cpu_ms(lambda: compiled(tr2(), "pythia")))
-    us, simpy_us = (spread(each)["median"] * 1000 / PREFIX for each in (ours, theirs))
+    us, simpy_us = (spread(each)["median"] * 1000 / prefix for each in (ours, theirs))
     return Row(
         name="admission-simpy",
         what="PYTHIA on TR2, processor time per job, beside a SimPy process per job (same answers)",
@@ -71,7 +71,7 @@ def admission_simpy() -> Row:
         holds=simpy_us / us >= 60,
         unit="us",
         details={
-            "jobs": PREFIX,
+            "jobs": prefix,
             "ours_ms": spread(ours),
             "simpy_ms": spread(theirs),
             "all_of_tr2_ms": spread(whole),
@@ -80,11 +80,11 @@ def admission_simpy() -> Row:
     )
 
 
-def admission_cli() -> Row:
+def admission_cli(jobs: int | None = None, runs: int = RUNS) -> Row:
     """The whole process on TR2 from Parquet, one allocator, beside importing the same libraries."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tr2.parquet"
-        write_trace(tr2(), path)
+        write_trace(tr2() if jobs is None else tr2().head(jobs), path)
         words = [
             "admission",
             "--trace",
@@ -100,7 +100,7 @@ def admission_cli() -> Row:
         walls: list[float] = []
         cpus: list[float] = []
         bares: list[float] = []
-        for _ in range(RUNS):
+        for _ in range(runs):
             wall, cpu = _process(command)
             walls.append(wall)
             cpus.append(cpu)
@@ -127,21 +127,22 @@ def _process(command: list[str]) -> tuple[float, float]:
     return wall, cpu
 
 
-def admission_sweep() -> Row:
-    """Sixteen capacities of TR2 on one core and on both, turn by turn; the best of each counts."""
-    capacities = [2500 + 500 * place for place in range(16)]
+def admission_sweep(jobs: int | None = None, sizes: int = 16) -> Row:
+    """``sizes`` capacities of TR2 on one core and on both, turn by turn; the best of each counts."""
+    capacities = [2500 + 500 * place for place in range(sizes)]
     asked = Asked(CAPACITY, "Fixed2x", ("pythia",), "compiled", 0)
     sweep(tr2().head(1000), "pythia", asked, capacities[:2], 2)
+    trace = tr2() if jobs is None else tr2().head(jobs)
     times: dict[int, list[float]] = {1: [], 2: []}
     for _ in range(3):
         for workers, found in times.items():
             start = time.perf_counter()
-            sweep(tr2(), "pythia", asked, capacities, workers)
+            sweep(trace, "pythia", asked, capacities, workers)
             found.append(time.perf_counter() - start)
     one, two = min(times[1]), min(times[2])
     return Row(
         name="admission-sweep",
-        what="TR2 at 16 capacities with all metrics, wall time on two cores beside one",
+        what=f"TR2 at {sizes} capacities with all metrics, wall time on two cores beside one",
         ours=two,
         baseline=one,
         ratio=one / two,
@@ -152,11 +153,11 @@ def admission_sweep() -> Row:
     )
 
 
-def admission_fair_share() -> Row:
+def admission_fair_share(prefix: int = FAIR_PREFIX) -> Row:
     """Reactive FS, rebalanced at every event: one clock per group of demand beside every job on its own."""
-    trace = tr2().head(FAIR_PREFIX)
+    trace = tr2().head(prefix)
     deadline_ms = deadlines_ms(trace, "Fixed2x", CAPACITY)
-    details: dict[str, Any] = {"jobs": FAIR_PREFIX}
+    details: dict[str, Any] = {"jobs": prefix}
     ratios: dict[str, tuple[float, float]] = {}
     for name in ("reactive_fs", "no_drop_fs"):
         twin = partial(replay_compiled, trace, deadline_ms, CAPACITY, name, REBALANCED)
@@ -169,7 +170,7 @@ def admission_fair_share() -> Row:
             ours.append(cpu_ms(partial(_times, twin, 10)) / 10)
             theirs.append(cpu_ms(naive))
         details[name] = {"ours_ms": spread(ours), "naive_ms": spread(theirs)}
-        us, naive_us = (spread(each)["median"] * 1000 / FAIR_PREFIX for each in (ours, theirs))
+        us, naive_us = (spread(each)["median"] * 1000 / prefix for each in (ours, theirs))
         ratios[name] = (us, naive_us)
     us, naive_us = ratios["reactive_fs"]
     details["no_drop_fs"]["ratio"] = ratios["no_drop_fs"][1] / ratios["no_drop_fs"][0]

@@ -82,14 +82,14 @@ def hour_row(name: str, nodes: int, times_real: int, runs: int) -> Row:
     )
 
 
-def emulator_250() -> Row:
+def emulator_250(runs: int = 7) -> Row:
     """250 nodes."""
-    return hour_row("emulator-250", 250, 7000, 7)
+    return hour_row("emulator-250", 250, 7000, runs)
 
 
-def emulator_5000() -> Row:
+def emulator_5000(nodes: int = 5000, runs: int = 3) -> Row:
     """5000 nodes."""
-    return hour_row("emulator-5000", 5000, 450, 3)
+    return hour_row("emulator-5000", nodes, 450, runs)
 
 
 def emulator_simpy(nodes: int = 250, runs: int = 3) -> Row:

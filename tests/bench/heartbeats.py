@@ -309,23 +309,23 @@ def pair(which: str, told: list[list[tuple[int, Any]]]) -> Iterator[tuple[Proces
         server.end()
 
 
-def measure(server: Process, client: Process) -> tuple[float, float]:
+def measure(server: Process, client: Process, count: int) -> tuple[float, float]:
     """Return answers per second, by the server's processor time and by the wall clock."""
     before_s = server.ask("time")
-    wall_s = client.ask(ANSWERS)
-    return ANSWERS / (server.ask("time") - before_s), ANSWERS / wall_s
+    wall_s = client.ask(count)
+    return count / (server.ask("time") - before_s), count / wall_s
 
 
-def heartbeats_row() -> Row:
-    """Measure both sides in turn."""
+def heartbeats_row(count: int = ANSWERS, rounds: int = ROUNDS) -> Row:
+    """Measure both sides in turn, ``count`` answers each a round."""
     ours: list[tuple[float, float]] = []
     theirs: list[tuple[float, float]] = []
     told: list[list[tuple[int, Any]]] = []
     with pair("ours", told) as (server, client), pair("fastapi", told) as (their_server, their_client):
         assert told[0] == told[1], f"the two sides do not answer alike: {told}"
-        for _ in range(ROUNDS):
-            ours.append(measure(server, client))
-            theirs.append(measure(their_server, their_client))
+        for _ in range(rounds):
+            ours.append(measure(server, client, count))
+            theirs.append(measure(their_server, their_client, count))
     rate, baseline = (median(cpu for cpu, _ in side) for side in (ours, theirs))
     ratio = median(one / other for (one, _), (other, _) in zip(ours, theirs, strict=True))
     return Row(
@@ -345,7 +345,7 @@ def heartbeats_row() -> Row:
             "wall_ratio": median(one / other for (_, one), (_, other) in zip(ours, theirs, strict=True)),
             "nodes": NODES,
             "connections": CONNECTIONS,
-            "answers_a_round": ANSWERS,
+            "answers_a_round": count,
         },
     )
 

@@ -4,8 +4,9 @@ A process of its own serves the same bytes to both from loopback, with every job
 to look. The naive side does the same work in the plain way: it decodes what it needs with json, makes
 dataclasses, plays the scheduler over what all queues wait for to see whether the room would go to the asker,
 and sorts all victim jobs again for each victim (the paper's rule word for word, as in ``tests.bench.tick``).
-It keeps nothing from look to look and gives no reasons. Both must name the same attempts, and both know
-already which jobs carry the runner and what the others wait for.
+It keeps nothing from look to look and gives no reasons. Both must name the same attempts in the same order
+(of those that are asked at once, who has most left leaves first), and both know already which jobs carry the
+runner and what the others wait for.
 
 The row is wall time; the details have each side's processor time too (the server has a process of its own).
 """
@@ -189,7 +190,7 @@ def serve(ready: Any) -> None:
 
 
 def ours(port: AttachedPort) -> list[str]:
-    """Look, decide, look at the victims, decide: the attempts that are to stop."""
+    """Look, decide, look at the victims, decide: the attempts that are to stop, in the order of leaving."""
     controller = Controller(RULES)
     seen = port.observe(controller.scope)
     step = controller.step(seen)
@@ -259,16 +260,16 @@ class Plain:
     def pick(self, apps: list[PlainApplication], total: Resources, wanted: int) -> list[str]:
         used = {app.application: Resources(app.memory, app.cores) for app in apps}
         left: dict[str, list[PlainTask]] = {}
-        picked: list[str] = []
+        picked: list[PlainTask] = []
         for _ in range(wanted):
             for name in sorted(used, key=lambda name: (-dominant(used[name], total), name)):
                 if name not in left:
                     left[name] = self.tasks(name)
                 if left[name]:
-                    picked.append(left[name].pop(0).attempt)
+                    picked.append(left[name].pop(0))
                     used[name] = Resources(used[name][0] - 1024, used[name][1] - 1)
                     break
-        return picked
+        return [task.attempt for task in sorted(picked, key=lambda task: -task.remaining_ms)]
 
     def tasks(self, name: str) -> list[PlainTask]:
         """Return a job's reduces that may be stopped, the shortest first."""
@@ -329,9 +330,9 @@ def measure(repeats: int = 9) -> dict[str, Any]:
         server.join(10)
 
 
-def http_tick_row() -> Row:
-    """The median of nine looks each, wall clock, over loopback, turn and turn about."""
-    found = measure()
+def http_tick_row(repeats: int = 9) -> Row:
+    """The median of ``repeats`` looks each, wall clock, over loopback, turn and turn about."""
+    found = measure(repeats)
     cpu_ratio = found["naive_cpu"]["median"] / found["ours_cpu"]["median"]
     mine, naive = found["ours"]["median"], found["naive"]["median"]
     return Row(

@@ -19,7 +19,7 @@ def wall_ms(command: list[str]) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-def help_row() -> Row:
+def help_row(runs: int = RUNS) -> Row:
     """``yarnctl --help`` and ``python -c pass``, turn by turn."""
     program = Path(sys.executable).with_name("yarnctl")
     ours_command = [str(program), "--help"]
@@ -30,7 +30,7 @@ def help_row() -> Row:
     bare: list[float] = []
     wall_ms(ours_command)
     wall_ms(bare_command)
-    for _ in range(RUNS):
+    for _ in range(runs):
         bare.append(wall_ms(bare_command))
         ours.append(wall_ms(ours_command))
     ratio = spread(ours)["median"] / spread(bare)["median"]
