@@ -26,12 +26,14 @@ from yarnctl.task_runner.yarnctl_task import (
     hush,
     open_store,
     parse_tokens,
+    read_name_services,
     read_tokens,
     written_length,
 )
 
 HDFS = "HDFS_DELEGATION_TOKEN"
 SECRET = IN_A_URL[:40]
+ALLOWED = ("--token-service", "10.1.2.3:8020", "--token-over-http")
 
 
 def token(service: str, kind: str = HDFS) -> Token:
@@ -136,9 +138,13 @@ def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path):
 # -- which one ------------------------------------------------------------------------------------
 
 
-def test_the_only_hdfs_token_is_taken_whatever_it_is_called():
-    for service in ("10.1.2.3:8020", "ha-hdfs:prod"):
-        assert choose_token([token("x", "mapreduce.job"), token(service)], ["nn1:9870"]) == token(service)
+def test_a_single_token_is_checked_against_the_store_s_host_too():
+    for service in ("10.1.2.3:8020", "ha-hdfs:prod", ""):
+        tokens = [token("x", "mapreduce.job"), token(service)]
+        with pytest.raises(Unusable, match="--token-service"):
+            choose_token(tokens, ["127.0.0.1:9870"])
+    assert choose_token([token("10.1.2.3:8020")], ["127.0.0.1:9870"], "10.1.2.3:8020") is not None
+    assert choose_token([token("127.0.0.1:8020")], ["127.0.0.1:9870"]) == token("127.0.0.1:8020")
     assert choose_token([token("rm:8032", "RM_DELEGATION_TOKEN")], ["nn1:9870"]) is None
 
 
@@ -147,13 +153,36 @@ def test_of_several_the_one_for_the_store_s_host_is_taken():
     assert choose_token([far, here], ["127.0.0.1:9870"]) == here
     if "127.0.0.1" in addresses_of("localhost"):
         assert choose_token([far, here], ["localhost:9870"]) == here
+        assert choose_token([token("localhost:8020")], ["127.0.0.1:9870"]) == token("localhost:8020")
     twice = token("127.0.0.1:9870", "WEBHDFS delegation")
     assert choose_token([twice, far, here], ["127.0.0.1:9870"]) == here
 
 
-def test_of_several_a_name_service_is_taken_for_a_list_of_namenodes():
-    high, far = token("ha-hdfs:prod"), token("10.9.9.9:8020")
-    assert choose_token([far, high], ["127.0.0.1:9870", "127.0.0.1:9871"]) == high
+NAMED = {
+    "dfs_nameservices": "prod, test-1",
+    "dfs_namenode_https_address_prod_nn1": "127.0.0.1:9871",
+    "dfs_namenode_https_address_prod_nn2": "10.8.8.8:9871",
+    "dfs_namenode_rpc_address_test_1_nn1": "10.7.7.7:8020",
+    "dfs_namenode_http_address_prod": "10.6.6.6:9870",
+    "dfs_namenode_https_address_prodigal_nn1": "10.5.5.5:9871",
+}
+
+
+def test_a_name_service_s_token_is_taken_for_the_hosts_that_the_configuration_gives_it():
+    services = read_name_services(NAMED)
+    assert services == {
+        "prod": frozenset({"127.0.0.1", "10.8.8.8"}),
+        "test-1": frozenset({"10.7.7.7"}),
+    }
+    high, far, other = token("ha-hdfs:prod"), token("10.9.9.9:8020"), token("ha-hdfs:test-1")
+    hosts = ["127.0.0.1:9871", "10.8.8.8:9871"]
+    assert choose_token([far, other, high], hosts, "", services) == high
+    assert choose_token([high], hosts, "", services) == high
+    for tokens in ([high], [other], [far, other]):
+        with pytest.raises(Unusable, match="--token-service"):
+            choose_token(tokens, ["10.4.4.4:9871"], "", services)
+    with pytest.raises(Unusable, match="--token-service"):
+        choose_token([high], hosts)  # nothing says whose hosts these are
 
 
 @pytest.mark.parametrize(
@@ -217,6 +246,19 @@ def test_plain_stores_read_no_tokens(tmp_path):
     assert open_store(f"file://{tmp_path}", "alice", secured).list("") == []
     with pytest.raises(Unusable, match="HADOOP_TOKEN_FILE_LOCATION"):
         open_store("webhdfs://nn:9870/x", "alice", secured)
+
+
+@pytest.mark.parametrize("url", ["webhdfs://127.0.0.1:9870/x", "swebhdfs://127.0.0.1:9871/x"])
+def test_a_token_goes_over_plain_http_only_where_that_is_told(tmp_path, url):
+    (tmp_path / "tokens").write_bytes(WRITABLE)
+    told = Secured(str(tmp_path / "tokens"), "10.1.2.3:8020")
+    if url.startswith("webhdfs"):
+        with pytest.raises(Unusable, match=r"plain HTTP.*--token-over-http"):
+            open_store(url, "alice", told)
+        told = told._replace(over_http=True)
+    store = open_store(url, "alice", told)
+    assert isinstance(store, WebHdfsStore)
+    assert store.delegation == IN_A_URL
 
 
 # -- told to nobody -------------------------------------------------------------------------------
@@ -285,7 +327,7 @@ def test_the_runner_suspends_and_resumes_by_its_container_s_token(server, tmp_pa
     lines = grouped(80, 5)
     (tmp_path / "container_tokens").write_bytes(data)
     job = Job(tmp_path, {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
-    where = ("--store", f"webhdfs://{server.host}/checkpoints")
+    where = ("--store", f"webhdfs://{server.host}/checkpoints", *ALLOWED)
     first = job.run(lines, python(SUM), *where, "--suspend-at", "33", "--leave-when-saved")
     assert first[0] == EXIT_SUSPENDED, job.stderr
     heard = job.stderr
@@ -305,11 +347,42 @@ def test_the_runner_leaves_the_job_alone_where_its_tokens_cannot_be_used(server,
     assert server.held.queries == []
 
 
+PLAIN_HTTP = "webhdfs:// would send the delegation token over plain HTTP"
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"),
+    [
+        ({}, "which is for {host} is not certain; say by --token-service which is the store's"),
+        ({"YARNCTL_TOKEN_OVER_HTTP": "1"}, "which is for {host} is not certain"),
+        ({"YARNCTL_TOKEN_SERVICE": "10.1.2.3:8020"}, PLAIN_HTTP),
+        ({"YARNCTL_TOKEN_SERVICE": "10.1.2.3:8020", "YARNCTL_TOKEN_OVER_HTTP": "no"}, PLAIN_HTTP),
+    ],
+)
+def test_the_runner_runs_the_reducer_alone_and_says_why_no_token_is_sent(server, tmp_path, environment, why):
+    (tmp_path / "container_tokens").write_bytes(WRITABLE)
+    given = {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")}
+    job = Job(tmp_path, {**given, **environment})
+    where = ("--store", f"webhdfs://{server.host}/checkpoints")
+    assert job.run(b"a\t1\n", ["cat"], *where) == (0, b"a\t1\n")
+    assert b"runs untouched: " in job.stderr
+    assert why.format(host=server.host).encode() in job.stderr
+    assert server.held.queries == []
+
+
 def test_the_runner_shows_no_token_when_its_store_fails(server, tmp_path):
     (tmp_path / "container_tokens").write_bytes(WRITABLE)
     job = Job(tmp_path, {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
     server.held.redirects_to = "http://127.0.0.1:9"
-    where = ("--store", f"webhdfs://{server.host}/checkpoints", "--suspend-at", "20", "--hold-ms", "0")
+    where = (
+        "--store",
+        f"webhdfs://{server.host}/checkpoints",
+        *ALLOWED,
+        "--suspend-at",
+        "20",
+        "--hold-ms",
+        "0",
+    )
     data = grouped(80, 5)
     assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
     assert b"not saved" in job.stderr

@@ -67,10 +67,13 @@ exec "$@"
 # SIGQUIT is a doorbell: "look there". Until it was heard once the runner also looks every --poll-ms.
 #
 # SECURE CLUSTERS. Where the container was given delegation tokens (HADOOP_TOKEN_FILE_LOCATION), the one for
-# the store's HDFS goes with every call to it and says who we are; it stands in no text that is told. Of
-# tokens for several HDFS that one is taken whose service is the store's host, or the one named by
+# the store's HDFS goes with every call to it and says who we are; it stands in no text that is told. A token
+# is used only where its service is one of the store's hosts, or a name service that the job's configuration
+# (dfs.nameservices, dfs.namenode.*-address.NAME.*) says they belong to, or where it is named by
 # --token-service (YARNCTL_TOKEN_SERVICE: ha-hdfs:NAME or ADDRESS:PORT, as `hadoop dtutil print` shows it);
-# where that does not settle it nothing is suspended. swebhdfs://host:port/folder is HTTPS; who is trusted
+# where that does not settle it nothing is suspended. Over plain HTTP (webhdfs://) anybody on the way reads a
+# token: it is sent there only with --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1), and without that nothing
+# is suspended. swebhdfs://host:port/folder is HTTPS; who is trusted
 # stands in the PEM file --ca-file (YARNCTL_CA_FILE; it may come with -files), else in the system's own.
 #
 # STATUS, told by a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
@@ -774,32 +777,62 @@ def read_tokens(path: str) -> list[Token]:
         raise Unusable(f"the container's token file (HADOOP_TOKEN_FILE_LOCATION): {why}") from None
 
 
-def choose_token(tokens: Iterable[Token], hosts: Sequence[str], service: str = "") -> Token | None:
+def choose_token(
+    tokens: Iterable[Token],
+    hosts: Sequence[str],
+    service: str = "",
+    name_services: Mapping[str, frozenset[str]] | None = None,
+) -> Token | None:
     """Return the token for the HDFS at ``hosts`` (``host:port`` of WebHDFS), None if there is none at all.
 
-    A token goes to no HDFS that it may not be meant for: of several one must fit, or be named.
+    ``name_services``: name -> hosts of its NameNodes. A token goes to no HDFS that it may not be meant for:
+    also a single one must fit, or be named.
     """
     ours = sorted((each for each in tokens if each.kind in TOKEN_KINDS), key=lambda each: each.kind)
+    if not ours:
+        if service:
+            raise Unusable(f"no HDFS token is for {service} (--token-service)")
+        return None
     if service:
         ours = [each for each in ours if each.service == service]
         if not ours:
             raise Unusable(f"no HDFS token is for {service} (--token-service)")
-    if len({each.service for each in ours}) > 1:
-        names = {address for host in hosts for address in addresses_of(host.rpartition(":")[0])}
-        fitting = [each for each in ours if each.service.rpartition(":")[0] in names]
-        if not fitting and len(hosts) > 1:
-            fitting = [each for each in ours if each.service.startswith("ha-hdfs:")]
-        if len({each.service for each in fitting if each.kind == fitting[0].kind}) != 1:
-            told = ", ".join(sorted({each.service for each in ours}))
-            raise Unusable(f"HDFS tokens for {told}: say by --token-service which is the store's")
-        ours = fitting
-    return ours[0] if ours else None
+        return ours[0]
+    names = {address for host in hosts for address in addresses_of(host.rpartition(":")[0])}
+    fitting = [each for each in ours if names & service_addresses(each.service, name_services or {})]
+    if len({each.service for each in fitting if each.kind == fitting[0].kind}) != 1:
+        told = ", ".join(sorted({each.service for each in ours}))
+        where = ",".join(hosts)
+        problem = f"HDFS tokens for {told}: which is for {where} is not certain"
+        raise Unusable(f"{problem}; say by --token-service which is the store's")
+    return fitting[0]
+
+
+def service_addresses(service: str, name_services: Mapping[str, frozenset[str]]) -> set[str]:
+    """Return the names and addresses that a token's service stands for."""
+    kind, found, name = service.partition(":")
+    if found and kind == "ha-hdfs":
+        return {address for host in name_services.get(name, ()) for address in addresses_of(host)}
+    return addresses_of(service.rpartition(":")[0])
+
+
+def read_name_services(env: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return the name services in a job's configuration, as streaming hands it down, with their hosts."""
+    found = {}
+    for name in filter(None, re.split(r"[,\s]+", env.get("dfs_nameservices", ""))):
+        written = re.escape(re.sub(r"[^A-Za-z0-9]", "_", name))
+        key = re.compile(rf"dfs_namenode_(rpc|http|https)_address_{written}_[A-Za-z0-9_]+")
+        values = (value for each, value in env.items() if key.fullmatch(each))
+        found[name] = frozenset(value.strip().rpartition(":")[0] for value in values) - {""}
+    return found
 
 
 def addresses_of(host: str) -> set[str]:
     """Return a host's name and addresses: a token's service has the one or the other."""
     import socket
 
+    if not host:
+        return set()
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -1082,15 +1115,28 @@ PASS_ON = (b"StandbyException", b"RetriableException")
 
 
 class Secured(NamedTuple):
-    """What makes calls secure: the container's token file, which token, and the authorities of HTTPS."""
+    """What makes calls secure: the container's token file, which token, and the authorities of HTTPS.
+
+    ``over_http``: a token may also go over plain HTTP. ``name_services``: as in :func:`choose_token`.
+    """
 
     token_file: str = ""
     token_service: str = ""
     ca_file: str = ""
+    over_http: bool = False
+    name_services: Mapping[str, frozenset[str]] | None = None
 
-    def delegation(self, hosts: Sequence[str]) -> str:
-        """Return the token for these NameNodes as it stands in URLs, "" if there is none; Unusable: which?"""
-        token = choose_token(read_tokens(self.token_file), hosts, self.token_service)
+    def delegation(self, hosts: Sequence[str], https: bool) -> str:
+        """Return the token for these NameNodes as it stands in URLs, "" if there is none.
+
+        Raise Unusable where it is not certain which, or where it would go over plain HTTP untold.
+        """
+        token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
+        if token and not (https or self.over_http):
+            raise Unusable(
+                "webhdfs:// would send the delegation token over plain HTTP: use swebhdfs://, or allow it by"
+                " --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1)"
+            )
         return token.for_url() if token else ""
 
 
@@ -1107,7 +1153,7 @@ def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
     if scheme in ("webhdfs", "swebhdfs") and "/" in rest:
         hosts, _, root = rest.partition("/")
         found_hosts = [host for host in hosts.split(",") if host]
-        delegation = secured.delegation(found_hosts)
+        delegation = secured.delegation(found_hosts, scheme == "swebhdfs")
         return WebHdfsStore(found_hosts, root, user, scheme == "swebhdfs", delegation, secured.ca_file)
     raise StoreError(f"{url}: neither file:///folder nor webhdfs://host:port/folder")
 
@@ -2074,6 +2120,7 @@ def option_parser() -> Parser:
     parser.add_argument("--requests", default="")
     parser.add_argument("--requests-owner", default="")
     parser.add_argument("--token-service", default="")
+    parser.add_argument("--token-over-http", action="store_true")
     parser.add_argument("--ca-file", default="")
     parser.add_argument("--hold-ms", type=int, default=HOLD_MS)
     parser.add_argument("--poll-ms", type=int, default=POLL_MIN_MS)
@@ -2103,6 +2150,8 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
         env.get("HADOOP_TOKEN_FILE_LOCATION", ""),
         given.token_service or env.get("YARNCTL_TOKEN_SERVICE", ""),
         given.ca_file or env.get("YARNCTL_CA_FILE", ""),
+        given.token_over_http or env.get("YARNCTL_TOKEN_OVER_HTTP", "") == "1",
+        read_name_services(env),
     )
     user = env.get("HADOOP_USER_NAME") or env.get("USER") or user_name(os.getuid())
     return Settings(
