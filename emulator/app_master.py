@@ -14,11 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from emulator.capacity_scheduler import Ask
-from emulator.kernel import Kernel
-from emulator.keys import KeyLog
-from emulator.resource_manager import Application
-from emulator.task import (
+from emulator.entities import (
     ENDED,
     GRANTED,
     HOLDING,
@@ -27,10 +23,13 @@ from emulator.task import (
     NOT_ASKED,
     REDUCE,
     RUNNING,
+    Application,
+    Ask,
     Container,
-    key_end_ms,
-    keys_done,
 )
+from emulator.kernel import Kernel
+from emulator.keys import KeyLog
+from emulator.task import key_end_ms, keys_done
 from emulator.timing import Timing
 from emulator.workload.job import Job
 

@@ -11,13 +11,22 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from emulator.app_master import AppMaster
-from emulator.capacity_scheduler import Ask, QueueConfig
+from emulator.entities import (
+    AM,
+    ENDED,
+    NEVER,
+    RELEASED,
+    RUNNING,
+    Application,
+    Ask,
+    Container,
+    Node,
+    QueueConfig,
+)
 from emulator.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
 from emulator.kernel import Kernel
-from emulator.node_manager import Node
-from emulator.resource_manager import Application, ResourceManager
+from emulator.resource_manager import ResourceManager
 from emulator.suspension import Suspension
-from emulator.task import AM, ENDED, NEVER, RELEASED, RUNNING, Container
 from emulator.timing import Timing
 from emulator.workload.job import Job
 from yarnctl.deciding.draws import uniform

@@ -11,8 +11,7 @@ from typing import Any
 from emulator.app_master import AppMaster
 from emulator.cluster import Cluster
 from emulator.crowded_master import CrowdedMaster, crowds
-from emulator.resource_manager import Application
-from emulator.task import RELEASED, Container
+from emulator.entities import RELEASED, Application, Container
 from emulator.timing import CrowdedTiming, Timing
 from emulator.workload.job import Job
 

@@ -9,10 +9,9 @@ allocate first and schedules reduces afterwards (Hadoop 2 and 3).
 from __future__ import annotations
 
 from emulator.app_master import FAILED_MAP, MAP_PRIORITY, AppMaster, MasterHost
+from emulator.entities import GRANTED, MAP, NEVER, RUNNING, Application, Container
 from emulator.kernel import Kernel
 from emulator.launch_crowd import LaunchCrowd
-from emulator.resource_manager import Application
-from emulator.task import GRANTED, MAP, NEVER, RUNNING, Container
 from emulator.timing import CrowdedTiming
 from emulator.workload.job import Job
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from emulator.capacity_scheduler import Ask, CapacityScheduler, LeafQueue, QueueConfig
-from emulator.node_manager import Node
-from emulator.task import AM, ENDED, RELEASED, Container
+from emulator.capacity_scheduler import CapacityScheduler
+from emulator.entities import AM, ENDED, RELEASED, Application, Ask, Container, Node, QueueConfig
 from yarnctl.deciding.model import ApplicationEnded, ContainerEnded, ContainerGranted, Fact
 from yarnctl.units import Resources
 
@@ -28,63 +27,6 @@ class Host(Protocol):
     def launch_master(self, container: Container) -> None:
         """Start the AM in its container."""
         ...
-
-
-class Application:
-    """One application as the ResourceManager knows it; the AM's side is ``master``."""
-
-    __slots__ = (
-        "activated",
-        "am_container",
-        "am_mib",
-        "asks",
-        "attempt",
-        "containers",
-        "deadline_at_ms",
-        "ended",
-        "finished_at_ms",
-        "granted",
-        "mail_ended",
-        "mail_granted",
-        "master",
-        "number",
-        "order",
-        "pending",
-        "priority",
-        "queue",
-        "reserved",
-        "submitted_at_ms",
-        "used_mib",
-        "used_vcores",
-        "user",
-        "version",
-    )
-
-    def __init__(self, number: int, queue: LeafQueue, user: str, submitted_at_ms: int, am_mib: int) -> None:
-        self.number = number
-        self.queue = queue
-        self.user = user
-        self.submitted_at_ms = submitted_at_ms
-        self.am_mib = am_mib
-        self.deadline_at_ms: int | None = None
-        self.finished_at_ms: int | None = None
-        self.asks: list[Ask] = []
-        self.pending = 0
-        self.used_mib = self.used_vcores = self.containers = 0
-        self.activated = False
-        self.attempt = 0
-        self.version = 0
-        self.reserved: dict[int, int] = {}
-        self.mail_granted: list[Container] = []
-        self.mail_ended: list[Container] = []
-        self.master: Any = None
-        self.am_container: Container | None = None
-        self.set_priority(0)
-
-    def set_priority(self, priority: int) -> None:
-        """Set the priority (higher is served first) and with it the place in the queue."""
-        self.priority = priority
-        self.order = (-priority, self.number)
 
 
 class ResourceManager:

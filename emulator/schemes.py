@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from emulator.capacity_preemption import TUNED, PreemptionConfig
-from emulator.capacity_scheduler import QueueConfig
+from emulator.entities import QueueConfig
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):

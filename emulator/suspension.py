@@ -17,27 +17,16 @@ heartbeat. It does not break off what it is saving: its child has ended by then,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from emulator.app_master import AppMaster, Manifest
-from emulator.node_manager import Node
-from emulator.resource_manager import attempt_id
-from emulator.task import (
-    ASKED,
-    DRAINING,
-    HOLDING,
-    NEVER,
-    NOT_ASKED,
-    RUNNING,
-    Container,
-    key_end_ms,
-    keys_done,
-)
+from emulator.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, Node
+from emulator.kernel import Kernel
+from emulator.resource_manager import ResourceManager, attempt_id
+from emulator.task import key_end_ms, keys_done
+from emulator.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
-
-if TYPE_CHECKING:
-    from emulator.cluster import Cluster
 
 STORE_RETRY_MS = 1000
 
@@ -49,10 +38,38 @@ class Request(NamedTuple):
     token: int
 
 
+class Carrier(Protocol):
+    """What the task runners need of the cluster that they run in: ``cluster.Cluster`` is one."""
+
+    @property
+    def seed(self) -> int:
+        """What chance is drawn from."""
+        ...
+
+    @property
+    def kernel(self) -> Kernel:
+        """The clock and the events."""
+        ...
+
+    @property
+    def timing(self) -> Timing:
+        """How long everything takes."""
+        ...
+
+    @property
+    def rm(self) -> ResourceManager:
+        """The ResourceManager that facts are told to."""
+        ...
+
+    def store_down(self, now_ms: int) -> bool:
+        """Say whether the checkpoint store is away."""
+        ...
+
+
 class Suspension:
     """The task runners of a cluster, as far as suspending goes."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Carrier) -> None:
         self.cluster = cluster
         self.kernel = cluster.kernel
         self.timing = cluster.timing

@@ -7,69 +7,7 @@ derived, so that time never has to be counted down.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import msgspec
-
-if TYPE_CHECKING:
-    from emulator.node_manager import Node
-    from emulator.resource_manager import Application
-
-AM, MAP, REDUCE = 0, 1, 2
-KIND_NAMES = ("am", "map", "reduce")
-
-GRANTED, RUNNING, ENDED, RELEASED = 0, 1, 2, 3
-"""Granted: the AM has not launched it. Ended: the process is gone. Released: the RM knows."""
-
-NOT_ASKED, ASKED, DRAINING, HOLDING = 0, 1, 2, 3
-"""How far a suspend has come in this container."""
-
-NEVER = 1 << 62
-"""An instant that does not come: the phase has no end yet."""
-
-
-class Container(msgspec.Struct, eq=False):
-    """A granted container, and the attempt that runs in it.
-
-    ``work_at_ms`` is when the attempt begins with new keys (after launch, shuffle, skip and
-    replay), ``finish_at_ms`` when it is done, commit included; NEVER while that is unknown.
-    ``from_key`` is the key the timetable starts at, ``log_from_key`` the first key this attempt
-    has not saved yet, ``to_key`` where a suspend stops it; ``length_ms`` the time all keys of its
-    task take on this node (longer on a slow one).
-    """
-
-    number: int
-    app: Application
-    node: Node
-    memory_mib: int
-    vcores: int
-    priority: int
-    granted_at_ms: int
-    kind: int = MAP
-    state: int = GRANTED
-    task: int = -1
-    attempt: int = 0
-    length_ms: int = 0
-    from_key: int = 0
-    log_from_key: int = 0
-    to_key: int = 0
-    launched_at_ms: int = NEVER
-    work_at_ms: int = NEVER
-    finish_at_ms: int = NEVER
-    exit_at_ms: int = NEVER
-    released_at_ms: int = NEVER
-    resumed: bool = False
-    order: str = ""
-    ending: str = ""
-    stage: int = NOT_ASKED
-    hold_token: int = 0
-
-
-# A struct is made in half the time of a class. Its own way of setting a field looks each time for the first
-# value that garbage collection must know of; a container has one from the start (its application), so that
-# plain setting, three times as fast, does the same. All of it runs once for every task.
-Container.__setattr__ = object.__setattr__  # type: ignore[method-assign]
-Container.__delattr__ = object.__delattr__  # type: ignore[method-assign]
+from emulator.entities import Container
 
 
 def key_end_ms(key: int, keys: int, length_ms: int) -> int:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import msgspec
 
 from emulator.capacity_preemption import CapacityPreemption
-from emulator.capacity_scheduler import QueueConfig
 from emulator.crowded_cluster import cluster_of
+from emulator.entities import QueueConfig
 from emulator.faults import Fault
 from emulator.queue_limits import QueueLimits, limited
 from emulator.schemes import Scheme, queues_of
@@ -288,13 +288,13 @@ def _validated(
 
     The invariants read the journal too, so it is kept in memory and handed on at the end.
     """
-    from emulator.invariants import Watch
+    from emulator.invariants import Watch, check_all, check_end
 
     kept = MemoryJournal()
     run = Run(setup, jobs, scheme, kept, sample_ms)
     watch = Watch(run)
-    result = run.go(watch.check_all)
-    watch.check_end()
+    result = run.go(lambda: check_all(watch))
+    check_end(watch)
     if journal is not None:
         journal.append(kept.records)
     return result

@@ -9,10 +9,10 @@ from __future__ import annotations
 from operator import attrgetter
 
 from emulator.app_master import AppMaster
-from emulator.capacity_scheduler import Reservation
 from emulator.cluster import Cluster
-from emulator.resource_manager import Application, application_id, attempt_id, container_id, node_id
-from emulator.task import MAP, REDUCE, RUNNING, Container, keys_done, remaining_ms
+from emulator.entities import MAP, REDUCE, RUNNING, Application, Container, Reservation
+from emulator.resource_manager import application_id, attempt_id, container_id, node_id
+from emulator.task import keys_done, remaining_ms
 from yarnctl.deciding.foresight import Foresight, first_wave
 from yarnctl.deciding.model import (
     Accepted,

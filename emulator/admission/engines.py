@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, get_args
 
-from emulator.admission.replay import Outcome, replay
+from emulator.admission.outcome import Outcome
+from emulator.admission.replay import replay
 from emulator.admission.trace import Trace
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices

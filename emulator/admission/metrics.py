@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from emulator.admission.replay import Outcome
+    from emulator.admission.outcome import Outcome
     from emulator.admission.trace import Trace
 
 INTERVAL_MS = 60_000

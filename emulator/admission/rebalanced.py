@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.admission.replay import NEVER, Outcome
+from emulator.admission.outcome import NEVER, Outcome
 from emulator.admission.trace import Trace
 from yarnctl.deciding.admission.fair_share import group_shares
 from yarnctl.errors import BadInput

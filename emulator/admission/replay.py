@@ -7,10 +7,11 @@ twins must give the same answers, job by job.
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 from typing import TYPE_CHECKING
 
+from emulator.admission.outcome import NEVER, Outcome
+from emulator.admission.rebalanced import replay_rebalanced
 from emulator.admission.trace import Trace
 from yarnctl.deciding.admission.allocators import Allocator, Memory
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
@@ -20,26 +21,6 @@ from yarnctl.errors import InvariantBroken
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-NEVER = -1
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """What became of each job, as int64 columns beside the trace's.
-
-    ``started_at_ms`` (-1: never), ``containers`` (0: none), ``ended_at_ms``: when it was done,
-    ended or turned away. ``met`` is bool: done by its deadline. Where containers came and went,
-    ``containers`` is the rounded mean, and ``spent_ms`` the container-ms each job really had.
-    """
-
-    capacity: int
-    deadline_ms: NDArray[np.int64]
-    started_at_ms: NDArray[np.int64]
-    ended_at_ms: NDArray[np.int64]
-    containers: NDArray[np.int64]
-    met: NDArray[np.bool_]
-    spent_ms: NDArray[np.int64] | None = None
 
 
 class _Replay:
@@ -141,8 +122,6 @@ def replay(
     import numpy as np
 
     if allocator.terms is None and choices.sharing == "rebalanced":
-        from emulator.admission.rebalanced import replay_rebalanced
-
         return replay_rebalanced(trace, deadline_ms, capacity, allocator.drops_late)
     state = _Replay(trace, deadline_ms, capacity, allocator, choices)
     state.run()
@@ -158,21 +137,3 @@ def _requests(trace: Trace, deadline_ms: NDArray[np.int64]) -> list[Request]:
         Request(job, at_ms, span_ms, tasks, Estimate(work_ms, 0, "trace"))
         for job, (at_ms, span_ms, tasks, work_ms) in enumerate(rows)
     ]
-
-
-def same(left: Outcome, right: Outcome) -> str | None:
-    """Return None if two outcomes are the same job by job, else the first difference in words."""
-    import numpy as np
-
-    for field in ("started_at_ms", "ended_at_ms", "containers", "met", "spent_ms"):
-        ours, theirs = getattr(left, field), getattr(right, field)
-        if ours is None and theirs is None:
-            continue
-        differ = np.flatnonzero(ours != theirs)
-        if len(differ):
-            job = int(differ[0])
-            return f"{field} of job {job + 1}: {ours[job]} and {theirs[job]} ({len(differ)} jobs differ)"
-    return None
-
-
-__all__ = ["Outcome", "replay", "same"]

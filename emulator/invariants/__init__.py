@@ -8,14 +8,14 @@ before finds it in the watch. For every name a test plants a bug and expects exa
 ::
 
     watch = Watch(run)
-    run.go(after_each=watch.check_all)
-    watch.check_end()
+    run.go(after_each=lambda: check_all(watch))
+    check_end(watch)
 """
 
 from __future__ import annotations
 
-from emulator.invariants.laws import AT_END, INVARIANTS
+from emulator.invariants.laws import AT_END, INVARIANTS, check_all, check_end
 from emulator.invariants.naming import Invariant, Stories
-from emulator.invariants.watch import Watch, Watched, check_all, check_end
+from emulator.invariants.watch import Watch, Watched
 
 __all__ = ["AT_END", "INVARIANTS", "Invariant", "Stories", "Watch", "Watched", "check_all", "check_end"]

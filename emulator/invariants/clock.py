@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.entities import NEVER
 from emulator.invariants.naming import Stories
-from emulator.task import NEVER
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch

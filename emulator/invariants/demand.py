@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.capacity_scheduler import LeafQueue, Reservation
+from emulator.entities import ENDED, GRANTED, Application, LeafQueue, Reservation
 from emulator.invariants.naming import Stories, name_of
-from emulator.resource_manager import Application
-from emulator.task import ENDED, GRANTED
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch

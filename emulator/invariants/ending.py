@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.capacity_scheduler import Reservation
+from emulator.entities import ENDED, NEVER, Reservation
 from emulator.invariants.naming import Stories, name_of
-from emulator.task import ENDED, NEVER
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch

@@ -76,6 +76,7 @@ from emulator.invariants.suspending import (
     saved_only_grows,
     suspended_has_saved,
 )
+from emulator.invariants.watch import Watch
 
 INVARIANTS = named(
     clock_never_goes_back,
@@ -138,3 +139,19 @@ AT_END = named(
     suspending_loses_nothing,
 )
 """What holds once every job is done."""
+
+
+def check_all(watch: Watch) -> None:
+    """Check every invariant of :data:`INVARIANTS`, after every event, and remember for the next time."""
+    watch.look()
+    for invariant in INVARIANTS.values():
+        invariant(watch)
+    watch.remember()
+    watch.checks += 1
+
+
+def check_end(watch: Watch) -> None:
+    """Check :data:`AT_END`: what holds once every job is done."""
+    watch.look()
+    for invariant in AT_END.values():
+        invariant(watch)

@@ -9,8 +9,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
+from emulator.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
 from emulator.invariants.naming import Stories, name_of
-from emulator.task import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch

@@ -9,8 +9,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.app_master import REDUCE_PRIORITY
+from emulator.entities import AM, ENDED, NEVER, RELEASED, RUNNING
 from emulator.invariants.naming import Stories, name_of
-from emulator.task import AM, ENDED, NEVER, RELEASED, RUNNING
 from emulator.timing import CrowdedTiming
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from emulator.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
 from emulator.invariants.naming import Stories, name_of
-from emulator.task import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch

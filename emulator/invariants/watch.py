@@ -1,6 +1,7 @@
 """A run under watch: its actors now, and what was true of them after the event before.
 
-Law: a watch reads the actors and changes nothing; what compares with the event before finds it here.
+Law: a watch reads the actors, changes nothing, and knows no invariant; what compares with the event before
+finds it here.
 """
 
 from __future__ import annotations
@@ -10,11 +11,8 @@ from typing import Protocol
 
 from emulator.app_master import AppMaster
 from emulator.cluster import Cluster
+from emulator.entities import Application, Container, Node
 from emulator.faults import Fault
-from emulator.invariants.laws import AT_END, INVARIANTS
-from emulator.node_manager import Node
-from emulator.resource_manager import Application
-from emulator.task import Container
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.records import Record
@@ -57,8 +55,8 @@ class Watch:
         self.stepped = (-1, 0)
         self.settled: dict[str, Order] = {}
         self.decided: set[str] = set()
-        self._look()
-        self._remember()
+        self.look()
+        self.remember()
 
     def live_now(self) -> list[Container]:
         """Return the containers that hold room, node by node."""
@@ -67,7 +65,8 @@ class Watch:
             self.on[container.node].append(container)
         return [container for held in self.on.values() for container in held]
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Read the actors as they are now."""
         live = self.live_now()
         held: dict[Application, list[int]] = {}
         for container in live:
@@ -80,7 +79,8 @@ class Watch:
                 sums[2] += 1
         self.live, self.held = live, held
 
-    def _remember(self) -> None:
+    def remember(self) -> None:
+        """Keep what the next event is compared with."""
         self.now_ms = self.kernel.now_ms
         self.read = len(self.records)
         for name, queue in self.scheduler.queues.items():
@@ -96,31 +96,7 @@ class Watch:
                 for task, manifest in master.store.items():
                     self.saved[master, task] = manifest
 
-    def check_all(self) -> None:
-        """Check every invariant; call it after every event."""
-        check_all(self)
-
-    def check_end(self) -> None:
-        """Check what holds once every job is done."""
-        check_end(self)
-
 
 def _faults(run: Watched) -> tuple[Fault, ...]:
     faults: tuple[Fault, ...] = getattr(getattr(run, "setup", run), "faults", ())
     return faults
-
-
-def check_all(watch: Watch) -> None:
-    """Check every invariant of :data:`INVARIANTS`, and remember for the next time."""
-    watch._look()
-    for invariant in INVARIANTS.values():
-        invariant(watch)
-    watch._remember()
-    watch.checks += 1
-
-
-def check_end(watch: Watch) -> None:
-    """Check :data:`AT_END`: what holds once every job is done."""
-    watch._look()
-    for invariant in AT_END.values():
-        invariant(watch)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.app_master import AppMaster
+from emulator.entities import MAP, NEVER, RUNNING, Application, Container
 from emulator.live.running_limits import RunningLimits
-from emulator.resource_manager import Application
-from emulator.task import MAP, NEVER, RUNNING, Container
 from emulator.workload.job import Job
 
 if TYPE_CHECKING:

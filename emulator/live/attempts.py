@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from emulator.entities import MAP, Container
 from emulator.live.umbilical import Line
-from emulator.task import MAP, Container
 
 AttemptState = Literal["STARTING", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 OVER = ("SUCCEEDED", "FAILED", "KILLED")

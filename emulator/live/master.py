@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
-from emulator.capacity_scheduler import Ask, LeafQueue
+from emulator.entities import ENDED, Application, Ask, Container, LeafQueue, Node
 from emulator.kernel import Kernel
 from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt, Attempts, AttemptState
@@ -44,9 +44,6 @@ from emulator.live.messages import (
     TaskStop,
 )
 from emulator.live.pace import Pace
-from emulator.node_manager import Node
-from emulator.resource_manager import Application
-from emulator.task import ENDED, Container
 from emulator.timing import Timing
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput

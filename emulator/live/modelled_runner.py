@@ -16,10 +16,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emulator.app_master import Manifest as Saved
+from emulator.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
 from emulator.keys import Piece
 from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt
-from emulator.task import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, key_end_ms, keys_done
+from emulator.task import key_end_ms, keys_done
 from yarnctl.task_runner import yarnctl_task as runner
 
 T = TypeVar("T")

@@ -23,9 +23,7 @@ from emulator.live.messages import (
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
-    from emulator.node_manager import Node
-    from emulator.resource_manager import Application
-    from emulator.task import Container
+    from emulator.entities import Application, Container, Node
 
 AppState = Literal["ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
 AttemptState = Literal["SCHEDULED", "LAUNCHED", "RUNNING", "FINISHED", "FAILED", "KILLED"]

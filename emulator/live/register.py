@@ -6,8 +6,8 @@ max-completed-applications, and never comes back.
 
 from __future__ import annotations
 
+from emulator.entities import Application
 from emulator.live.records import AppRecord
-from emulator.resource_manager import Application
 
 
 class Refused(Exception):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from emulator.app_master import FAILED_MAP, MAP_PRIORITY
+from emulator.entities import Container
 from emulator.live.jobs import number_setting
-from emulator.task import Container
 
 
 def is_map(priority: int) -> bool:

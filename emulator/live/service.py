@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.capacity_scheduler import Ask
+from emulator.entities import ENDED, RELEASED, RUNNING, Application, Ask, Container, Node
 from emulator.live.messages import (
     EXIT_ABORTED,
     EXIT_LOST,
@@ -42,9 +42,7 @@ from emulator.live.records import AppRecord, AppState, AttemptRecord, ContainerR
 from emulator.live.register import Refused, Register
 from emulator.live.settings import QUEUES, Settings
 from emulator.live.silence import Silence
-from emulator.node_manager import Node
-from emulator.resource_manager import Application, ResourceManager
-from emulator.task import ENDED, RELEASED, RUNNING, Container
+from emulator.resource_manager import ResourceManager
 from yarnctl.deciding.draws import uniform
 from yarnctl.units import Resources, fits
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.capacity_scheduler import QueueConfig
+from emulator.entities import QueueConfig
 from emulator.timing import HADOOP3, Timing
 
 QUEUES: tuple[QueueConfig, ...] = (

@@ -11,6 +11,7 @@ A scenario is read from TOML; a key that is not understood is refused with its l
 from __future__ import annotations
 
 from emulator.scenario.checking import check
+from emulator.scenario.entries import QueueEntry, WorkloadEntry
 from emulator.scenario.preparing import (
     identity,
     jobs,
@@ -21,7 +22,6 @@ from emulator.scenario.preparing import (
     setup,
     slots_of,
 )
-from emulator.scenario.queues import QueueEntry, WorkloadEntry
 from emulator.scenario.reading import read_scenario
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Tuning, Where
 

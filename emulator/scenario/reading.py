@@ -15,7 +15,7 @@ import msgspec
 
 from emulator.faults import Fault
 from emulator.scenario.checking import check
-from emulator.scenario.queues import QueueEntry, WorkloadEntry
+from emulator.scenario.entries import QueueEntry, WorkloadEntry
 from emulator.scenario.record import Scenario, Tuning, Where
 from yarnctl.errors import BadInput
 

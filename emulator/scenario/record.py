@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from emulator.faults import Fault
-from emulator.scenario.queues import QueueEntry, WorkloadEntry
+from emulator.scenario.entries import QueueEntry, WorkloadEntry
 from emulator.schemes import SCHEMES
 from emulator.timing import HADOOP3, PAPER, Timing
 from emulator.workload.job import Job

@@ -18,7 +18,8 @@ from emulator.admission.compiled import replay_compiled
 from emulator.admission.deadlines import deadlines_ms
 from emulator.admission.generator import generate
 from emulator.admission.marginals import TR2
-from emulator.admission.replay import Outcome, replay, same
+from emulator.admission.outcome import Outcome, same
+from emulator.admission.replay import replay
 from emulator.admission.runs import sweep
 from emulator.admission.trace import Trace
 from tests.bench.row import Row, cpu_ms, spread

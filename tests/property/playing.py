@@ -7,16 +7,17 @@ out of ``scenarios`` can be finished.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from emulator.crowded_cluster import cluster_of
+from emulator.entities import NEVER, REDUCE, RUNNING, Container
 from emulator.faults import Fault
-from emulator.invariants import Watch
+from emulator.invariants import Watch, check_all, check_end
 from emulator.schemes import SCHEMES
-from emulator.task import NEVER, REDUCE, RUNNING, Container
 from emulator.virtual_host import Run
 from tests.property.scenarios import Bare, Scenario
 from yarnctl.journal.memory import MemoryJournal
@@ -105,9 +106,9 @@ def play_bare(bare: Bare, tally: Tally) -> None:
     """Play a cluster without a controller to its end."""
     meddled = Meddled(bare)
     watch = Watch(meddled)
-    meddled.cluster.kernel.run(UNTIL_MS, watch.check_all)
+    meddled.cluster.kernel.run(UNTIL_MS, lambda: check_all(watch))
     meddled.cluster.require_done()
-    watch.check_end()
+    check_end(watch)
     tally.note(watch)
 
 
@@ -121,8 +122,8 @@ def play(scenario: Scenario, tally: Tally) -> None:
     for part in filter(None, parts):
         run = Run(setup, part, scheme, MemoryJournal() if scheme.eviction else None)
         watch = Watch(run)
-        result = run.go(watch.check_all, UNTIL_MS)
-        watch.check_end()
+        result = run.go(partial(check_all, watch), UNTIL_MS)
+        check_end(watch)
         assert result.suspensions == 0 or scheme.name == "natjam"
         assert 0.0 <= result.utilisation_ratio <= 1.0
         tally.note(watch, result.kills)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from emulator.capacity_scheduler import QueueConfig
+from emulator.entities import QueueConfig
 from emulator.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
 from emulator.schemes import SCHEMES, queues_of
 from emulator.timing import HADOOP3, PAPER, Timing

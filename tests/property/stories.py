@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from emulator.capacity_scheduler import QueueConfig
+from emulator.entities import QueueConfig
 from emulator.faults import Fault, MasterDead, NodeLost
-from emulator.invariants import Watch
+from emulator.invariants import Watch, check_all
 from emulator.schemes import SCHEMES
 from emulator.timing import HADOOP3, PAPER, Timing
 from emulator.virtual_host import Run, Setup
@@ -103,7 +103,7 @@ def tell(stage: Stage, after_each: Callable[[Watch], None] = lambda watch: None)
 
     def check() -> None:
         after_each(watch)
-        watch.check_all()
+        check_all(watch)
 
     stage.cluster.kernel.run(UNTIL_MS, check)
     stage.cluster.require_done()

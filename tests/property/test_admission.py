@@ -18,7 +18,8 @@ from emulator.admission.deadlines import DEADLINES, Optimal, deadlines_ms
 from emulator.admission.generator import generate
 from emulator.admission.marginals import TR1
 from emulator.admission.optimum import optimum
-from emulator.admission.replay import NEVER, Outcome, replay, same
+from emulator.admission.outcome import NEVER, Outcome, same
+from emulator.admission.replay import replay
 from emulator.admission.trace import Trace
 from tests.bench.simpy_admission import Model
 from tests.thoroughness import examples

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from emulator.app_master import AppMaster, Manifest
-from emulator.capacity_scheduler import Ask, CapacityScheduler
+from emulator.capacity_scheduler import CapacityScheduler
 from emulator.cluster import Cluster
-from emulator.invariants import AT_END, INVARIANTS, Watch
+from emulator.entities import AM, DRAINING, ENDED, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING, Ask, Container
+from emulator.invariants import AT_END, INVARIANTS, Watch, check_end
 from emulator.kernel import Kernel
 from emulator.keys import Piece
 from emulator.resource_manager import container_id
 from emulator.suspension import Suspension
-from emulator.task import AM, DRAINING, ENDED, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING, Container
 from emulator.virtual_host import Run
 from tests.property.stories import STORIES, tell
 from yarnctl.deciding.model import Accepted
@@ -381,7 +381,7 @@ ENDINGS: dict[str, Callable[[Watch], Any]] = {
 @pytest.mark.parametrize("story", STORIES)
 def test_without_a_bug_every_story_ends_well(story):
     watch = tell(STORIES[story]())
-    watch.check_end()
+    check_end(watch)
     assert watch.checks > 60
 
 
@@ -426,8 +426,8 @@ def test_a_wrong_method_is_named(name, monkeypatch):
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_wrong_end_is_named(name):
     watch = tell(STORIES["natjam"]())
-    watch.check_end()
+    check_end(watch)
     ENDINGS[name](watch)
     with pytest.raises(InvariantBroken) as broken:
-        watch.check_end()
+        check_end(watch)
     assert broken.value.name == name

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from emulator.entities import KIND_NAMES, Container
 from emulator.live.master import LiveMaster
 from emulator.live.node import LiveNode
 from emulator.live.records import AppRecord
 from emulator.live.service import LiveResourceManager
-from emulator.task import KIND_NAMES, Container
 
 STATES = ("granted", "running", "ended", "released")
 

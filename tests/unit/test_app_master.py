@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from emulator.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
+from emulator.entities import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, RUNNING, Container
 from emulator.faults import HeartbeatLost, MasterDead, NodeLost, TaskDead
-from emulator.invariants import Watch
-from emulator.task import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, RUNNING, Container
+from emulator.invariants import Watch, check_end
 from emulator.timing import PAPER
 from tests.property.stories import Stage, bare, job, tell
 
@@ -31,7 +31,7 @@ class Seen:
             also(watch)
 
         self.watch = tell(stage, look)
-        self.watch.check_end()
+        check_end(self.watch)
 
     def of(self, kind: int, task: int | None = None) -> list[Container]:
         return [

@@ -10,10 +10,10 @@ import pytest
 
 from emulator.app_master import REDUCE_PRIORITY, AppMaster
 from emulator.crowded_master import CrowdedMaster
+from emulator.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.faults import MasterDead, NodeLost, TaskDead
-from emulator.invariants import Watch
+from emulator.invariants import Watch, check_all, check_end
 from emulator.schemes import SCHEMES
-from emulator.task import AM, MAP, NEVER, REDUCE, Container
 from emulator.timing import HADOOP3, PAPER, Timing, crowded
 from emulator.virtual_host import Run, Setup
 from emulator.workload.job import Job
@@ -39,7 +39,7 @@ class Seen:
                     self.works_at_ms.setdefault(container.number, container.work_at_ms)
 
         self.watch = tell(bare(*jobs, timing=timing, nodes=nodes, **other), look)  # type: ignore[arg-type]
-        self.watch.check_end()
+        check_end(self.watch)
 
     def of(self, kind: int) -> list[Container]:
         return [each for each in self.containers.values() if each.kind == kind and each.task >= 0]
@@ -167,8 +167,8 @@ def test_suspended_tasks_come_back_through_the_crowd():
     )
     run = Run(setup, (*RESEARCH, PRODUCTION), SCHEMES["natjam"], MemoryJournal())
     watch = Watch(run)
-    result = run.go(watch.check_all)
-    watch.check_end()
+    result = run.go(lambda: check_all(watch))
+    check_end(watch)
     assert result.suspensions > 0
     assert result.lost_work_ms == 0
     assert all(type(master) is CrowdedMaster for master in run.cluster.masters)

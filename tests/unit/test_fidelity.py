@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from emulator.app_master import AppMaster
-from emulator.task import AM, MAP, NEVER, REDUCE, Container
+from emulator.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.timing import HADOOP3, crowded
 from emulator.virtual_host import Run
 from tests.cluster import fidelity, spans

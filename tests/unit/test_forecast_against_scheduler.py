@@ -11,7 +11,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from emulator.capacity_scheduler import QueueConfig
+from emulator.entities import QueueConfig
 from emulator.schemes import SCHEMES
 from emulator.timing import HADOOP3
 from emulator.virtual_host import Run, Setup

@@ -10,10 +10,19 @@ from typing import Any
 
 import pytest
 
-from emulator.capacity_scheduler import Ask, QueueConfig, Reservation
-from emulator.node_manager import Node
-from emulator.resource_manager import Application, ResourceManager
-from emulator.task import AM, ENDED, RELEASED, RUNNING, Container
+from emulator.entities import (
+    AM,
+    ENDED,
+    RELEASED,
+    RUNNING,
+    Application,
+    Ask,
+    Container,
+    Node,
+    QueueConfig,
+    Reservation,
+)
+from emulator.resource_manager import ResourceManager
 from yarnctl.deciding.model import ContainerEnded, ContainerGranted
 from yarnctl.units import Resources
 

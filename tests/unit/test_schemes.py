@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from emulator.capacity_preemption import TUNED, CapacityPreemption, PreemptionConfig
-from emulator.invariants import Watch
+from emulator.entities import AM, MAP, REDUCE, Container
+from emulator.invariants import Watch, check_all, check_end
 from emulator.schemes import SCHEMES, queues_of
-from emulator.task import AM, MAP, REDUCE, Container
 from emulator.timing import PAPER
 from emulator.virtual_host import Result, Run, Setup, run_scheme
 from emulator.workload.job import Job
@@ -51,10 +51,10 @@ class Told:
         self.first_kill_ms: int | None = None
         self.killed: list[Container] = []
         self.result: Result = self.run.go(self.look, UNTIL_MS)
-        self.watch.check_end()
+        check_end(self.watch)
 
     def look(self) -> None:
-        self.watch.check_all()
+        check_all(self.watch)
         for name, queue in self.run.cluster.rm.scheduler.queues.items():
             self.most[name] = max(self.most.get(name, 0), queue.used_vcores)
         kills = self.run.preemption.kills if self.run.preemption else 0

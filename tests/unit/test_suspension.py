@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from emulator.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, Container
 from emulator.faults import Fault, MasterDead, NodeLost, StoreDown
-from emulator.invariants import Watch
-from emulator.task import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, Container, key_end_ms, keys_done
+from emulator.invariants import Watch, check_end
+from emulator.task import key_end_ms, keys_done
 from emulator.timing import HADOOP3, PAPER, Timing
 from emulator.virtual_port import VirtualPort
 from tests.property.playing import Meddled
@@ -49,7 +50,7 @@ class Played:
         if any(deed.what == "kill" for deed in deeds):
             self.stage.faults = ((0, "kill", 0),)  # so that the watch expects lost work
         self.watch = tell(self.stage, self.look)
-        self.watch.check_end()
+        check_end(self.watch)
         self.master = self.watch.masters[0]
         self.facts += self.watch.rm.facts
 

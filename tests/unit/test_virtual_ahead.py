@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.invariants import Watch
+from emulator.invariants import Watch, check_all, check_end
 from emulator.timing import HADOOP3, crowded
 from emulator.virtual_host import Result, Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
@@ -22,8 +22,8 @@ def play(scheme: str, seed: int) -> tuple[Result, MemoryJournal]:
     journal, benched = MemoryJournal(), ALL[scheme]
     run = Run(setup_of(FITTED, benched, seed), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
     watch = Watch(run)
-    result = run.go(watch.check_all)
-    watch.check_end()
+    result = run.go(lambda: check_all(watch))
+    check_end(watch)
     return result, journal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.invariants import Watch
+from emulator.invariants import Watch, check_all, check_end
 from emulator.timing import HADOOP3, crowded
 from emulator.virtual_host import Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
@@ -26,11 +26,11 @@ def play(
     watch = Watch(run)
 
     def look() -> None:
-        watch.check_all()
+        check_all(watch)
         also(run)
 
     run.go(look)
-    watch.check_end()
+    check_end(watch)
     return run, journal
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emulator.admission.compiled import kernels
-from emulator.admission.replay import NEVER, Outcome
+from emulator.admission.outcome import NEVER, Outcome
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 
 if TYPE_CHECKING:

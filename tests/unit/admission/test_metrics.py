@@ -16,7 +16,7 @@ from emulator.admission.metrics import (
     utilisation,
     wasted_ratio,
 )
-from emulator.admission.replay import NEVER, Outcome
+from emulator.admission.outcome import NEVER, Outcome
 from emulator.admission.trace import Trace
 
 MINUTE = 60_000

@@ -1,0 +1,292 @@
+"""The entities that the scheduler, the ResourceManager, the nodes and the masters share: container, node,
+application, ask, queue, reservation.
+
+Law: state and arithmetic on it. An entity sends nothing and calls no actor; the capacity scheduler alone
+changes the sums (free room, what queues, users and applications hold).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from yarnctl.units import Resources
+
+AM, MAP, REDUCE = 0, 1, 2
+KIND_NAMES = ("am", "map", "reduce")
+
+GRANTED, RUNNING, ENDED, RELEASED = 0, 1, 2, 3
+"""Granted: the AM has not launched it. Ended: the process is gone. Released: the RM knows."""
+
+NOT_ASKED, ASKED, DRAINING, HOLDING = 0, 1, 2, 3
+"""How far a suspend has come in this container."""
+
+NEVER = 1 << 62
+"""An instant that does not come: the phase has no end yet."""
+
+
+class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf under root, as ``capacity-scheduler.xml`` has it; ratios in 0..1 of the cluster.
+
+    ``user_limit_factor`` None: one user may take all of ``maximum_ratio``.
+    """
+
+    name: str
+    capacity_ratio: float
+    maximum_ratio: float = 1.0
+    am_ratio: float = 1.0
+    user_limit_factor: float | None = None
+    hurried: bool = False
+
+
+class Ask:
+    """``count`` containers of one size at one request priority.
+
+    ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``hosts`` are
+    preferred nodes (by index); with a locality delay they are waited for.
+    """
+
+    __slots__ = ("count", "hosts", "memory_mib", "off_switch", "priority", "vcores")
+
+    def __init__(self, priority: int, memory_mib: int, vcores: int, off_switch: bool) -> None:
+        self.priority = priority
+        self.memory_mib = memory_mib
+        self.vcores = vcores
+        self.off_switch = off_switch
+        self.count = 0
+        self.hosts: dict[int, int] | None = None
+
+
+class LeafQueue:
+    """A leaf queue: its limits as vectors, what it holds, and the applications that want more."""
+
+    __slots__ = (
+        "am_mib",
+        "am_used_mib",
+        "config",
+        "demand",
+        "guaranteed",
+        "held_mib_ms",
+        "hurried",
+        "maximum_mib",
+        "maximum_vcores",
+        "name",
+        "per_mib",
+        "per_vcore",
+        "used_mib",
+        "used_vcores",
+        "user_mib",
+        "users",
+        "waiting",
+    )
+
+    def __init__(self, config: QueueConfig) -> None:
+        self.config = config
+        self.name = config.name
+        self.hurried = config.hurried
+        self.used_mib = self.used_vcores = self.am_used_mib = self.held_mib_ms = 0
+        self.demand: list[Application] = []
+        self.waiting: list[Application] = []
+        self.users: dict[str, int] = {}
+        self.resize(0, 0)
+
+    def resize(self, total_mib: int, total_vcores: int) -> None:
+        """Set the limits for a cluster of this size. Shares round down, as YARN normalises them."""
+        config = self.config
+        self.guaranteed = Resources(
+            int(total_mib * config.capacity_ratio), int(total_vcores * config.capacity_ratio)
+        )
+        self.maximum_mib = round(total_mib * config.maximum_ratio)
+        self.maximum_vcores = round(total_vcores * config.maximum_ratio)
+        # Queue AM limit = AM share x max(guarantee, what the queue may grow to) (facts, hadoop 5).
+        self.am_mib = int(self.maximum_mib * config.am_ratio)
+        factor = config.user_limit_factor
+        self.user_mib = None if factor is None else int(self.guaranteed.memory_mib * factor)
+        self.per_mib = 1.0 / self.guaranteed.memory_mib if self.guaranteed.memory_mib else 1e9
+        self.per_vcore = 1.0 / self.guaranteed.vcores if self.guaranteed.vcores else 1e9
+
+    def ratio(self) -> float:
+        """Return used / guaranteed of the dominant resource: the lowest is served first."""
+        by_memory, by_vcores = self.used_mib * self.per_mib, self.used_vcores * self.per_vcore
+        return by_memory if by_memory > by_vcores else by_vcores
+
+
+class Application:
+    """One application as the ResourceManager knows it; the AM's side is ``master``."""
+
+    __slots__ = (
+        "activated",
+        "am_container",
+        "am_mib",
+        "asks",
+        "attempt",
+        "containers",
+        "deadline_at_ms",
+        "ended",
+        "finished_at_ms",
+        "granted",
+        "mail_ended",
+        "mail_granted",
+        "master",
+        "number",
+        "order",
+        "pending",
+        "priority",
+        "queue",
+        "reserved",
+        "submitted_at_ms",
+        "used_mib",
+        "used_vcores",
+        "user",
+        "version",
+    )
+
+    def __init__(self, number: int, queue: LeafQueue, user: str, submitted_at_ms: int, am_mib: int) -> None:
+        self.number = number
+        self.queue = queue
+        self.user = user
+        self.submitted_at_ms = submitted_at_ms
+        self.am_mib = am_mib
+        self.deadline_at_ms: int | None = None
+        self.finished_at_ms: int | None = None
+        self.asks: list[Ask] = []
+        self.pending = 0
+        self.used_mib = self.used_vcores = self.containers = 0
+        self.activated = False
+        self.attempt = 0
+        self.version = 0
+        self.reserved: dict[int, int] = {}
+        self.mail_granted: list[Container] = []
+        self.mail_ended: list[Container] = []
+        self.master: Any = None
+        self.am_container: Container | None = None
+        self.set_priority(0)
+
+    def set_priority(self, priority: int) -> None:
+        """Set the priority (higher is served first) and with it the place in the queue."""
+        self.priority = priority
+        self.order = (-priority, self.number)
+
+
+class Reservation:
+    """A node kept for one application's ask that did not fit."""
+
+    __slots__ = ("app", "ask")
+
+    def __init__(self, app: Application, ask: Ask) -> None:
+        self.app = app
+        self.ask = ask
+
+
+class Node:
+    """One node; ``free_mib`` and ``free_vcores`` are the scheduler's view of its room.
+
+    It tells the ResourceManager what ended only on its heartbeat, at ``phase + k x interval``. Heartbeats
+    that would tell nothing and offer nothing are not simulated; the host asks ``next_beat_ms`` for others.
+
+    ``dead``: it has died; the ResourceManager learns it when the node expires, and it is ``lost``.
+    ``live`` are the scheduler's containers, those of all nodes, once the node is registered.
+    """
+
+    __slots__ = (
+        "beat_at_ms",
+        "dead",
+        "exited",
+        "free_mib",
+        "free_vcores",
+        "index",
+        "live",
+        "lost",
+        "name",
+        "open",
+        "phase_ms",
+        "reserved",
+        "silent_until_ms",
+        "slow_ratio",
+        "total_mib",
+        "total_vcores",
+        "watched",
+    )
+
+    def __init__(self, index: int, total_mib: int, total_vcores: int, phase_ms: int) -> None:
+        self.index = index
+        self.name = f"node{index:05d}:8041"
+        self.total_mib = total_mib
+        self.total_vcores = total_vcores
+        self.free_mib = total_mib
+        self.free_vcores = total_vcores
+        self.phase_ms = phase_ms
+        self.beat_at_ms = -1
+        self.open = False
+        self.dead = False
+        self.lost = False
+        self.silent_until_ms = 0
+        self.slow_ratio = 1.0
+        self.watched = False
+        self.reserved: object | None = None
+        self.exited: tuple[Container, ...] = ()
+        self.live: dict[int, Container] = {}
+
+    @property
+    def containers(self) -> dict[int, Container]:
+        """The containers that hold room here, by number and in the order of their grants.
+
+        Looked up when asked for: a table for each node would cost every task what few ever ask.
+        """
+        return {number: container for number, container in self.live.items() if container.node is self}
+
+    def next_beat_ms(self, from_ms: int, interval_ms: int) -> int:
+        """Return the first heartbeat at or after ``from_ms``; a silent node skips some."""
+        from_ms = max(from_ms, self.silent_until_ms)
+        return from_ms + (self.phase_ms - from_ms) % interval_ms
+
+    def take_exited(self, now_ms: int) -> tuple[Container, ...]:
+        """Hand over the containers whose processes are gone by ``now_ms``, in order of ending."""
+        exited = self.exited
+        self.exited = tuple([container for container in exited if container.exit_at_ms > now_ms])
+        return tuple([container for container in exited if container.exit_at_ms <= now_ms])
+
+
+class Container(msgspec.Struct, eq=False):
+    """A granted container, and the attempt that runs in it.
+
+    ``work_at_ms`` is when the attempt begins with new keys (after launch, shuffle, skip and
+    replay), ``finish_at_ms`` when it is done, commit included; NEVER while that is unknown.
+    ``from_key`` is the key the timetable starts at, ``log_from_key`` the first key this attempt
+    has not saved yet, ``to_key`` where a suspend stops it; ``length_ms`` the time all keys of its
+    task take on this node (longer on a slow one).
+    """
+
+    number: int
+    app: Application
+    node: Node
+    memory_mib: int
+    vcores: int
+    priority: int
+    granted_at_ms: int
+    kind: int = MAP
+    state: int = GRANTED
+    task: int = -1
+    attempt: int = 0
+    length_ms: int = 0
+    from_key: int = 0
+    log_from_key: int = 0
+    to_key: int = 0
+    launched_at_ms: int = NEVER
+    work_at_ms: int = NEVER
+    finish_at_ms: int = NEVER
+    exit_at_ms: int = NEVER
+    released_at_ms: int = NEVER
+    resumed: bool = False
+    order: str = ""
+    ending: str = ""
+    stage: int = NOT_ASKED
+    hold_token: int = 0
+
+
+# A struct is made in half the time of a class. Its own way of setting a field looks each time for the first
+# value that garbage collection must know of; a container has one from the start (its application), so that
+# plain setting, three times as fast, does the same. All of it runs once for every task.
+Container.__setattr__ = object.__setattr__  # type: ignore[method-assign]
+Container.__delattr__ = object.__delattr__  # type: ignore[method-assign]
