@@ -60,8 +60,8 @@ hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HAD
 hadoop-down: $(VENV)/.dev ## stop it, and wait until it has stopped
 	@$(BIN)/python -m tests.cluster down
 
-bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, write bench-hadoop.json; ROUNDS=5
-	$(BIN)/python -m tests.cluster.bench --hadoop $(HADOOP) --rounds $(ROUNDS)
+bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a new file of docs/measured; ROUNDS=5
+	$(BIN)/python -m tests.cluster.bench --hadoop $(HADOOP) --rounds $(ROUNDS) $(if $(SCHEMES),--schemes $(SCHEMES))
 
 bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
 	$(BIN)/python -m tests.cluster.admission_bench --on $(ON) --output admission-$(ON).json

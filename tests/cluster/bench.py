@@ -1,17 +1,15 @@
 """``make bench-hadoop``: the paper's Fig 4 on a real Hadoop, every scheme in turn, every run's raw times.
 
 Law: schemes take turns within a round, so that what changes on the machine hits all of them; each run is
-written down as it ends, and a run that was begun again later goes on where the file stops. A completion time
-is the ResourceManager's own (finishedTime - startedTime).
+written down as it ends, with the machine's load before and after it. A campaign is a file of its own
+(``tests/measured/campaign.py``); a bench that is started again with the same commit and configuration goes on
+with an unfinished one. A completion time is the ResourceManager's own (finishedTime - startedTime).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -20,12 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from emulator.workload.java_random import length_table
-from tests.cluster.attached import QUEUES, Attached, prepare
+from tests.cluster.attached import Attached, prepare
 from tests.cluster.configuration import Shape
 from tests.cluster.jobs import LOOK_S, RESTARTABLE, Finished, Job, Plan
 from tests.cluster.launcher import Cluster
 from tests.cluster.overhead import interruptions, timetable
+from tests.cluster.recording import before, begin, configuration
 from tests.cluster.schemes import ALL, SCHEMES, Scheme
+from tests.measured.campaign import FOLDER, Campaign, goes_on, write
+from tests.measured.provenance import load
+from tests.measured.summary import told
 
 SLOTS = 12
 KEY_S = 0.1
@@ -56,7 +58,7 @@ def run_once(cluster: Cluster, scheme: Scheme, folder: Path, number: str) -> dic
     cluster.restart_manager(scheme.changes())
     if not scheme.attached:
         return _both(cluster, scheme, folder, number)
-    with Attached(cluster, folder / f"state-{number}", (*QUEUES, *scheme.options)) as daemon:
+    with Attached(cluster, folder / f"state-{number}", scheme.options) as daemon:
         seen = _both(cluster, scheme, folder, number)
         seen["suspensions"] = len(daemon.reached("freed"))
         seen["orders"] = len(daemon.asked())
@@ -69,7 +71,11 @@ def warm_up(cluster: Cluster, folder: Path) -> None:
     From then on it is a job that has run before, which is what yarnctl foresees by (``--ahead``).
     """
     for number in WARMING:
-        Job(cluster, production()._replace(groups=(5,) * (SLOTS // 4)), folder, number).wait()
+        Job(cluster, _short(), folder, number).wait()
+
+
+def _short() -> Plan:
+    return production()._replace(groups=(5,) * (SLOTS // 4))
 
 
 def _both(cluster: Cluster, scheme: Scheme, folder: Path, number: str) -> dict[str, Any]:
@@ -102,98 +108,59 @@ def _note(seen: dict[str, Any], name: str, job: Job, finished: Finished) -> None
     seen[f"{name}_killed"] = finished.preempted
 
 
-def summary(version: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the document: per scheme the raw times, and whether every output was the undisturbed one's."""
-    references: dict[str, Any] = {}
-    schemes: dict[str, Any] = {}
-    for run in runs:
-        for name in ("production", "research"):
-            if run["scheme"] == f"{name}-alone":
-                references.setdefault(name, run[f"{name}_digests"])
-    for run in runs:
-        into = schemes.setdefault(run["scheme"], {"identical": True})
-        for name in ("production_s", "research_s", "suspensions"):
-            if name in run:
-                into.setdefault(name, []).append(run[name])
-        into.setdefault("killed", []).append(run.get("research_killed", 0))
-        into.setdefault("groups_twice", []).append(run.get("research_twice", 0))
-        into.setdefault("overhead_s", []).append(run.get("overhead_s", []))
-        for name, digests in references.items():
-            into["identical"] &= run.get(f"{name}_digests", digests) == digests
-    waits = [run["production_am_wait_s"] for run in runs if run["scheme"] == "yarnctl"]
-    return {"hadoop": version, "schemes": schemes, "am_wait_s": waits, "runs": list(runs)}
-
-
-def told(document: dict[str, Any]) -> str:
-    """Return the table that people read: medians, spread, and both against each job alone."""
-    schemes = document["schemes"]
-    alone = {
-        name: statistics.median(schemes[f"{name}-alone"][f"{name}_s"])
-        for name in ("production", "research")
-        if f"{name}-alone" in schemes
-    }
-    lines = [f"Hadoop {document['hadoop']}: medians in s (least to most), and against each job alone"]
-    for scheme, found in schemes.items():
-        cells = [f"{scheme:17}"]
-        for name in ("production", "research"):
-            times = found.get(f"{name}_s")
-            cells.append(f"{name} {_cell(times, alone.get(name)) if times else '    - -':34}")
-        cells.append(f"twice {sum(found['groups_twice']):5} killed {sum(found['killed']):3}")
-        cells.append("identical" if found["identical"] else "OUTPUT DIFFERS")
-        lines.append("  ".join(cells))
-    return "\n".join(lines)
-
-
-def _cell(times: list[float], alone_s: float | None) -> str:
-    middle = statistics.median(times)
-    ratio = f"{middle / alone_s:5.2f}" if alone_s else "    -"
-    return f"{ratio} {middle:6.1f} ({min(times):.1f} to {max(times):.1f})"
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    found: list[dict[str, Any]] = json.loads(path.read_bytes())["runs"]
-    return found
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run rounds until every scheme has as many runs as asked for."""
     parser = argparse.ArgumentParser(prog="make bench-hadoop", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--hadoop", default="3.4.2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--schemes", default=",".join(SCHEMES))
-    parser.add_argument("--output", type=Path, default=Path("bench-hadoop.json"))
+    parser.add_argument("--into", type=Path, default=FOLDER, help="folder of the campaigns' files")
     given = parser.parse_args(arguments)
-    wanted = given.schemes.split(",")
-    runs = _read(given.output)
+    wanted = {name: ALL[name] for name in given.schemes.split(",")}
     folder = Path(tempfile.mkdtemp(prefix="bench-hadoop-"))
     with Cluster(Shape(given.hadoop, node_memory_mib=SHAPE.node_memory_mib)) as cluster:
+        began = begin(configuration(cluster, wanted, jobs(), warming()), given.hadoop, given.rounds)
+        campaign = goes_on(began, list(wanted), given.rounds, given.into)
+        print(f"campaign {campaign.name}, {len(campaign.runs)} runs so far", file=sys.stderr, flush=True)
         prepare(cluster)
         warm_up(cluster, folder)
-        for number in range(given.rounds):
-            for scheme in wanted:
-                if sum(run["scheme"] == scheme for run in runs) > number:
-                    continue
-                began_s = time.monotonic()
-                seen = run_once(cluster, ALL[scheme], folder, str(len(runs) + len(WARMING) + 1))
-                runs.append({"scheme": scheme, **seen})
-                _write(given.output, summary(given.hadoop, runs))
-                _progress(number, given.rounds, seen, scheme, time.monotonic() - began_s)
+        play(cluster, campaign, wanted, given.rounds, folder, given.into)
     shutil.rmtree(folder)
-    print(told(summary(given.hadoop, runs)))
+    print(told(campaign))
     return 0
 
 
-def _progress(number: int, rounds: int, seen: dict[str, Any], scheme: str, took_s: float) -> None:
-    shown = {key: value for key, value in seen.items() if not key.endswith(("digests", "_ms", "timetable"))}
-    print(f"[{number + 1}/{rounds}] {scheme}: {shown} ({took_s:.0f} s)", file=sys.stderr, flush=True)
+def play(
+    cluster: Cluster, campaign: Campaign, wanted: dict[str, Scheme], rounds: int, folder: Path, into: Path
+) -> None:
+    """Play the rounds that the campaign lacks; each run is written down as it ends."""
+    for number in range(rounds):
+        for name, scheme in wanted.items():
+            if len(campaign.of(name)) > number:
+                continue
+            began_s = time.monotonic()
+            run = before(campaign, name, number + 1)
+            job_number = str(run["number"] + len(WARMING))
+            campaign.runs.append(
+                {**run, **run_once(cluster, scheme, folder, job_number), "load_after": load()}
+            )
+            write(campaign, into)
+            _progress(campaign.runs[-1], rounds, time.monotonic() - began_s)
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
-    beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    os.replace(beside, path)
+def jobs() -> dict[str, Plan]:
+    """Return the jobs that are compared, as they are without yarnctl."""
+    return {"research": research(attached=False), "production": production()}
+
+
+def warming() -> dict[str, Any]:
+    """Return what runs before the first run that counts."""
+    return {"runs": len(WARMING), "job": "production", "groups": list(_short().groups)}
+
+
+def _progress(run: dict[str, Any], rounds: int, took_s: float) -> None:
+    shown = {key: value for key, value in run.items() if not key.endswith(("digests", "_ms", "timetable"))}
+    print(f"[{run['round']}/{rounds}] {run['scheme']}: {shown} ({took_s:.0f} s)", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """``python -m tests.cluster.fidelity``: the emulator against the real cluster, scenario by scenario.
 
-Law: the emulator's spans are read off *one* scenario's recorded attempts (the calibration, ``spans.py``);
-every other scenario is predicted with them, and its deviation is listed. Nothing is fitted on completion
-times. The calibration is what a cluster shows before yarnctl is attached: two jobs under plain queues, with
-launches in a crowd and alone. What leaving and coming back cost is then what ``HADOOP3`` says, and the task
-runner costs nothing; with yarnctl itself as calibration its start and the others' cannot be told apart.
+Law: the emulator's spans are read off *one* scenario's recorded attempts (``spans.py``). Which one is
+written down in ``docs/measured/calibration.json`` before the runs that it predicts, and stays. Every other
+scenario of every campaign is predicted with them, and its deviation is listed; no completion time is fitted
+on. Two means are given: over all scenarios, and over those with yarnctl attached. What is not in the
+calibration (suspending, resuming, the task runner's own start) is what ``HADOOP3`` says, or costs nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,13 +23,16 @@ from emulator.schemes import SCHEMES, Scheme
 from emulator.virtual_host import Setup, run_scheme
 from emulator.workload.job import Job
 from tests.cluster.bench import SHAPE, production, research
-from tests.cluster.schemes import ALL
 from tests.cluster.schemes import Scheme as Benched
-from tests.cluster.spans import JOBS, Fit, fit
+from tests.cluster.spans import Fit, fit
+from tests.measured.campaign import FOLDER, JOBS, Campaign, all_of, named
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
-CALIBRATION = "soft-cap"
+IN_FLIGHT_RATIO = 0.1
+"""``yarnctl run``'s default of ``--in-flight``."""
+
 SLOT = Resources(256, 1)
 SEEDS = 21
 """Draws of the heartbeats' phases; a prediction is their median, as the cluster's figure is its runs'."""
@@ -73,18 +76,24 @@ def jobs_of(fitted: Fit, benched: Benched, arrives_ms: int) -> tuple[Job, ...]:
 def setup_of(fitted: Fit, benched: Benched, seed: int) -> Setup:
     """Return the bench's cluster in virtual time, under one scheme of the bench."""
     shares = (benched.production / 100, benched.research / 100)
-    policy = "LRT" if "LRT" in benched.options else DEFAULT.task_policy
+    settings = msgspec.structs.replace(
+        DEFAULT,
+        in_flight_ratio_max=IN_FLIGHT_RATIO,
+        in_flight_least=int(benched.option("--in-flight-least", "1")),
+        task_policy=benched.option("--task-policy", DEFAULT.task_policy),
+        seed=seed,
+    )
     return Setup(
         nodes=SHAPE.nodes,
         node_size=Resources(SHAPE.node_memory_mib, SHAPE.node_vcores),
         timing=fitted.timing,
-        settings=msgspec.structs.replace(DEFAULT, in_flight_least=4, task_policy=policy, seed=seed),
+        settings=settings,
         shares=shares,
         caps=shares,
         am_ratio=0.5,
         seed=seed,
         hold="--hold-queue" in benched.options,
-        ahead_max=int(benched.options[-1]) if "--ahead" in benched.options else 0,
+        ahead_max=int(benched.option("--ahead", "0")),
     )
 
 
@@ -95,46 +104,79 @@ def predict(fitted: Fit, benched: Benched, arrives_ms: int, seed: int) -> dict[s
     return {job.name: job.completion_ms / 1000 for job in result.jobs}
 
 
+class Calibration(NamedTuple):
+    """One scenario of one campaign, from which the spans are read off."""
+
+    campaign: str
+    scheme: str
+
+
+def calibration(path: Path = FOLDER / "calibration.json") -> Calibration:
+    """Return the calibration that was named before the runs."""
+    found = json.loads(path.read_bytes())
+    return Calibration(found["campaign"], found["scheme"])
+
+
+def fitted_on(campaign: Campaign, scheme: str) -> Fit:
+    """Return the spans that a campaign's runs of one scheme show; raises BadInput where there is none."""
+    runs = with_timetables(campaign, scheme)
+    if not runs:
+        remedy = f"recorded are {', '.join(campaign.schemes()) or 'none'}"
+        raise BadInput(campaign.name, f"no run of {scheme} with its timetable is recorded", remedy)
+    return fit(runs)
+
+
+def with_timetables(campaign: Campaign, scheme: str) -> list[dict[str, Any]]:
+    """Return the counted runs of a scheme whose timetables are known."""
+    return [run for run in campaign.of(scheme) if any(f"{job}_timetable" in run for job in JOBS)]
+
+
+def scheme_of(campaign: Campaign, name: str) -> Benched:
+    """Return a scheme as the campaign was told it; the same name meant other options at other times."""
+    told = campaign.configuration["schemes"][name]
+    return Benched(**{**told, "options": tuple(told["options"])})
+
+
 def rows(
-    document: Mapping[str, Any], calibration: str = CALIBRATION, seeds: int = SEEDS
+    campaigns: Sequence[Campaign], fitted: Fit, fitted_from: Calibration, seeds: int = SEEDS
 ) -> list[dict[str, Any]]:
-    """Return a row for each completion time: real median, predicted mean, deviation."""
-    runs: dict[str, list[dict[str, Any]]] = {}
-    for run in document["runs"]:
-        runs.setdefault(run["scheme"], []).append(run)
-    if calibration not in runs:
-        raise SystemExit(f"no run of {calibration} is recorded; recorded are {', '.join(runs) or 'none'}")
-    fitted = fit(runs[calibration])
+    """Return a row for each completion time: real median, predicted median, deviation."""
     return [
         row
-        for scheme in ALL
-        if scheme in runs
-        for row in _rows(fitted, scheme, runs[scheme], seeds, calibration)
+        for campaign in campaigns
+        for scheme in campaign.schemes()
+        if (runs := with_timetables(campaign, scheme))
+        for row in _rows(fitted, campaign, scheme, runs, seeds, fitted_from == (campaign.name, scheme))
     ]
 
 
 def _rows(
-    fitted: Fit, scheme: str, runs: Sequence[Mapping[str, Any]], seeds: int, calibration: str
+    fitted: Fit,
+    campaign: Campaign,
+    scheme: str,
+    runs: Sequence[Mapping[str, Any]],
+    seeds: int,
+    calibrated: bool,
 ) -> list[dict[str, Any]]:
+    benched = scheme_of(campaign, scheme)
     both = [
         run["production_started_ms"] - run["research_started_ms"]
         for run in runs
         if all(f"{name}_s" in run for name in JOBS)
     ]
     arrives_ms = round(statistics.median(both)) if both else 0
-    predictions = [predict(fitted, ALL[scheme], arrives_ms, seed) for seed in range(seeds)]
+    predictions = [predict(fitted, benched, arrives_ms, seed) for seed in range(seeds)]
     found = []
     for name in JOBS:
         if f"{name}_s" not in runs[0]:
             continue
+        head = {"campaign": campaign.name, "scenario": scheme, "job": name, "attached": benched.attached}
         times = [run[f"{name}_s"] for run in runs]
-        found.append(_row(scheme, name, times, [each[name] for each in predictions], scheme == calibration))
+        found.append(head | _row(times, [each[name] for each in predictions], calibrated))
     return found
 
 
-def _row(
-    scheme: str, name: str, times: Sequence[float], predicted: Sequence[float], calibrated: bool
-) -> dict[str, Any]:
+def _row(times: Sequence[float], predicted: Sequence[float], calibrated: bool) -> dict[str, Any]:
     """Return one completion time's row.
 
     ``spread_ratio`` is half the range of the runs, ``noise_ratio`` how far their median must be expected to
@@ -143,8 +185,6 @@ def _row(
     real, emulated = statistics.median(times), statistics.median(predicted)
     several = len(times) > 1
     return {
-        "scenario": scheme,
-        "job": name,
         "runs": len(times),
         "cluster_s": round(real, 1),
         "spread_ratio": round((max(times) - min(times)) / 2 / real, 4) if several else None,
@@ -156,33 +196,65 @@ def _row(
     }
 
 
-def told(found: Sequence[Mapping[str, Any]], calibration: str) -> dict[str, Any]:
-    """Return the document: the mean over all completion times that were not fitted on, and every row."""
+def told(found: Sequence[Mapping[str, Any]], fitted_from: Calibration) -> dict[str, Any]:
+    """Return the document: both means over all completion times that were not fitted on, and every row."""
     free = [row for row in found if not row["calibrated"]]
-    noise = [row["noise_ratio"] for row in free if row["noise_ratio"] is not None]
+    campaigns = dict.fromkeys(row["campaign"] for row in free)
     return {
-        "calibration": calibration,
-        "mean_deviation_ratio": round(statistics.mean(abs(row["deviation_ratio"]) for row in free), 4),
-        "mean_noise_ratio": round(statistics.mean(noise), 4) if noise else None,
-        "predicted": len(free),
-        "scenarios": len({row["scenario"] for row in free}),
+        "calibration": fitted_from.scheme,
+        "calibration_campaign": fitted_from.campaign,
+        **means(free),
+        "attached": means([row for row in free if row["attached"]]),
+        "by_campaign": {
+            name: {
+                **means([row for row in free if row["campaign"] == name]),
+                "attached": means([row for row in free if row["campaign"] == name and row["attached"]]),
+            }
+            for name in campaigns
+        },
         "rows": list(found),
     }
 
 
+def means(free: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the mean absolute deviation of some rows, and how many they are; None where there is none."""
+    noise = [row["noise_ratio"] for row in free if row["noise_ratio"] is not None]
+    sizes = [abs(row["deviation_ratio"]) for row in free]
+    return {
+        "mean_deviation_ratio": round(statistics.mean(sizes), 4) if sizes else None,
+        "mean_noise_ratio": round(statistics.mean(noise), 4) if noise else None,
+        "predicted": len(free),
+        "scenarios": len({(row["campaign"], row["scenario"]) for row in free}),
+    }
+
+
+def by_calibration(campaigns: Sequence[Campaign], seeds: int = SEEDS) -> dict[str, Any]:
+    """Return both means for each scenario of each campaign as calibration in turn."""
+    found = {}
+    for campaign in campaigns:
+        for scheme in campaign.schemes():
+            if with_timetables(campaign, scheme):
+                each = Calibration(campaign.name, scheme)
+                document = told(rows(campaigns, fitted_on(campaign, scheme), each, seeds), each)
+                found[f"{campaign.name} {scheme}"] = {
+                    "all": document["mean_deviation_ratio"],
+                    "attached": document["attached"]["mean_deviation_ratio"],
+                }
+    return found
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Print every deviation and their mean as JSON."""
+    """Print every deviation and both means as JSON."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster.fidelity")
-    parser.add_argument("recorded", type=Path, nargs="?", default=Path("bench-hadoop.json"))
-    parser.add_argument("--calibration", default=CALIBRATION)
+    parser.add_argument("campaigns", nargs="*", help="names of campaigns; all, if none is given")
     parser.add_argument("--each", action="store_true", help="calibrate on each scenario in turn as well")
     given = parser.parse_args(arguments)
-    document = json.loads(given.recorded.read_bytes())
-    answer = told(rows(document, given.calibration), given.calibration)
+    fitted_from = calibration()
+    campaigns = [named(name) for name in given.campaigns] or all_of()
+    fitted = fitted_on(named(fitted_from.campaign), fitted_from.scheme)
+    answer = told(rows(campaigns, fitted, fitted_from), fitted_from)
     if given.each:
-        names = dict.fromkeys(run["scheme"] for run in document["runs"])
-        means = {name: told(rows(document, name), name)["mean_deviation_ratio"] for name in names}
-        answer["mean_deviation_ratio_by_calibration"] = means
+        answer["mean_deviation_ratio_by_calibration"] = by_calibration(campaigns)
     print(json.dumps(answer, indent=1))
     return 0
 

@@ -1,75 +1,104 @@
-"""``python -m tests.cluster.judging``: what ``bench-hadoop.json`` shows, as figures against the targets.
+"""``python -m tests.cluster.judging [CAMPAIGN]``: a campaign on a real Hadoop against the targets.
 
-Law: nothing is measured here; every figure is a median of runs that the file lists, and a scheme without runs
-is no figure.
+Law: nothing is measured here. The campaign that is judged is the newest whose commit is known and which has
+yarnctl, YARN tuned and both jobs alone, or the one that is named; what the others show is told beside it. A
+ratio uses its own campaign's jobs alone. What a campaign did not run is no figure and named as not compared.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
+
+from tests.measured.campaign import Campaign, all_of, named
+from tests.measured.summary import of_scheme
+from yarnctl.errors import BadInput, YarnctlError
 
 WHOLE_CLUSTER = ("soft-cap", "yarn-defaults", "yarn-tuned")
 """The other schemes that let research use all there is."""
 
-COMPARED = ("production-alone", "research-alone", "hard-cap", *WHOLE_CLUSTER, "yarnctl")
-"""What must have run often enough; the file may hold other ways of running yarnctl beside them."""
+NEEDED = ("production-alone", "research-alone", "yarn-tuned", "yarnctl")
+"""Without these a campaign cannot be judged."""
+
+SHIPPED = "yarnctl-as-shipped"
 
 
-def figures(document: dict[str, Any]) -> dict[str, Any]:
-    """Return medians against each job alone, what was lost, and whether every output was the same."""
-    schemes = document["schemes"]
-    alone = {
-        name: statistics.median(schemes[f"{name}-alone"][f"{name}_s"]) for name in ("production", "research")
-    }
+def judged(campaigns: Sequence[Campaign]) -> Campaign:
+    """Return the newest campaign that can be judged, one with a commit before those without."""
+    able = [each for each in campaigns if all(each.of(scheme) for scheme in NEEDED)]
+    if not able:
+        raise BadInput("docs/measured", f"no campaign has runs of {', '.join(NEEDED)}", "make bench-hadoop")
+    return max(able, key=lambda campaign: (campaign.commit is not None, campaign.name))
 
-    def ratio(scheme: str, name: str) -> float:
-        return round(statistics.median(schemes[scheme][f"{name}_s"]) / alone[name], 3)
 
-    least = min(ratio(scheme, "production") for scheme in WHOLE_CLUSTER)
+def figures(campaign: Campaign, others: Sequence[Campaign] = ()) -> dict[str, Any]:
+    """Return the figures that the rows judge, of one campaign, with those of others beside them."""
+    found = {name: of_scheme(campaign, name) for name in campaign.schemes()}
+    compared = [name for name in WHOLE_CLUSTER if name in found]
+    least = min(found[name]["production_ratio"] for name in compared)
+    ours = found["yarnctl"]
     return {
-        "runs": min(len(schemes[name]["killed"]) for name in COMPARED),
-        "production_ratio": ratio("yarnctl", "production"),
-        "production_below_others": ratio("yarnctl", "production") < least,
-        "production_others_least_ratio": least,
-        "research_ratio": ratio("yarnctl", "research"),
-        "research_ratio_of": {
-            scheme: ratio(scheme, "research") for scheme in schemes if "research_s" in schemes[scheme]
-        },
-        "production_ratio_of": {
-            scheme: ratio(scheme, "production") for scheme in schemes if "production_s" in schemes[scheme]
-        },
-        "groups_twice": sum(schemes["yarnctl"]["groups_twice"]),
-        "groups_twice_of": {scheme: found["groups_twice"] for scheme, found in schemes.items()},
-        "overhead_s": _overhead(schemes, "yarnctl"),
-        "overhead_yarn_tuned_s": _overhead(schemes, "yarn-tuned"),
-        "identical": all(found["identical"] for found in schemes.values()),
-        "am_wait_s": round(statistics.median(document["am_wait_s"]), 2),
+        "campaign": campaign.name,
+        "commit": campaign.commit,
+        "runs": min(found[name]["runs"] for name in (*NEEDED, *compared)),
+        "production_ratio": rounded(ours["production_ratio"]),
+        "production_below_others": ours["production_ratio"] < least,
+        "production_others_least_ratio": rounded(least),
+        "compared": ", ".join(compared),
+        "not_compared": ", ".join(name for name in WHOLE_CLUSTER if name not in found) or "none",
+        "research_ratio": rounded(ours["research_ratio"]),
+        "production_ratio_of": _ratios(found, "production"),
+        "research_ratio_of": _ratios(found, "research"),
+        "groups_twice": ours["groups_twice_sum"],
+        "groups_twice_of": {name: each["groups_twice_sum"] for name, each in found.items()},
+        "overhead_s": rounded(ours["overhead_s"], 2),
+        "overhead_yarn_tuned_s": rounded(found["yarn-tuned"]["overhead_s"], 2),
+        "identical": all(each["identical"] is True for each in found.values()),
+        "am_wait_s": rounded(ours["am_wait_s"], 2),
+        "as_shipped": _as_shipped(found.get(SHIPPED)),
+        "earlier": {each.name: beside(each) for each in others if each.name != campaign.name},
     }
 
 
-def _overhead(schemes: dict[str, Any], scheme: str) -> float | None:
-    """Return what all interruptions of a run cost, s (the runs' median); None where there was none.
+def beside(campaign: Campaign) -> dict[str, Any]:
+    """Return what another campaign shows of the same comparison."""
+    found = {name: of_scheme(campaign, name) for name in campaign.schemes()}
+    return {
+        "production_ratio_of": _ratios(found, "production"),
+        "research_ratio_of": _ratios(found, "research"),
+        "runs_of": {name: each["runs"] for name, each in found.items()},
+        "options": " ".join(campaign.configuration["schemes"].get("yarnctl", {}).get("options", [])),
+    }
 
-    Their sum, because a kill is cheap where the attempt has only just begun again.
-    """
-    costs = [sum(run) for run in schemes[scheme]["overhead_s"] if run]
-    return round(statistics.median(costs), 2) if costs else None
+
+def _as_shipped(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    names = ("production_ratio", "research_ratio")
+    return {"runs": found["runs"], **{name: rounded(found[name]) for name in names}}
+
+
+def _ratios(found: dict[str, dict[str, Any]], job: str) -> dict[str, float | None]:
+    ratios = {name: each[f"{job}_ratio"] for name, each in found.items()}
+    return {name: rounded(ratio) for name, ratio in ratios.items() if ratio is not None}
+
+
+def rounded(value: float | None, digits: int = 3) -> float | None:
+    """Return a figure to so many digits; None stays None."""
+    return None if value is None else round(value, digits)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the figures as JSON."""
-    path = Path(arguments[0] if arguments else "bench-hadoop.json")
     try:
-        document = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        print(f"error: {path} is not there; make bench-hadoop writes it", file=sys.stderr)
-        return 2
-    print(json.dumps(figures(document), indent=1))
+        campaigns = all_of()
+        campaign = named(arguments[0]) if arguments else judged(campaigns)
+        print(json.dumps(figures(campaign, campaigns), indent=1))
+    except YarnctlError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_status
     return 0
 
 

@@ -30,8 +30,12 @@ MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
 """A scheduler whose queues can be changed by REST, which ``--hold-queue`` needs."""
 
 
+FOUR = ("--in-flight-least", "4")
+"""Up to four tasks may be suspending at once; as shipped it is a tenth of research's containers, here one."""
+
+
 class Scheme(NamedTuple):
-    """``options`` are those of ``yarnctl run``, if ``attached``.
+    """``options`` are all those of ``yarnctl run --enforce`` that change what it does, if ``attached``.
 
     ``with_production`` and ``with_research`` say which jobs run. ``arrives_s``: how long after research
     production is submitted.
@@ -48,6 +52,10 @@ class Scheme(NamedTuple):
     with_production: bool = True
     with_research: bool = True
     arrives_s: float = ARRIVES_S
+
+    def option(self, name: str, absent: str) -> str:
+        """Return the value that follows an option of ``yarnctl run``."""
+        return self.options[self.options.index(name) + 1] if name in self.options else absent
 
     def changes(self) -> Changes:
         """Return what the ResourceManager's files must say."""
@@ -80,9 +88,17 @@ SCHEMES = {
         Scheme("soft-cap", 25, 75),
         Scheme("yarn-defaults", 95, 5, monitored=True),
         Scheme("yarn-tuned", 95, 5, monitored=True, settings=TUNED),
-        Scheme("yarnctl", 95, 5, settings=MUTABLE, attached=True, options=("--hold-queue", "--ahead", "4")),
-        Scheme("yarnctl-no-ahead", 95, 5, settings=MUTABLE, attached=True, options=("--hold-queue",)),
-        Scheme("yarnctl-no-hold", 95, 5, attached=True),
+        Scheme(
+            "yarnctl",
+            95,
+            5,
+            settings=MUTABLE,
+            attached=True,
+            options=(*FOUR, "--hold-queue", "--ahead", "4"),
+        ),
+        Scheme("yarnctl-as-shipped", 95, 5, attached=True),
+        Scheme("yarnctl-no-ahead", 95, 5, settings=MUTABLE, attached=True, options=(*FOUR, "--hold-queue")),
+        Scheme("yarnctl-no-hold", 95, 5, attached=True, options=FOUR),
     )
 }
 """The comparison of ``make bench-hadoop``."""
@@ -90,7 +106,9 @@ SCHEMES = {
 VARIANTS = {
     scheme.name: scheme
     for scheme in (
-        SCHEMES["yarnctl"]._replace(name="yarnctl-lrt", options=("--hold-queue", "--task-policy", "LRT")),
+        SCHEMES["yarnctl"]._replace(
+            name="yarnctl-lrt", options=(*FOUR, "--hold-queue", "--task-policy", "LRT")
+        ),
         SCHEMES["yarnctl-no-ahead"]._replace(name="yarnctl-early", arrives_s=30.0),
         SCHEMES["yarn-tuned"]._replace(name="yarn-tuned-early", arrives_s=30.0),
         SCHEMES["soft-cap"]._replace(name="soft-cap-late", arrives_s=92.0),

@@ -26,6 +26,26 @@ CORES = 2
 LINGER_MS = 5000
 """MRAppMaster.shutDownJob: so long a master sleeps after it has unregistered (Hadoop 3.4.2)."""
 
+FITTED = (
+    "submit_ms",
+    "am_start_ms",
+    "launch_ms",
+    "launch_cpu_ms",
+    "task_commit_ms",
+    "job_commit_ms",
+    "map_ms",
+    "plain_ratio",
+    "wrapped_ratio",
+    "drain_ms",
+    "resume_ms",
+)
+"""All that is read off."""
+
+ONLY_ATTACHED = ("drain_ms", "resume_ms", "wrapped_ratio")
+"""What only runs with yarnctl attached show. Without them it is as ``HADOOP3`` has it, and ``wrapped_ratio``
+is ``plain_ratio``: eight numbers are read off then, eleven with them.
+"""
+
 LATENCIES_MS = range(0, 2001, 200)
 DEMANDS_MS = range(200, 4001, 200)
 FINE_MS = range(-200, 201, 25)

@@ -6,9 +6,10 @@ A recorded run is made from an emulated one, with the same columns as ``tests/cl
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
+import click
 import pytest
 
 from emulator.app_master import AppMaster
@@ -16,9 +17,12 @@ from emulator.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.timing import HADOOP3, crowded
 from emulator.virtual_host import Run
 from tests.cluster import fidelity, spans
-from tests.cluster.fidelity import jobs_of, setup_of, twin
+from tests.cluster.fidelity import Calibration, jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL, SCHEMES, VARIANTS
 from tests.cluster.spans import Fit, Launch
+from tests.measured.campaign import KIND, Campaign
+from yarnctl.cli import PROGRAM
+from yarnctl.errors import BadInput
 
 TRUE = Fit(
     crowded(
@@ -126,11 +130,30 @@ def test_what_only_suspending_shows_is_found_where_somebody_was_suspended(record
     assert found.timing.drain_ms == pytest.approx(TRUE.timing.drain_ms, abs=150)
 
 
+def campaign_of(runs: Iterable[dict[str, Any]]) -> Campaign:
+    """Return recorded runs as a campaign that was told what the bench tells."""
+    runs = list(runs)
+    schemes = {run["scheme"]: ALL[run["scheme"]]._asdict() for run in runs}
+    return Campaign(
+        name="recorded",
+        kind=KIND,
+        began="2026-11-22T00:00:00Z",
+        commit=None,
+        uncommitted=None,
+        machine=None,
+        versions={},
+        configuration=json.loads(json.dumps({"schemes": schemes})),
+        order=None,
+        rounds=1,
+        runs=runs,
+    )
+
+
 def test_the_others_are_predicted_to_a_percent(recorded):
-    document = {
-        "runs": [*recorded.values(), Recorder("yarn-tuned").recorded(), Recorder("hard-cap").recorded()]
-    }
-    rows = fidelity.rows(document, "yarnctl", seeds=5)
+    runs = [*recorded.values(), Recorder("yarn-tuned").recorded(), Recorder("hard-cap").recorded()]
+    campaign = campaign_of(runs)
+    fitted_from = Calibration("recorded", "yarnctl")
+    rows = fidelity.rows([campaign], fidelity.fitted_on(campaign, "yarnctl"), fitted_from, seeds=5)
     assert {row["scenario"] for row in rows if row["calibrated"]} == {"yarnctl"}
     free = [abs(row["deviation_ratio"]) for row in rows if not row["calibrated"]]
     assert len(free) == 7
@@ -178,21 +201,39 @@ def test_variants_are_run_only_where_they_are_named():
     assert not setup_of(TRUE, ALL["yarnctl-no-hold"], 0).hold
 
 
-def test_what_is_told_and_one_run_has_no_spread(recorded, tmp_path: Path, capsys):
-    path = tmp_path / "bench.json"
-    path.write_text(json.dumps({"runs": list(recorded.values())}))
-    assert fidelity.main([str(path), "--each"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    by_calibration = told["mean_deviation_ratio_by_calibration"]
-    assert set(by_calibration) == set(recorded)
-    assert by_calibration["soft-cap"] == told["mean_deviation_ratio"] < 0.02
+def test_what_is_told_and_one_run_has_no_spread(recorded):
+    campaign = campaign_of(recorded.values())
+    fitted_from = Calibration("recorded", "soft-cap")
+    rows = fidelity.rows([campaign], fidelity.fitted_on(campaign, "soft-cap"), fitted_from)
+    told = fidelity.told(rows, fitted_from)
+    by_calibration = fidelity.by_calibration([campaign])
+    assert set(by_calibration) == {f"recorded {scheme}" for scheme in recorded}
+    assert by_calibration["recorded soft-cap"]["all"] == told["mean_deviation_ratio"] < 0.02
     assert told["mean_noise_ratio"] is None
     assert told["scenarios"] == 2
+    assert told["attached"]["scenarios"] == 1
+    assert told["by_campaign"]["recorded"]["predicted"] == told["predicted"]
     assert {row["spread_ratio"] for row in told["rows"]} == {None}
 
 
-def test_a_calibration_that_was_never_run_is_named(tmp_path: Path):
-    path = tmp_path / "bench.json"
-    path.write_text(json.dumps({"runs": []}))
-    with pytest.raises(SystemExit, match="no run of soft-cap is recorded; recorded are none"):
-        fidelity.main([str(path)])
+def test_a_scheme_is_taken_as_its_own_campaign_was_told_it(recorded):
+    campaign = campaign_of(recorded.values())
+    campaign.configuration["schemes"]["yarnctl"]["options"] = ["--in-flight-least", "2"]
+    settings = setup_of(TRUE, fidelity.scheme_of(campaign, "yarnctl"), 0)
+    assert (settings.settings.in_flight_least, settings.hold) == (2, False)
+
+
+def test_as_shipped_is_no_option_at_all():
+    settings = setup_of(TRUE, ALL["yarnctl-as-shipped"], 0)
+    assert ALL["yarnctl-as-shipped"].options == ()
+    assert settings.settings.in_flight_least == 1
+    assert settings.settings.in_flight_ratio_max == fidelity.IN_FLIGHT_RATIO
+    command = PROGRAM.get_command(click.Context(PROGRAM), "run")
+    assert command is not None
+    defaults = {option.name: option.default for option in command.params}
+    assert (defaults["in_flight_least"], defaults["in_flight_ratio"]) == (1, fidelity.IN_FLIGHT_RATIO)
+
+
+def test_a_calibration_that_was_never_run_is_named():
+    with pytest.raises(BadInput, match="no run of soft-cap with its timetable is recorded"):
+        fidelity.fitted_on(campaign_of([]), "soft-cap")
