@@ -31,7 +31,6 @@ SHELLS = ("bash", "fish", "zsh")
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 HELP_WIDTH = 80
-TABLE_WIDTH_OFF_TERMINAL = 200
 
 WORTH_SHOWING_S = 1.0
 """What takes longer gets a bar."""
@@ -279,24 +278,22 @@ def print_json(value: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print rows under columns, the title on one line; numbers stand to the right, None is a dash."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """Print rows under columns, the title on one line; numbers stand to the right, None is a dash.
 
-    held = [list(row) for row in rows]
-    table = Table()
-    for place, column in enumerate(columns):
-        numbers = all(row[place] is None or isinstance(row[place], int | float) for row in held)
-        table.add_column(column, justify="right" if numbers and held else "left")
-    for row in held:
-        table.add_row(*(Text("-" if cell is None else str(cell)) for cell in row))
-    console = Console(width=None if sys.stdout.isatty() else TABLE_WIDTH_OFF_TERMINAL)
-    with console.capture() as captured:  # rich would leave by itself where nobody reads on
-        if title is not None:
-            console.print(Text(title, style="table.title"), soft_wrap=True)
-        console.print(table)
-    click.echo(captured.get(), nl=False)
+    What is too wide for the terminal is folded or becomes blocks; nothing is cut off (:mod:`yarnctl.tables`).
+    """
+    from yarnctl.tables import table_text
+
+    click.echo(table_text(columns, rows, title, terminal_columns()), nl=False)
+
+
+def terminal_columns() -> int | None:
+    """Return how wide results are written; None if stdout is no terminal."""
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
 
 
 # --- progress ----------------------------------------------------------------------------------

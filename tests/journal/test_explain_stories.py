@@ -7,6 +7,7 @@ own figures.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import get_args
 
 import msgspec
@@ -36,6 +37,7 @@ from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.telling import REASONS
+from yarnctl.short_ids import ids_in
 
 HURRIED, VICTIM = "application_1_000002", "application_1_000001"
 pytestmark = pytest.mark.xdist_group("explain stories")  # what is made once for all is made in one worker
@@ -430,3 +432,21 @@ def test_the_command_tells_the_same_in_text_and_in_json(tmp_path, capsys, killed
     assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), "application_9_000009"]) == 1
     said = capsys.readouterr()
     assert (said.out, said.err) == ("", f"error: {path}: no record names application_9_000009\n")
+
+
+def test_a_journal_finds_an_id_by_its_end(tmp_path, capsys, killed):
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path, durable=False) as journal:
+        journal.append(list(killed[0]))
+    task, _ = passed_over(killed[0])
+    for whole in (HURRIED, task.attempt, task.container):
+        short = "…" + whole.partition("_")[2]
+        assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), short]) == 0
+        assert capsys.readouterr().out.splitlines() == in_words(explain(killed[0], whole))
+    assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), "0_0"]) == 1
+    known = set(ids_in(msgspec.json.encode(killed[0]).decode()))
+    ends = Counter(each[-3:] for each in known if each.startswith("attempt_"))
+    end, _ = ends.most_common(1)[0]
+    assert ends[end] > 1
+    assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), end]) == 2
+    assert f"error: {end}: may be attempt_" in capsys.readouterr().err

@@ -5,6 +5,7 @@ Law: it only reads. Exit status 0: nothing fails; 1: something does; 3: no Resou
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +15,15 @@ import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
-from yarnctl.command_line import output_option, print_json, print_table
+from yarnctl.command_line import output_option, print_json, terminal_columns
 
 if TYPE_CHECKING:
     from yarnctl.attach.fitness import Finding
+
+INDENT = 9
+"""Where the text of a finding begins."""
+ROOM_MIN = 40
+"""How many characters a line has at least, however narrow the terminal is."""
 
 
 @click.command()
@@ -63,10 +69,29 @@ def _tell(findings: Sequence[Finding], output: str) -> int:
     if output == "json":
         print_json({"fit": not counts["fail"], **counts, "findings": findings})
     else:
-        rows = [(one.id, one.severity, plain(one.seen), plain(one.fix) or None) for one in findings]
-        title = ", ".join(f"{number} {word}" for word, number in counts.items())
-        print_table(("check", "severity", "seen", "fix"), rows, title)
+        click.echo(", ".join(f"{number} {word}" for word, number in counts.items()))
         for one in findings:
-            if one.severity in ("fail", "warn"):
-                click.echo(f"{one.id}: {one.matters}")
+            click.echo("\n".join(_lines(one, terminal_columns())))
     return 1 if counts["fail"] else 0
+
+
+def _lines(one: Finding, width: int | None) -> list[str]:
+    """Return a finding as a line, or a block if it is not ok: what was seen, its fix, and why it matters.
+
+    The fix is there to be copied: it stays on one line, which the terminal may wrap.
+    """
+    head = _folded(f"{one.severity + ' ':<{INDENT}}{one.id}: {plain(one.seen)}", width)
+    if one.severity == "ok":
+        return head
+    fix = [f"{'  fix':<{INDENT}}{plain(one.fix)}"] if one.fix else []
+    return [*head, *fix, *_folded(f"{'  why':<{INDENT}}{one.matters}", width)]
+
+
+def _folded(line: str, width: int | None) -> list[str]:
+    """Return a line folded between words, what goes on below its text."""
+    if width is None:
+        return [line]
+    room = max(width, ROOM_MIN)
+    return textwrap.wrap(
+        line, room, subsequent_indent=" " * INDENT, break_long_words=False, break_on_hyphens=False
+    )

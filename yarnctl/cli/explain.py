@@ -14,6 +14,9 @@ import click
 from yarnctl.command_line import Progress, lines_in, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
+SHOWN_MAX = 3
+"""How many of the ids that a short form may mean are named."""
+
 
 @click.command()
 @click.option("--journal", type=click.Path(path_type=Path), help="The journal to read.")
@@ -28,7 +31,8 @@ def command(journal: Path | None, url: str | None, wanted: str, output: str) -> 
     """Say why ID was chosen, why not the next one, who took its place, and what it cost.
 
     ID is that of an application, a container, a task attempt, an order or an admission (adm-..., which only
-    a journal explains). A daemon remembers its newest decisions only, a journal holds all.
+    a journal explains). The first three may be given by their end, as tables show them: 1346_0001. A daemon
+    remembers its newest decisions only, a journal holds all.
     """
     if not wanted.strip():
         raise BadInput(
@@ -49,6 +53,7 @@ def _read(journal: Path, wanted: str, output: str) -> None:
     from yarnctl.journal.file import read
     from yarnctl.journal.segments import segments
 
+    wanted = _in_full(journal, wanted)
     with Progress("records read", lambda: lines_in(*segments(journal))) as progress:
         found = explain((line.record for line in progress.counted(read(journal))), wanted)
     if not found.found:
@@ -57,6 +62,22 @@ def _read(journal: Path, wanted: str, output: str) -> None:
         print_json(found)
     else:
         click.echo("\n".join(map(plain, in_words(found))))
+
+
+def _in_full(journal: Path, wanted: str) -> str:
+    """Return the one id of the journal that ends as a short form does; itself if ``wanted`` is none."""
+    import msgspec
+
+    from yarnctl.journal.file import read
+    from yarnctl.short_ids import ending, ids_in, resolved
+
+    if ending(wanted) is None:
+        return wanted
+    texts = (msgspec.json.encode(line.record).decode() for line in read(journal))
+    found = resolved(wanted, (each for text in texts for each in ids_in(text)))
+    if len(found) > 1:
+        raise BadInput(wanted, f"may be {', '.join(found[:SHOWN_MAX])}", "give the whole id")
+    return found[0] if found else wanted
 
 
 def _ask(url: str | None, wanted: str, output: str) -> None:

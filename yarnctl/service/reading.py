@@ -19,7 +19,7 @@ from yarnctl.daemon.view import View
 from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.records import Refusal
-from yarnctl.service import decision_models, explaining, models, showing
+from yarnctl.service import decision_models, explaining, models, short_names, showing
 from yarnctl.service.paging import (
     ApplicationsQuery,
     CheckpointsQuery,
@@ -100,10 +100,11 @@ def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView 
 
 
 def _add_reclaims(router: APIRouter, source: Source) -> None:
-    @router.get("/reclaims")
+    @router.get("/reclaims", responses=responses(404))
     def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> models.ReclaimPage:
         """The reclaim list of each hurried application that waits or has one."""
         view = source()
+        asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
         rows = _lists(view, asked)
         shown, following = by_name(rows, lambda row: row[0], asked)
         return models.ReclaimPage(
@@ -118,6 +119,8 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
     def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> models.ReclaimList:
         """One application's reclaim list, with what has retired from it lately."""
         view = source()
+        application_id = short_names.full(view, application_id)
+        asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
         seen = _seen(view).get(application_id)
         entries = [each for each in _all_entries(view, True) if each.order.asker == application_id]
         if seen is None and not entries:
@@ -142,10 +145,12 @@ def _is_wanted(decided: Decided, asked: DecisionsQuery) -> bool:
 
 
 def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> None:
-    @router.get("/decisions")
+    @router.get("/decisions", responses=responses(404))
     def decisions(asked: Annotated[DecisionsQuery, Query()]) -> decision_models.DecisionPage:
         """The newest decisions, newest first."""
         view = source()
+        named = {name: short_names.maybe(view, getattr(asked, name)) for name in ("application", "victim")}
+        asked = asked.model_copy(update=named)
         found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
         shown, following = by_number(found, lambda decided: decided.record.number, asked)
         return decision_models.DecisionPage(
@@ -166,10 +171,11 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
 
 
 def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
-    @router.get("/refusals")
+    @router.get("/refusals", responses=responses(404))
     def refusals(asked: Annotated[RefusalsQuery, Query()]) -> decision_models.RefusalPage:
         """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
         view = source()
+        asked = asked.model_copy(update={"application": short_names.maybe(view, asked.application)})
         found = [
             (logged.place, logged.record)
             for logged in view.refusals
@@ -190,7 +196,8 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     @router.get("/explanations/{any_id}", responses=responses(404))
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> decision_models.Explained:
         """All that is remembered of an application, a container, a task attempt or an order."""
-        found = explaining.everything_about(source(), any_id)
+        view = source()
+        found = explaining.everything_about(view, short_names.full(view, any_id))
         if not found.found:
             raise forgotten(any_id, journal)
         return explaining.explained(found)
@@ -223,10 +230,12 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
 
 
 def _add_history(router: APIRouter, source: Source) -> None:
-    @router.get("/checkpoints")
+    @router.get("/checkpoints", responses=responses(404))
     def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> models.CheckpointPage:
         """The newest checkpoints that were seen in answer to orders, newest first."""
         view = source()
+        named = {name: short_names.maybe(view, getattr(asked, name)) for name in ("application", "attempt")}
+        asked = asked.model_copy(update=named)
         found = [
             each
             for each in view.checkpoints

@@ -12,6 +12,7 @@ from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.journal.explain import explain, in_words
+from yarnctl.service import short_names
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
 
@@ -396,3 +397,33 @@ def test_a_body_without_end_is_not_read(served):
     answer = served.answer("/v1/loop/pause", "POST", headers=BEARER, data=pieces())
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body-too-large")
     assert served.control.orders == []
+
+
+def test_an_id_may_be_given_by_its_end(served):
+    entry = busy().entries[0].order
+    for whole in (entry.attempt, entry.container, entry.victim, entry.asker):
+        end = whole.partition("_")[2].partition("_")[2]
+        for short in (f"1_{end}", f"…1_{end}", f"...1_{end}"):
+            assert served.get(f"/v1/explanations/{short}") == served.get(f"/v1/explanations/{whole}")
+    short = entry.asker.removeprefix("application_")
+    assert served.get(f"/v1/reclaims/{short}") == served.get(f"/v1/reclaims/{entry.asker}")
+    for path, name in (
+        ("reclaims", "victim"),
+        ("decisions", "application"),
+        ("decisions", "victim"),
+        ("refusals", "application"),
+        ("checkpoints", "application"),
+    ):
+        whole = entry.asker if path in ("refusals", "decisions") and name == "application" else entry.victim
+        short = whole.removeprefix("application_")
+        assert served.get(f"/v1/{path}?{name}={short}") == served.get(f"/v1/{path}?{name}={whole}")
+
+
+def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
+    known = [f"attempt_1_000001_{kind}_000001_0" for kind in "rm"]
+    monkeypatch.setattr(short_names, "_known", lambda view: iter(known))
+    error = served.get("/v1/explanations/000001_0", 404)["error"]
+    assert error["message"] == f"000001_0 may be {known[1]}, {known[0]}"
+    assert error["next"] == "give the whole id"
+    assert served.get("/v1/explanations/r_000001_0", 404)["error"]["message"] == "r_000001_0 is not known"
+    assert served.get("/v1/explanations/7_000001_0", 404)["error"]["message"] == "7_000001_0 is not known"
