@@ -42,7 +42,8 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
                 pass  # the first looks see whether its nodes stand still
             before = maximum_of(client.url)
             whole.site.scheduler_conf.mutable = mutable
-            holder, records = Holder(port.queue_limits, port.perform, ("research",)), list[Record]()
+            holder = Holder(port.queue_limits, port.perform, ("research",), stands=port.queue_stands)
+            records = list[Record]()
             holder.follow(records.append, 0, 1, True, "")
             if not mutable:
                 assert "MutableConfScheduler" in str(port.queue_limits("research"))

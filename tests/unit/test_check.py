@@ -13,6 +13,7 @@ from yarnctl.attach.fitness_rules import RULES, judge
 from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
+from yarnctl.hadoop.lowered import Lowered, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.views import Leaf
@@ -38,6 +39,8 @@ SCHEDULER = {
     "yarn.scheduler.capacity.node-locality-delay": "-1",
     "yarn.scheduler.capacity.resource-calculator": "org.apache.DominantResourceCalculator",
 }
+RESEARCH_MAXIMUM = "yarn.scheduler.capacity.root.research.maximum-capacity"
+LOWERED = {"lowered-a-1.json": LoweredRecord("a-1", (Lowered("root.research", 1.0, 0.05),))}
 PRODUCTION, RESEARCH = leaf("production", 95, 2), leaf("research", 5, 40)
 GOOD = Facts(
     us="yarnctl",
@@ -55,6 +58,7 @@ GOOD = Facts(
         "/": FileStatus("DIRECTORY", owner="hdfs", permission="755"),
         "/yarnctl": FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
     },
+    lowered={},
 )
 
 
@@ -144,6 +148,13 @@ TABLE = [
     ("lock", "fail", but(lock=FileStatus("FILE", owner="yarnctl", permission="644"))),
     ("lock", "unknown", but(why={"lock": "HDFS said no"})),
     ("lock", "unknown", but(above={})),
+    ("lowered", "fail", but(lowered=LOWERED, scheduler={**SCHEDULER, RESEARCH_MAXIMUM: "5"})),
+    ("lowered", "warn", but(lowered=LOWERED, lock_holder="a-1", scheduler={RESEARCH_MAXIMUM: "5"})),
+    ("lowered", "ok", but(lowered=LOWERED, scheduler={**SCHEDULER, RESEARCH_MAXIMUM: "100"})),
+    ("lowered", "fail", but(lowered=LOWERED, leaves=(leaf("research", 5, 40, maximum_percent=5.0),))),
+    ("lowered", "fail", but(lowered=LOWERED, leaves=None)),
+    ("lowered", "warn", but(lowered={"lowered-a-1.json": None})),
+    ("lowered", "unknown", but(lowered=None)),
 ]  # fmt: skip
 
 
@@ -153,6 +164,12 @@ def test_each_fault_is_found(name: str, severity: str, facts: Facts) -> None:
     assert found.severity == severity, found
     assert found.matters
     assert found.fix or severity in ("ok", "unknown")
+
+
+def test_a_queue_that_stands_lowered_is_named_with_the_command_that_mends_it() -> None:
+    word = RULES["lowered"](but(lowered=LOWERED, scheduler={RESEARCH_MAXIMUM: "5"}))
+    assert word.seen.startswith("root.research stands at 5 %, lowered by yarnctl from 100 %")
+    assert word.fix.endswith("yarn schedulerconf -update root.research:maximum-capacity=100")
 
 
 def test_own_preemption_fails_only_for_victims_that_it_may_touch() -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from yarnctl.hadoop.lowered import LoweredRecord
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.views import Leaf
 from yarnctl.hadoop.webhdfs import FileStatus
@@ -30,6 +31,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``:
     what lies at the two roots; ``absent`` holds the roots at which there surely is nothing; ``above``
     the folders above them, by path. ``lock``: what lies at ``lock_path``, the directory of the lock.
+    ``lowered``: records of queues that a daemon has lowered, by file; ``lock_holder``: who holds the lock.
     ``counted``: the resources the scheduler says it decides by ("memory-mb", "vcores").
     """
 
@@ -54,6 +56,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     requests: FileStatus | None = None
     store: FileStatus | None = None
     lock: FileStatus | None = None
+    lowered: Mapping[str, LoweredRecord | None] | None = None
+    lock_holder: str = ""
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from yarnctl.attach import fitness_cluster as cluster
+from yarnctl.attach import fitness_lowered as lowered
 from yarnctl.attach import fitness_preemption as preemption
 from yarnctl.attach import fitness_rights as rights
 from yarnctl.attach import fitness_scheduler as scheduler
@@ -46,6 +47,7 @@ RULES: dict[str, Rule] = {
     "store-root": store.store_root,
     "folders-above": store.folders_above,
     "lock": store.lock,
+    "lowered": lowered.lowered,
 }
 """Every rule by the id of its finding, in the order in which they are shown."""
 

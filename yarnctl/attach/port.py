@@ -240,6 +240,13 @@ class AttachedPort:
         except YarnctlError as problem:
             return str(problem)
 
+    def queue_stands(self, path: str) -> float | str | None:
+        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        try:
+            return self._manager.queue_maximum(path)
+        except YarnctlError as problem:
+            return str(problem)
+
     def _both(self, nodes: tuple[wire.Node, ...] | None) -> tuple[wire.Node, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
         refreshed = self._calls.begin(self._look.refresh)

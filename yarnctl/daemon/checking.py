@@ -18,6 +18,8 @@ from yarnctl.attach.folders import above
 from yarnctl.config import Cluster
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.lowered import read_all
 from yarnctl.hadoop.problems import Missing
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
@@ -25,7 +27,7 @@ from yarnctl.hadoop.views import leaves
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 T = TypeVar("T")
-HDFS = ("requests", "store", "lock", "above", "name_node")
+HDFS = ("requests", "store", "lock", "lowered", "above", "name_node")
 
 
 def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
@@ -64,6 +66,11 @@ def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]
     for name, path in (("requests", begin.requests_root), ("store", begin.store_root)):
         seen[name] = _try(why, name, partial(_status, hdfs, path, absent))
     seen["lock"] = _try(why, "lock", partial(hdfs.find, begin.lock_path))
+    if seen["lock"] is None and "lock" not in why:
+        seen["lowered"] = {}
+    else:
+        seen["lowered"] = _try(why, "lowered", partial(read_all, hdfs, begin.lock_path))
+        seen["lock_holder"] = _try(why, "lock_holder", partial(_holder, hdfs, begin.lock_path)) or ""
     found = {
         path: _try(why, "above", partial(hdfs.find, path))
         for path in above(begin.requests_root, begin.store_root, begin.lock_path)
@@ -74,6 +81,12 @@ def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]
     )
     seen["name_node"] = _try(why, "name_node", ResourceManager(node).configuration)
     return seen | {"absent": tuple(absent)}
+
+
+def _holder(hdfs: WebHdfs, path: str) -> str:
+    """Return who holds the lock, as far as its record says; "" if nobody does."""
+    record = LockFile(hdfs, path, "").current()
+    return "" if record is None or record.released else record.holder
 
 
 def _status(hdfs: WebHdfs, path: str, absent: list[str]) -> Any:

@@ -1,17 +1,20 @@
 """Holding victims' queues (``--hold-queue``): written down first, done then, put back in any case.
 
 Law: what was lowered is put back when the demand ends, when yarnctl may not act any more, when it stops,
-and when it starts again after a crash; a try that fails is made again. A cluster whose scheduler cannot be
-changed says so once, and everything goes on without.
+and when it starts again after a crash; a try that fails is made again. Before a queue is lowered its maximum
+is recorded in HDFS (``keeper``), so that a daemon on another host can put it back; the record is removed
+after the queue is back. Only what still stands as it was set is put back: a maximum that somebody else has
+changed since is theirs. A cluster whose scheduler cannot be changed says so once, and everything goes on
+without.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
+from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Withheld
 from yarnctl.deciding.queue_hold import (
     ASIDE,
     FOUND,
@@ -23,12 +26,17 @@ from yarnctl.deciding.queue_hold import (
     hold,
     put_back,
 )
-from yarnctl.deciding.records import Holding, Performed, Record
+from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
+from yarnctl.errors import YarnctlError
+from yarnctl.hadoop.lowered import Lowered, LoweredRecord, command_for, same_ratio
+from yarnctl.journal.maxima import as_holding
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
 RETRY_MS = 5_000
 RETRY_MAX_MS = 600_000
+
+Write = Callable[[Record], None]
 
 
 class Limits(Protocol):
@@ -39,11 +47,118 @@ class Limits(Protocol):
         ...
 
 
+class Stands(Protocol):
+    """Tells a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+
+    def __call__(self, path: str) -> float | str | None:
+        """Ask for one queue by its full path."""
+        ...
+
+
+class Keeper(Protocol):
+    """What the holder needs of :class:`yarnctl.hadoop.lowered.LoweredFile`."""
+
+    @property
+    def name(self) -> str:
+        """The name of this process's record."""
+        ...
+
+    def keep(self, queues: Sequence[Lowered]) -> None:
+        """Write this process's record."""
+        ...
+
+    def all(self) -> Mapping[str, LoweredRecord | None]:
+        """Return every record by its name."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a record."""
+        ...
+
+
+class Records:
+    """The records in HDFS of lowered queues: this process's, and those that others have left.
+
+    ``lasting`` holds the records that exist, or perhaps do: name -> the queues they speak of. Without
+    ``keeper`` there are none. A fault of HDFS is logged once and answered by trying again later.
+    """
+
+    def __init__(self, keeper: Keeper | None) -> None:
+        self._keeper = keeper
+        self.lasting: dict[str, tuple[str, ...]] = {}
+        self._read = keeper is None
+        self._again_at_ms = 0
+        self._said = ""
+
+    def forget(self) -> None:
+        """Read the others' records again: another daemon may have held the lock meanwhile."""
+        self._read = self._keeper is None
+
+    def keep(self, queues: Sequence[Lowered], now_ms: int) -> bool:
+        """Write what is lowered and what is about to be; False: that failed, so it must not be lowered."""
+        if self._keeper is None:
+            return True
+        if not self._read or now_ms < self._again_at_ms:
+            return False
+        self.lasting[self._keeper.name] = tuple(one.queue for one in queues)
+        try:
+            self._keeper.keep(queues)
+        except YarnctlError as problem:
+            self._failed(now_ms, f"no queue is lowered, for its maximum cannot be recorded: {problem}")
+            return False
+        return True
+
+    def left(self, now_ms: int) -> Mapping[str, tuple[str, Lowered]]:
+        """Return once what others have left: queue -> the record's name and what it says."""
+        if self._read or self._keeper is None or now_ms < self._again_at_ms:
+            return {}
+        try:
+            found = self._keeper.all()
+        except YarnctlError as problem:
+            self._failed(now_ms, f"the records of lowered queues cannot be read: {problem}")
+            return {}
+        self._read, self._said = True, ""
+        left: dict[str, tuple[str, Lowered]] = {}
+        for name, record in found.items():
+            if record is None:
+                _LOG.warning("%s beside the lock is no record of a lowered queue: see yarnctl check", name)
+                continue
+            self.lasting.setdefault(name, tuple(one.queue for one in record.queues))
+            for one in record.queues:
+                if one.queue not in left or one.before_ratio > left[one.queue][1].before_ratio:
+                    left[one.queue] = name, one
+        return left
+
+    def tidy(self, held: Mapping[str, Holding], now_ms: int) -> None:
+        """Remove the records that speak of no queue that is still held."""
+        if self._keeper is None or not self.lasting or now_ms < self._again_at_ms:
+            return
+        for name in [name for name, queues in self.lasting.items() if held.keys().isdisjoint(queues)]:
+            try:
+                self._keeper.remove(name)
+            except YarnctlError as problem:
+                self._failed(now_ms, f"the record {name}, of no lowered queue, is not removed yet: {problem}")
+                return
+            del self.lasting[name]
+            self._said = ""
+
+    def at_once(self) -> None:
+        """Let the next try be made now."""
+        self._again_at_ms = 0
+
+    def _failed(self, now_ms: int, story: str) -> None:
+        self._again_at_ms = now_ms + RETRY_MS
+        if story != self._said:
+            _LOG.warning("%s", story)
+        self._said = story
+
+
 class Holder:
     """Holds the queues ``victims`` while asks are being served, and puts back what it finds ``held``.
 
-    ``perform`` carries an action out, ``write`` puts a record into the journal. ``enabled`` False: only
-    what an earlier run left is put back.
+    ``perform`` carries an action out, ``write`` puts a record into the journal; ``stands`` looks a queue's
+    maximum up before it is put back, ``keeper`` keeps records in HDFS (None: there are none). ``enabled``
+    False: only what an earlier run, or another daemon, left is put back.
     """
 
     def __init__(
@@ -53,27 +168,37 @@ class Holder:
         victims: Iterable[str],
         held: Mapping[str, Holding] | None = None,
         *,
+        stands: Stands,
+        keeper: Keeper | None = None,
         enabled: bool = True,
         when: QueueHold | None = None,
     ) -> None:
         self._limits = limits
         self._perform = perform
+        self._stands = stands
         self._victims = tuple(victims)
         self.enabled = enabled
         self._when = when or QueueHold()
         self.held: dict[str, Holding] = dict(held or {})
+        self.records = Records(keeper)
         self._left = FOUND if self.held else ""
         self._again_at_ms = 0
         self._pause_ms = RETRY_MS
 
-    def follow(
-        self, write: Callable[[Record], None], now_ms: int, open_orders: int, waiting: bool, closed: str
-    ) -> None:
+    def follow(self, write: Write, now_ms: int, open_orders: int, waiting: bool, closed: str) -> None:
         """After a tick: hold, or put back. ``closed`` says why yarnctl may not act ("": it may)."""
         if closed:
             self._when.forget()
+            self.records.forget()
             self._restore(write, now_ms, ASIDE)
-        elif self._left:
+        else:
+            self._serve(write, now_ms, open_orders, waiting)
+        self.records.tidy(self.held, now_ms)
+
+    def _serve(self, write: Write, now_ms: int, open_orders: int, waiting: bool) -> None:
+        """Put back what was left lowered; then hold while asks are being served, and put back after."""
+        self._take_over(write, now_ms)
+        if self._left:
             self._restore(write, now_ms, self._left)
         elif self._when.wanted(now_ms, open_orders, waiting):
             if self.enabled and not self.held:
@@ -81,12 +206,23 @@ class Holder:
         else:
             self._restore(write, now_ms, OVER)
 
-    def stop(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Put everything back, now or never (never: the journal knows, and the next start does it)."""
+    def stop(self, write: Write, now_ms: int) -> None:
+        """Put everything back, now or never (never: the records know, and the next start does it)."""
         self._again_at_ms = 0
+        self.records.at_once()
         self._restore(write, now_ms, STOPPING)
+        self.records.tidy(self.held, now_ms)
 
-    def _hold(self, write: Callable[[Record], None], now_ms: int) -> None:
+    def _take_over(self, write: Write, now_ms: int) -> None:
+        """Hold what a daemon that is gone has left lowered, so that it is put back."""
+        for queue, (name, one) in self.records.left(now_ms).items():
+            if queue not in self.held:
+                found = HoldFound(now_ms, queue, one.before_ratio, one.ratio, name)
+                write(found)
+                self.held[queue] = as_holding(found)
+                self._left = FOUND
+
+    def _hold(self, write: Write, now_ms: int) -> None:
         for queue in self._victims:
             found = self._limits(queue)
             if isinstance(found, str):
@@ -95,6 +231,8 @@ class Holder:
             record = hold(*found, now_ms)
             if record is None:
                 continue
+            if not self.records.keep([_lowered(one) for one in (*self.held.values(), record)], now_ms):
+                return
             write(record)
             self.held[record.queue] = record
             outcome = self._done(write, record)
@@ -108,25 +246,43 @@ class Holder:
         self.enabled = False
         _LOG.warning("queues are not held back from now on, all else goes on: %s", why)
 
-    def _restore(self, write: Callable[[Record], None], now_ms: int, why: str) -> None:
+    def _restore(self, write: Write, now_ms: int, why: str) -> None:
         if not self.held or now_ms < self._again_at_ms:
             return
         for record in put_back(self.held, now_ms, why):
-            write(record)
-            outcome = self._done(write, record)
-            if isinstance(outcome, Accepted):
+            problem = self._back(write, record)
+            if problem:
+                by_hand = command_for(record.queue, record.ratio)
+                told = f"{record.queue} has not been put back to {record.ratio:g} yet: {problem}"
+                _LOG.warning("%s; it is tried again (by hand: %s)", told, by_hand)
+            else:
                 del self.held[record.queue]
-            elif isinstance(outcome, Refused | Unknown):
-                told = f"{record.queue} has not been put back to {record.ratio:g} yet: {outcome.why}"
-                _LOG.warning("%s; it is tried again", told)
         if self.held:
             self._again_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, RETRY_MAX_MS)
         else:
             self._left, self._again_at_ms, self._pause_ms = "", 0, RETRY_MS
 
-    def _done(self, write: Callable[[Record], None], record: Holding) -> Outcome:
+    def _back(self, write: Write, record: Holding) -> str:
+        """Put one queue back if it still stands as it was set; return why it is to be tried again, or ""."""
+        stands = self._stands(record.queue)
+        if isinstance(stands, str):
+            return stands
+        ours = (record.before_ratio, record.ratio)  # put back perhaps, without a record
+        if stands is None or not any(same_ratio(stands, one) for one in ours):
+            why = "there is no such queue any more" if stands is None else "somebody else has changed it"
+            write(HoldEnded(record.at_ms, record.queue, stands, why))
+            return ""
+        write(record)
+        outcome = self._done(write, record)
+        return "" if isinstance(outcome, Accepted) else outcome.why or "nobody answered"
+
+    def _done(self, write: Write, record: Holding) -> Outcome:
         action = action_of(record)
         outcome = self._perform(action)
         write(Performed(record.at_ms, action, outcome))
         return outcome
+
+
+def _lowered(record: Holding) -> Lowered:
+    return Lowered(record.queue, record.before_ratio, record.ratio)

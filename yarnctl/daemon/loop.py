@@ -20,7 +20,7 @@ from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.restoring import Restorer
 from yarnctl.daemon.view import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Action, Outcome, Refused, SetPriority, Snapshot
+from yarnctl.deciding.model import Outcome, Refused, SetPriority, Snapshot
 from yarnctl.deciding.records import (
     Contact,
     Decision,
@@ -80,11 +80,16 @@ class Recorder:
         self.gate = gate
         self.begun = False
         self.met_another = False
+        self.failed: OSError | None = None
         self._refused: dict[str, str] = {}
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records down, then tell the others."""
-        self.journal.append(records)
+        """Write records down, then tell the others. Raises OSError; the journal has ``failed`` then."""
+        try:
+            self.journal.append(records)
+        except OSError as error:
+            self.failed = error
+            raise
         self.begun = True
         self.publisher.record(records)
         self.gate.misdirection.take(records)
@@ -93,6 +98,18 @@ class Recorder:
             _say(record)
             if isinstance(record, Performed) and isinstance(record.action, SetPriority):
                 self._say_refused(record.action.application, record.outcome)
+
+    def append_if_possible(self, records: Sequence[Record]) -> None:
+        """Write the records of undoing, which is done whether they can be written or not.
+
+        After one that could not be written there are no more: a journal with a gap cannot be replayed.
+        """
+        if not self.begun or self.failed is not None:
+            return
+        try:
+            self.append(records)
+        except OSError as error:
+            _LOG.error("the journal cannot be written (%s): what is undone now is not in it", error)
 
     def _say_refused(self, application: str, outcome: Outcome) -> None:
         """Tell people once why an application keeps its priority."""
@@ -214,6 +231,8 @@ class Loop:
             raise
         finally:
             self._end()
+        if self.recorder.failed is not None:
+            raise self.recorder.failed
 
     def _once(self) -> int:
         """Do one tick; return when to do the next (ms of the port's clock)."""
@@ -327,15 +346,20 @@ class Loop:
             self._give_lock_up()
 
     def _take_back(self) -> None:
+        """Put lowered queues back and withdraw the open orders, written down if that is possible."""
+        if self._holder is not None and self.port.enforce:
+            self._holder.stop(self._write_if_possible, self.controller.now_ms)
         if not self.recorder.begun:
             return
         step = self.controller.stop(self._clock_ms())
         if step.records:
-            self.recorder.append(step.records)
+            self.recorder.append_if_possible(step.records)
         for action in step.actions:
-            self._settle(action)
-        if self._holder is not None:
-            self._holder.stop(self._write, self.controller.now_ms)
+            outcome = self.port.perform(action)
+            self.recorder.append_if_possible(self.controller.settle(action, outcome))
+
+    def _write_if_possible(self, record: Record) -> None:
+        self.recorder.append_if_possible((record,))
 
     def _give_lock_up(self) -> None:
         """Let the next daemon begin at once; a lock that cannot be given up runs out by itself."""
@@ -345,9 +369,6 @@ class Loop:
             self.lock.release()
         except YarnctlError as error:
             _LOG.warning("the lock could not be given up: %s", error)
-
-    def _settle(self, action: Action) -> None:
-        self.recorder.append(self.controller.settle(action, self.port.perform(action)))
 
     # --- telling ------------------------------------------------------------------------------
 

@@ -57,6 +57,10 @@ class AdoptingPort(ClusterPort, Protocol):
         """Return a victim queue's path and configured limits, or why they cannot be known."""
         ...
 
+    def queue_stands(self, path: str) -> float | str | None:
+        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        ...
+
 
 class NamedPort:
     """A port on which every order is called ``instance-order``."""
@@ -84,6 +88,10 @@ class NamedPort:
     def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a victim queue's path and configured limits, or why they cannot be known."""
         return self.port.queue_limits(queue)
+
+    def queue_stands(self, path: str) -> float | str | None:
+        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        return self.port.queue_stands(path)
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before."""

@@ -39,6 +39,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.lowered import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
@@ -142,14 +143,16 @@ def make_loop(
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     if rebuilt is not None:
         _go_on(rebuilt, port, publisher, misdirection)
-    lock = _lock(plan, state) if enforce else None
+    holder_name = f"{state.instance}-{secrets.token_hex(4)}"
+    lock = _lock(plan, state, holder_name) if enforce else None
     gate = Gate(lock, port.standing_aside, misdirection, _folders(plan) if enforce else None)
     controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes)
     port.ask_again(lambda: gate.closed()[1])
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
-    holder = _holder(plan, port, guarded, rebuilt)
+    keeper = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
+    holder = _holder(plan, port, guarded, rebuilt, keeper)
     if first_asks is not None:
         first_asks.may_foresee = lambda: holder.enabled
     loop = Loop(
@@ -190,14 +193,25 @@ def _desk(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Desk | None:
     return make_desk(plan.admitting, plan.cluster, state.instance, book, clock_ms)
 
 
-def _holder(plan: Plan, port: NamedPort, guarded: GuardedPort, rebuilt: Rebuilt | None) -> Holder:
+def _holder(
+    plan: Plan, port: NamedPort, guarded: GuardedPort, rebuilt: Rebuilt | None, keeper: LoweredFile | None
+) -> Holder:
     """Return what holds queues back, and puts back what an earlier life held."""
     held = {} if rebuilt is None else rebuilt.held
     if held and not plan.attachment.enforce:
         told = ", ".join(f"{queue} from {held[queue].before_ratio:g}" for queue in sorted(held))
-        _LOG.warning("an earlier run lowered the maximum of %s: run with --enforce to put it back", told)
-    victims, may_hold = plan.settings.victim_queues, plan.attachment.allow_hold
-    return Holder(port.queue_limits, guarded.perform, victims, held, enabled=may_hold)
+        by_hand = "; ".join(command_for(queue, held[queue].before_ratio) for queue in sorted(held))
+        story = "an earlier run lowered the maximum of %s: run with --enforce to put it back, or by hand: %s"
+        _LOG.warning(story, told, by_hand)
+    return Holder(
+        port.queue_limits,
+        guarded.perform,
+        plan.settings.victim_queues,
+        held,
+        stands=port.queue_stands,
+        keeper=keeper,
+        enabled=plan.attachment.allow_hold,
+    )
 
 
 def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> Restorer | None:
@@ -210,9 +224,8 @@ def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> Restore
     return Restorer(port.perform, rebuilt.priorities)
 
 
-def _lock(plan: Plan, state: StateDir) -> LockFile:
+def _lock(plan: Plan, state: StateDir, holder: str) -> LockFile:
     """Return the cluster-wide lock: one daemon that acts per cluster, in HDFS, renewed."""
-    holder = f"{state.instance}-{secrets.token_hex(4)}"
     return LockFile(_hdfs(plan), LOCK_PATH, holder, place=state.place)
 
 

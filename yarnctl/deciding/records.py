@@ -191,6 +191,25 @@ class Holding(msgspec.Struct, frozen=True, tag="holding"):
     why: str
 
 
+class HoldFound(msgspec.Struct, frozen=True, tag="hold-found"):
+    """A daemon that is gone lowered a queue from ``before_ratio`` to ``ratio``; ``source`` is its record."""
+
+    at_ms: int
+    queue: str
+    before_ratio: float
+    ratio: float
+    source: str
+
+
+class HoldEnded(msgspec.Struct, frozen=True, tag="hold-ended"):
+    """A lowered queue is not ours to put back any more; ``ratio`` is its maximum now (None: it is gone)."""
+
+    at_ms: int
+    queue: str
+    ratio: float | None
+    why: str
+
+
 class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
     """An application's YARN priority is to be put back to what it was before we changed it."""
 
@@ -214,6 +233,8 @@ Record = (
     | Resumed
     | Stance
     | Holding
+    | HoldFound
+    | HoldEnded
     | Restoring
     | GateSet
     | AdmissionAsked

@@ -199,7 +199,21 @@ class ResourceManager:
         Rejected where the store cannot be changed (its keys are not shown then), or where they are no
         percentages but absolute resources or weights.
         """
+        return self._share(self.scheduler_configuration(), path)
+
+    def queue_maximum(self, path: str) -> float | None:
+        """Return a queue's configured maximum, as a part of its parent; None if there is no such queue.
+
+        Raises as :meth:`queue_share`.
+        """
         keys = self.scheduler_configuration()
+        parent, _, name = path.rpartition(".")
+        beside = [one.strip() for one in keys.get(f"{CAPACITY}{parent}.queues", "").split(",")]
+        if name not in beside and f"{CAPACITY}{path}.capacity" not in keys:
+            return None
+        return self._share(keys, path)[1]
+
+    def _share(self, keys: Mapping[str, str], path: str) -> tuple[float, float]:
         told = [keys.get(f"{CAPACITY}{path}.{key}", other) for key, other in QUEUE_SHARE]
         try:
             capacity, maximum = (float(text) / 100 for text in told)

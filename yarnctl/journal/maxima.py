@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
 from yarnctl.deciding.queue_hold import SERVING, action_of
-from yarnctl.deciding.records import Holding, Performed, Record
+from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
+
+Told = Holding | HoldFound | HoldEnded
+"""The records that say how a queue's maximum is held."""
 
 
 class Maxima:
@@ -24,6 +27,10 @@ class Maxima:
             self.due = record
             if record.why == SERVING:
                 self.held[record.queue] = record
+        elif isinstance(record, HoldFound):
+            self.held[record.queue] = as_holding(record)
+        elif isinstance(record, HoldEnded):
+            self.held.pop(record.queue, None)
         elif isinstance(record, Performed) and isinstance(record.action, SetQueueMaximum):
             self._performed(record.action, record)
 
@@ -34,10 +41,12 @@ class Maxima:
         if done if action.back else undone:
             self.held.pop(action.queue, None)
 
-    def problem(self, record: Holding) -> str:
+    def problem(self, record: Told) -> str:
         """Say why this record cannot come next, "" if it can. Before :meth:`take`."""
         held = self.held.get(record.queue)
-        if record.why == SERVING:
+        if isinstance(record, HoldEnded):
+            return "" if held is not None else f"{record.queue} is not held any more, and no record held it"
+        if isinstance(record, HoldFound) or record.why == SERVING:
             if held is not None:
                 return f"{record.queue} is held already"
             return "" if record.ratio < record.before_ratio else f"{record.queue} is raised, not held"
@@ -50,3 +59,8 @@ class Maxima:
         if self.due is None or action_of(self.due) != action:
             return f"the maximum of {action.queue} was set, and no record says so"
         return ""
+
+
+def as_holding(found: HoldFound) -> Holding:
+    """Return a hold that another daemon left as the record it would be of this one."""
+    return Holding(found.at_ms, found.queue, found.before_ratio, found.ratio, SERVING)

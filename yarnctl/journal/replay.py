@@ -46,6 +46,8 @@ from yarnctl.deciding.records import (
     Decision,
     Epoch,
     Header,
+    HoldEnded,
+    HoldFound,
     Holding,
     Performed,
     Ranking,
@@ -184,7 +186,7 @@ class Replay:
             self._returned(record)
         elif isinstance(record, Stance):
             self.stances.append(record)
-        elif isinstance(record, Holding):
+        elif isinstance(record, Holding | HoldFound | HoldEnded):
             if problem := self.maxima.problem(record):
                 self.differ(problem)
         elif isinstance(record, Restoring):

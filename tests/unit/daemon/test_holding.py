@@ -36,6 +36,9 @@ class Queues:
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         return self.why or (f"root.{queue}", QueueLimits(0.05, self.maximum_ratio))
 
+    def stands(self, path: str) -> float | str | None:
+        return self.why or self.maximum_ratio
+
     def perform(self, action: SetQueueMaximum) -> Outcome:
         self.done.append(action)
         outcome = self.answers.pop(0) if self.answers else Accepted()
@@ -45,7 +48,7 @@ class Queues:
 
 
 def holder_of(queues: Queues, held: dict[str, Holding] | None = None, enabled: bool = True) -> Holder:
-    return Holder(queues.limits, queues.perform, ("research",), held, enabled=enabled)
+    return Holder(queues.limits, queues.perform, ("research",), held, stands=queues.stands, enabled=enabled)
 
 
 def test_a_hold_begins_with_an_order_and_outlives_the_last_ask() -> None:

@@ -69,6 +69,9 @@ class Attached(TinyCluster):
     def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         return "no scheduler here"
 
+    def queue_stands(self, path: str) -> float | str | None:
+        return "no scheduler here"
+
     def standing_aside(self) -> str:
         return self.aside
 
