@@ -49,9 +49,10 @@ test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, p
 	$(PYTEST) tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
-soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns; SEED=N
+soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns, 10^6 replayed steps; SEED=N
 	$(BIN)/python -m tests.soak equal --runs 200 --seed $(SEED)
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
+	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5

@@ -11,6 +11,7 @@ from importlib import import_module
 CAMPAIGNS = {
     "equal": "suspended at random moments, output and counters identical",
     "campaigns": "faults at random moments, nothing lost or doubled",
+    "replay": "random histories of the controller, decided again without a difference",
 }
 
 

@@ -180,7 +180,7 @@ class Controller:
         work.records, work.actions = [], []
         if self._origin_ms is None:
             self._origin_ms = now_ms
-            work.records.append(Header(FORMAT, self.settings, self.capabilities))
+            work.records.append(Header(FORMAT, self.settings, self.capabilities, complete=True))
             self._resume(now_ms)
         work.take(seen.facts)
         for fact in seen.facts:
@@ -266,7 +266,7 @@ class Controller:
             remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.away.values())]
             for name in dict.fromkeys(remembered):
                 if name not in alive:
-                    self.ledger.forget(name)
+                    self._settlement.forget(name, now_ms, "absent")
         self._silent = {
             name: kept for name, kept in self._silent.items() if now_ms - kept[0] < settings.silent_ms
         }

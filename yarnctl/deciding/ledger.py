@@ -10,6 +10,10 @@ Facts may be newer than the snapshot that is decided on. In that snapshot the as
 was granted since still waits, and the room of a container that ended since is still held. So what
 ended lately is kept (:class:`Late`) and counts as it stood at the snapshot's instant.
 
+Each change of the ledger has a record in the journal, or follows from the records before it and the
+instant of the next decision (:meth:`Ledger.retire`). An attempt's bar belongs to the last order that set
+it: what an earlier order has left behind never lifts it.
+
 One ask may need several containers on one node (a *group*, named after its first order): the order
 that completes the room carries the asks it ``serves``; the others of the group carry 0.
 """
@@ -156,12 +160,13 @@ class Ledger:
         self.freed_on: dict[str, dict[str, None]] = {}
         self.freed_for: dict[str, dict[str, None]] = {}
         self.barred: dict[str, str] = {}
+        self._barred_by: dict[str, str] = {}
         self.dying: dict[str, Order] = {}
         self.away: dict[str, Order] = {}
         self._retiring: deque[tuple[int, str]] = deque()
         self.late: dict[str, dict[str, Late]] = {}
         self.tries: dict[str, dict[str, int]] = {}
-        self._cooling: list[tuple[int, str]] = []
+        self._cooling: list[tuple[int, str, str]] = []
         self._late_until: list[tuple[int, str, str]] = []
 
     # --- writing ------------------------------------------------------------------------------
@@ -180,7 +185,7 @@ class Ledger:
         self.by_asker.setdefault(order.asker, {})[order.order] = None
         self.by_victim.setdefault(order.victim, {})[order.order] = None
         self.by_group.setdefault(order.group, {})[order.order] = None
-        self.barred[order.attempt] = "already-ordered"
+        self._bar(order, "already-ordered")
 
     def apply(self, order_id: str, event: Event, at_ms: int) -> Moved | None:
         """Move an open order; None if the order is not open or the event means nothing to it."""
@@ -236,7 +241,7 @@ class Ledger:
         if order.state in ("granted", "taken", "completed"):
             self.keep(order, order.freed_at_ms or order.settled_at_ms, order.settled_at_ms)
         elif order.freed_at_ms is not None:
-            self.barred.pop(order.attempt, None)
+            self._lift(order.attempt, order.order, "already-ordered")
 
     def keep(self, order: Order, room_ms: int, until_ms: int) -> None:
         """Let an order that is over go on counting for snapshots older than these instants.
@@ -248,9 +253,19 @@ class Ledger:
 
     def cool(self, order: Order, until_ms: int | None) -> None:
         """Bar an attempt that did not stop until that instant (None: for good)."""
-        self.barred[order.attempt] = "just-tried" if until_ms is not None else "task-tries"
+        self._bar(order, "just-tried" if until_ms is not None else "task-tries")
         if until_ms is not None:
-            heappush(self._cooling, (until_ms, order.attempt))
+            heappush(self._cooling, (until_ms, order.attempt, order.order))
+
+    def _bar(self, order: Order, why: str) -> None:
+        """Bar the attempt of an order; the bar is this order's from now on."""
+        self.barred[order.attempt] = why
+        self._barred_by[order.attempt] = order.order
+
+    def _lift(self, attempt: str, order_id: str, why: str) -> None:
+        """Lift a bar that this order set for this reason; one of a later order stays."""
+        if self._barred_by.get(attempt) == order_id and self.barred[attempt] == why:
+            del self.barred[attempt], self._barred_by[attempt]
 
     def failed(self, order: Order) -> int:
         """Count one more try of an attempt that did not stop; return how many there were before."""
@@ -259,13 +274,23 @@ class Ledger:
         tries[order.attempt] = before + 1
         return before
 
-    def forget(self, application: str) -> None:
-        """Drop what is remembered of the attempts of an application that has ended."""
-        for attempt in self.tries.pop(application, ()):
+    def forget(self, application: str) -> bool:
+        """Drop what is remembered of an application's attempts, as it is gone; say whether there was any."""
+        tries = self.tries.pop(application, {})
+        for attempt in tries:
             if self.barred.get(attempt) == "task-tries":
-                del self.barred[attempt]
-        for order_id in [name for name, order in self.away.items() if order.victim == application]:
+                del self.barred[attempt], self._barred_by[attempt]
+        away = [name for name, order in self.away.items() if order.victim == application]
+        for order_id in away:
             del self.away[order_id]
+        return bool(tries or away)
+
+    def end_killed(self, container: str, at_ms: int, *, room_is_free: bool) -> Order | None:
+        """Take note that a killed container has ended; return its order, None if none is waited for."""
+        killed = self.dying.pop(container, None)
+        if killed is not None and room_is_free:
+            self.keep(killed, at_ms, at_ms)
+        return killed
 
     @staticmethod
     def _unindex(index: dict[str, dict[str, None]], name: str, order_id: str) -> None:
@@ -278,19 +303,18 @@ class Ledger:
         retired = []
         while self._retiring and self._retiring[0][0] + expire_ms <= now_ms:
             order = self.settled.pop(self._retiring.popleft()[1])
-            self.dying.pop(order.container, None)
+            if self.dying.get(order.container) is order:
+                del self.dying[order.container]
             retired.append(order)
         while self._cooling and self._cooling[0][0] <= now_ms:
-            attempt = heappop(self._cooling)[1]
-            if self.barred.get(attempt) == "just-tried":
-                del self.barred[attempt]
+            _, attempt, order_id = heappop(self._cooling)
+            self._lift(attempt, order_id, "just-tried")
         while self._late_until and self._late_until[0][0] + keep_ms <= now_ms:
             _, asker, order_id = heappop(self._late_until)
             late = self.late[asker].pop(order_id)
             if not self.late[asker]:
                 del self.late[asker]
-            if self.barred.get(late.order.attempt) == "already-ordered":
-                del self.barred[late.order.attempt]
+            self._lift(late.order.attempt, order_id, "already-ordered")
         return retired
 
     # --- reading ------------------------------------------------------------------------------

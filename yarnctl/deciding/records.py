@@ -8,7 +8,7 @@ explain are performed; what came of an action is a record of its own.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -23,7 +23,7 @@ from yarnctl.deciding.admission.entries import (
 from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.ledger import Moved
 from yarnctl.deciding.lifecycle import Event, State
-from yarnctl.deciding.model import Action, ContainerAsk, Outcome
+from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome
 from yarnctl.deciding.settings import Settings
 
 FORMAT = 5
@@ -32,12 +32,17 @@ READABLE = (4, FORMAT)
 """Formats that can be read and gone on from: 5 added records of admissions. A reader refuses any other."""
 
 
-class Header(msgspec.Struct, frozen=True, tag="header"):
-    """First line: how this controller decides."""
+class Header(msgspec.Struct, frozen=True, tag="header", omit_defaults=True):
+    """First line: how this controller decides.
+
+    ``complete``: every change of the ledger has its record, :data:`SINCE_COMPLETE` among them. Older programs
+    wrote journals of the same format without these kinds.
+    """
 
     format: int
     settings: Settings
     capabilities: tuple[str, ...]
+    complete: bool = False
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -143,6 +148,38 @@ class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
     skip_ms: int
 
 
+class Progressed(msgspec.Struct, frozen=True, tag="progressed", kw_only=True):
+    """An attempt that is saving was seen to go on: the time-out of its order counts from here."""
+
+    order: str
+    at_ms: int
+
+
+Absence = Literal["ended", "absent"]
+"""How an application is gone: its end was told, or it is missing from a snapshot."""
+
+
+class Forgotten(msgspec.Struct, frozen=True, tag="forgotten", kw_only=True):
+    """The tries of an application's attempts, and its suspended tasks, are not remembered any more."""
+
+    application: str
+    at_ms: int
+    why: Absence
+
+
+class KilledEnded(msgspec.Struct, frozen=True, tag="killed-ended", kw_only=True):
+    """The container of an order that was settled as killed has ended: its room is not coming any more."""
+
+    order: str
+    container: str
+    ending: Ending
+    at_ms: int
+
+
+SINCE_COMPLETE = (Progressed, Forgotten, KilledEnded)
+"""The kinds of records that only a journal with a ``complete`` header holds."""
+
+
 class Performed(msgspec.Struct, frozen=True, tag="performed"):
     """What came of one action."""
 
@@ -226,6 +263,9 @@ Record = (
     | Transition
     | Transfer
     | Return
+    | Progressed
+    | Forgotten
+    | KilledEnded
     | Ranking
     | Performed
     | Epoch

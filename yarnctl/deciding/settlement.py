@@ -22,6 +22,7 @@ from yarnctl.deciding.model import (
     CameBack,
     ContainerEnded,
     ContainerGranted,
+    Ending,
     EpochChanged,
     Fact,
     Kill,
@@ -35,7 +36,17 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.records import Epoch, Record, Return, Transfer, transition
+from yarnctl.deciding.records import (
+    Absence,
+    Epoch,
+    Forgotten,
+    KilledEnded,
+    Progressed,
+    Record,
+    Return,
+    Transfer,
+    transition,
+)
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
 
@@ -93,6 +104,8 @@ class Settlement:
         """Apply one event; record it if it changed the state; say whether it did."""
         moved = self.ledger.apply(order_id, event, at_ms)
         if moved is None or moved.before.state == moved.after.state:
+            if moved is not None and moved.after.progress_at_ms > moved.before.progress_at_ms:
+                self.records.append(Progressed(order=order_id, at_ms=moved.after.progress_at_ms))
             return False
         if not moved.after.is_open:
             self._pause(moved)
@@ -153,9 +166,19 @@ class Settlement:
             )
 
     def _ended(self, fact: ContainerEnded) -> None:
-        killed = self.ledger.dying.pop(fact.container, None)
-        if killed is not None and fact.ending != "lost":
-            self.ledger.keep(killed, fact.at_ms, fact.at_ms)
+        self.killed_ended(fact.container, fact.ending, fact.at_ms)
+        self.order_ended(fact)
+
+    def killed_ended(self, container: str, ending: Ending, at_ms: int) -> None:
+        """Record the end of a container whose killed order is settled: its room is not coming any more."""
+        killed = self.ledger.end_killed(container, at_ms, room_is_free=ending != "lost")
+        if killed is not None:
+            self.records.append(
+                KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
+            )
+
+    def order_ended(self, fact: ContainerEnded) -> None:
+        """Move the open order whose container has ended, if there is one."""
         order_id = self.ledger.by_container.get(fact.container)
         if order_id is None:
             return
@@ -255,7 +278,12 @@ class Settlement:
             self.recall(order, "asker-ended", fact.at_ms, f"{fact.application} has ended")
         for order in list(self.ledger.of_victim(fact.application)):
             self.move(order.order, "completed", fact.at_ms, why=f"{fact.application} has ended")
-        self.ledger.forget(fact.application)
+        self.forget(fact.application, fact.at_ms, "ended")
+
+    def forget(self, application: str, at_ms: int, why: Absence) -> None:
+        """Forget an application's attempts, and record it: from now on they are as good as new."""
+        if self.ledger.forget(application):
+            self.records.append(Forgotten(application=application, at_ms=at_ms, why=why))
 
     def _epoch_changed(self, fact: EpochChanged) -> None:
         self.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))

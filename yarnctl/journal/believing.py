@@ -28,8 +28,11 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.records import (
     Decision,
+    Forgotten,
     Header,
+    KilledEnded,
     Performed,
+    Progressed,
     Ranking,
     Record,
     Refusal,
@@ -99,8 +102,15 @@ class Believing:
             self._performed(record)
         elif isinstance(record, Return):
             self.work.ledger.away.pop(record.order, None)
+        elif isinstance(record, Progressed):
+            self.work.ledger.apply(record.order, "progress", record.at_ms)
+        elif isinstance(record, Forgotten):
+            self.work.ledger.forget(record.application)
+        elif isinstance(record, KilledEnded):
+            self.work.killed_ended(record.container, record.ending, record.at_ms)
         if isinstance(record, Resumed | Decision | Refusal | Ranking | Transfer | Performed) or (
-            isinstance(record, Transition) and record.event in OUR_CLOCK
+            (isinstance(record, Transition) and record.event in OUR_CLOCK)
+            or (isinstance(record, Forgotten) and record.why == "absent")
         ):
             self.now_ms = max(self.now_ms, record.at_ms)
         self.work.records, self.work.actions = [], []

@@ -58,8 +58,13 @@ def trigger_problem(trigger: Trigger, at_ms: int, work: Implied) -> str:
         return f"{trigger.need} needed, {promised} of {pending} promised"
     if settings.mode == "queues" and trigger.queue not in settings.hurried_queues:
         return f"queue {trigger.queue} is not hurried"
-    exact = max(0, pending - promised) - trigger.need
-    if not settings.model_scheduler and not work.killed and trigger.placed != exact:
+    dying = work.ledger.dying_for(trigger.application, as_of_ms) if work.complete else 0
+    exact = max(0, pending - promised - dying) - trigger.need
+    known = work.complete or not work.killed
+    limited = (
+        settings.in_flight_ratio_max < 1 and trigger.placed < exact
+    )  # less is made room for than is needed
+    if not settings.model_scheduler and known and not limited and trigger.placed != exact:
         return f"{trigger.placed} placed, {exact} are neither promised nor needed"
     return ""
 
@@ -139,11 +144,14 @@ def _oddities(case: Case, work: Implied) -> Iterator[str]:
 def _bar_problem(attempt: str, said: str | None, work: Implied) -> str:
     """Compare why an attempt may not be touched with what the orders imply.
 
-    Not in the journal: when an application was last seen (its attempts' failed tries are forgotten
-    with it), and the end of a container that was killed (then its attempt is "already-ordered").
+    Not in the journals of older programs: when an application was last seen (its attempts' failed tries
+    are forgotten with it), and the end of a container that was killed (then its attempt is
+    "already-ordered").
     """
     implied = work.ledger.barred.get(attempt)
-    if implied == "already-ordered" or said == "already-ordered":
+    if work.complete:
+        same = said == implied
+    elif implied == "already-ordered" or said == "already-ordered":
         same = said == implied or (said is not None and attempt in work.killed)
     else:
         same = said is None or implied is not None

@@ -7,17 +7,29 @@ tell; what they write is what the journal must hold.
 from __future__ import annotations
 
 from yarnctl.deciding.ledger import Ledger, Order
-from yarnctl.deciding.model import Action, Kill, Release, SetPriority, SetQueueMaximum, Withdraw
-from yarnctl.deciding.records import Record, Transition
+from yarnctl.deciding.model import (
+    Action,
+    ContainerEnded,
+    Kill,
+    Release,
+    SetPriority,
+    SetQueueMaximum,
+    Withdraw,
+)
+from yarnctl.deciding.records import SINCE_COMPLETE, Record, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import STILL_WAITS, Settlement, unclaimed
 
 
 class Implied(Settlement):
-    """A settlement that is told what happened by the records of what it did."""
+    """A settlement that is told what happened by the records of what it did.
 
-    def __init__(self, settings: Settings, releases_itself: bool) -> None:
+    ``complete``: the journal holds every change of the ledger, see :class:`yarnctl.deciding.records.Header`.
+    """
+
+    def __init__(self, settings: Settings, releases_itself: bool, complete: bool = True) -> None:
         super().__init__(Ledger(), settings, releases_itself)
+        self.complete = complete
         self.killed: dict[str, None] = {}
 
     def go_on(self, left: Implied) -> None:
@@ -27,7 +39,20 @@ class Implied(Settlement):
     def made(self) -> list[Record]:
         """Return the records made since the last call."""
         made, self.records = self.records, []
-        return made
+        if self.complete:
+            return made
+        return [record for record in made if not isinstance(record, SINCE_COMPLETE)]
+
+    def container_ended(self, fact: ContainerEnded) -> None:
+        """Take the end that the record of an order's move tells.
+
+        That a killed order waited for the same container's end is a record of its own, if the journal has
+        these: whether it still waited depends on when the last step was, and no record says that.
+        """
+        if self.complete:
+            self.order_ended(fact)
+        else:
+            self.take((fact,))
 
     def sent_again(self, action: Action, now_ms: int) -> bool:
         """Say whether an action is one that is sent until its effect is seen, and note that it was."""
@@ -45,7 +70,12 @@ class Implied(Settlement):
         return again
 
     def overdue(self, now_ms: int) -> str:
-        """Return an order whose room has waited for its grant for too long, or ""."""
+        """Return an order whose room has waited for its grant for too long, or "".
+
+        Who only observes lets no time run out.
+        """
+        if self.settings.observe_only:
+            return ""
         limit = self.settings.kill_timeout_ms
         for order in self.ledger.open.values():
             if order.state == "freed" and now_ms - (order.freed_at_ms or 0) >= limit:

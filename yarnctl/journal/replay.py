@@ -7,8 +7,8 @@ that follow must be performed, each once and in order, before the next step. Wha
 believed is what was observed: views of the cluster, the instants and contents of facts. The first
 difference ends the replay with its story.
 
-A step's records stand in this order (``RANK``): facts, time-outs, orders passed on, orders taken
-back, decisions, other refusals, and then what came of its actions.
+A step's records stand in this order (``RANK``): facts, time-outs, what is forgotten, orders passed on,
+orders taken back, decisions, other refusals, and then what came of its actions.
 """
 
 from __future__ import annotations
@@ -45,11 +45,14 @@ from yarnctl.deciding.records import (
     Contact,
     Decision,
     Epoch,
+    Forgotten,
     Header,
     HoldEnded,
     HoldFound,
     Holding,
+    KilledEnded,
     Performed,
+    Progressed,
     Ranking,
     Record,
     Refusal,
@@ -83,7 +86,7 @@ from yarnctl.journal.priorities import Priorities
 COMPARED = ("picks", "handed_back", "unmet", "refused_jobs", "refused_tasks")
 """The parts of a choice that stand in the decision's record."""
 
-FACT, TIME_OUT, PASSED_ON, TAKEN_BACK, GONE, RANKED, DECIDED, NOTED, DONE = range(9)
+FACT, TIME_OUT, FORGOTTEN, PASSED_ON, TAKEN_BACK, GONE, RANKED, DECIDED, NOTED, DONE = range(10)
 
 ENDINGS: tuple[str, ...] = get_args(Ending)
 ELSEWHERE = ("the asker finds room elsewhere", "nobody hurried waits", STOPPING)
@@ -126,13 +129,13 @@ class Replay:
         self.maxima = Maxima()
         self.book = Book()
         self.epoch = ""
-        self._begin(Settings(), ())
+        self._begin(Settings(), (), complete=True)
 
-    def _begin(self, settings: Settings, capabilities: tuple[str, ...]) -> None:
+    def _begin(self, settings: Settings, capabilities: tuple[str, ...], *, complete: bool) -> None:
         """A header starts a controller: orders and numbers begin anew, if it does not go on with them."""
         self.lines = 0
         self.settings = settings
-        self.work = Implied(settings, "releases-itself" in capabilities)
+        self.work = Implied(settings, "releases-itself" in capabilities, complete)
         self.ledger = self.work.ledger
         self.numbered = 0
         self.named: dict[str, None] = {}
@@ -184,6 +187,14 @@ class Replay:
             self._resumed(record)
         elif isinstance(record, Return):
             self._returned(record)
+        elif isinstance(record, Progressed):
+            self._enter(FACT, None)
+            self.work.take((UploadProgressed(record.order, record.at_ms),))
+            self._follow(record)
+        elif isinstance(record, Forgotten):
+            self._forgotten(record)
+        elif isinstance(record, KilledEnded):
+            self._killed_ended(record)
         elif isinstance(record, Stance):
             self.stances.append(record)
         elif isinstance(record, Holding | HoldFound | HoldEnded):
@@ -215,7 +226,7 @@ class Replay:
         # A controller that wrote nothing but its header leaves what was before it.
         if self.lines or self.before is None:
             self.before = self.left()
-        self._begin(record.settings, record.capabilities)
+        self._begin(record.settings, record.capabilities, complete=record.complete)
 
     def _check_header(self, record: Header) -> None:
         """Say no to settings by which nothing can be decided."""
@@ -395,7 +406,7 @@ class Replay:
                 self.work.take((ApplicationEnded(ended, at_ms),))
             case "ended-as-ordered" | "ended-otherwise" | "completed" if ending in ENDINGS:
                 seen_end = ContainerEnded(order.container, order.victim, order.node, ending, at_ms)  # type: ignore[arg-type]
-                self.work.take((seen_end,))
+                self.work.container_ended(seen_end)
             case _:
                 return f"{record.event}, and nothing before it says so"
         return ""
@@ -433,6 +444,22 @@ class Replay:
         self._enter(FACT, None)
         parts = (record.launch_ms, record.shuffle_ms, record.skip_ms)
         self.work.take((CameBack(record.order, record.attempt, *parts, record.at_ms),))
+        self._follow(record)
+
+    def _forgotten(self, record: Forgotten) -> None:
+        """That an application is gone is believed; that anything of it was remembered is derived."""
+        if record.why == "absent":
+            self._enter(FORGOTTEN, record.at_ms)
+            self.work.forget(record.application, record.at_ms, record.why)
+        else:
+            self._enter(FACT, None)
+            self.work.take((ApplicationEnded(record.application, record.at_ms),))
+        self._follow(record)
+
+    def _killed_ended(self, record: KilledEnded) -> None:
+        """A killed container's end is believed; that its order still waited for it is derived."""
+        self._enter(FACT, None)
+        self.work.killed_ended(record.container, record.ending, record.at_ms)
         self._follow(record)
 
     # --- actions ----------------------------------------------------------------------------------
