@@ -7,6 +7,7 @@ own figures.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from typing import get_args
 
@@ -21,6 +22,7 @@ from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
+from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -35,9 +37,11 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.releaser import Reason
 from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.file import JournalFile
+from yarnctl.journal.keys import POLICIES, instant, key_words
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.telling import REASONS
 from yarnctl.short_ids import ids_in
+from yarnctl.units import Resources
 
 HURRIED, VICTIM = "application_1_000002", "application_1_000001"
 pytestmark = pytest.mark.xdist_group("explain stories")  # what is made once for all is made in one worker
@@ -431,7 +435,10 @@ def test_the_command_tells_the_same_in_text_and_in_json(tmp_path, capsys, killed
         assert found == json.loads(msgspec.json.encode(explain(killed[0], wanted)))
     assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), "application_9_000009"]) == 1
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"error: {path}: no record names application_9_000009\n")
+    remedy = (
+        "it holds decisions, and whom they looked at; for a job that was never looked at see yarnctl apps"
+    )
+    assert (said.out, said.err) == ("", f"error: {path}: no record names application_9_000009; {remedy}\n")
 
 
 def test_a_journal_finds_an_id_by_its_end(tmp_path, capsys, killed):
@@ -450,3 +457,84 @@ def test_a_journal_finds_an_id_by_its_end(tmp_path, capsys, killed):
     assert ends[end] > 1
     assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), end]) == 2
     assert f"error: {end}: may be attempt_" in capsys.readouterr().err
+
+
+def test_a_decision_is_explained_by_its_number(tmp_path, capsys, suspended):
+    records, _ = suspended
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path, durable=False) as journal:
+        journal.append(list(records))
+    decision = decisions_of(records)[1]
+    assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), str(decision.number)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    trigger = decision.trigger
+    assert lines[0] == f"{decision.number} (decision)"
+    assert lines[1] == (
+        f"  at {decision.at_ms} ms for {trigger.application} in queue {trigger.queue}:"
+        f" needed {trigger.need} ({trigger.why}), {len(decision.orders)} chosen, {decision.unmet} unmet"
+    )
+    told = {line.partition(":")[0] for line in lines if line.startswith("o-")}
+    assert told == set(decision.orders)
+    found = explain(records, str(decision.number))
+    assert {story.state for story in found.orders} == {"granted"}  # to their end, as an order's own id tells
+    assert exit_status_of(PROGRAM, ["explain", "--journal", str(path), "4711"]) == 1
+
+
+def test_a_job_is_explained_as_its_application(suspended):
+    assert explain(suspended[0], VICTIM.replace("application", "job")) == explain(suspended[0], VICTIM)
+
+
+def test_keys_policies_and_instants_are_said_in_words(suspended):
+    records, _ = suspended
+    story = explain(records, "o-000001").orders[0]
+    assert story.total is not None
+    (job_key,), (task_key,) = story.job_key, story.task_key
+    percent = -100 * job_key / (story.total[0] * story.total[1])
+    text = text_of(records, "o-000001")
+    assert (
+        f"first by MR: most resources first ({percent:.0f} % of the cluster; key {job_key}), in it first"
+        f" by SRT: shortest remaining time first ({task_key / 1000:.1f} s left; key {task_key})"
+    ) in text
+
+
+TOTAL = Resources(12_288, 12)
+
+
+@pytest.mark.parametrize(
+    ("policy", "key", "total", "words"),
+    [
+        ("MR", (-73_728,), TOTAL, "50 % of the cluster; key -73728"),
+        ("LR", (73_728,), TOTAL, "50 % of the cluster; key 73728"),
+        ("MR", (-73_728,), None, "key -73728"),
+        ("MR", (-73_728,), Resources(12_288, 0), "key -73728"),
+        ("SRT", (13_470,), None, "13.5 s left; key 13470"),
+        ("LRT", (-13_470,), None, "13.5 s left; key -13470"),
+        ("SRT", (FOREVER_MS,), None, "remaining time unknown; key -"),
+        ("MDF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
+        ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
+        ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
+        ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
+        ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"),
+        ("PR", (17,), TOTAL, "key 17"),
+        ("", (17,), None, "key 17"),
+        ("MR", (), TOTAL, "no key"),
+    ],
+)
+def test_a_key_in_words(policy, key, total, words):
+    assert key_words(policy, key, total) == words
+
+
+def test_every_policy_has_a_name_in_words():
+    assert set(POLICIES) == {*JOB_POLICIES, *TASK_POLICIES}
+
+
+def test_an_instant_of_a_live_daemon_is_local_time(monkeypatch):
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    time.tzset()
+    try:
+        assert instant(1_795_290_329_716) == "at 2026-11-22 01:15:29.716"
+        assert instant(3_000) == "at 3000 ms"
+        assert instant(2**62) == f"at {2**62} ms"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -404,8 +404,9 @@ def test_explain_says_it_in_words(journal_path):
     for part in (
         "a-r1-003 (attempt in c-r1-003, r1, on n00)",
         "decision 2 for p1",
-        "first by MR (key -73728), in it first by SRT (key 13000)",
-        "why not  a-r1-006: next: could have been taken, others came first (key 16000)",
+        "key -73728), in it first by SRT: shortest remaining time first (13.0 s left; key 13000)",
+        "first by MR: most resources first (",
+        "why not  a-r1-006: next: could have been taken, others came first (16.0 s left; key 16000)",
         "p1 got its place with c-p1-004",
         "released (suspension number 1), no work lost, 7 keys done and kept, checkpointed after 1500 ms",
     ):
@@ -444,7 +445,10 @@ def test_explain_on_the_command_line(journal_path, capsys):
     assert exit_status_of(PROGRAM, [*argv, ""]) == 2
     assert "error: ID: is empty" in capsys.readouterr().err
     assert exit_status_of(PROGRAM, [*argv, "nobody"]) == 1
-    assert capsys.readouterr().err == f"error: {journal_path}: no record names nobody\n"
+    assert capsys.readouterr().err == (
+        f"error: {journal_path}: no record names nobody; it holds decisions, and whom they looked at;"
+        " for a job that was never looked at see yarnctl apps\n"
+    )
     assert exit_status_of(PROGRAM, ["explain", "--journal", "missing.jsonl", "x"]) == 2
     assert capsys.readouterr().err == "error: missing.jsonl: No such file or directory\n"
 

@@ -30,13 +30,16 @@ SHOWN_MAX = 3
 def command(journal: Path | None, url: str | None, wanted: str, output: str) -> None:
     """Say why ID was chosen, why not the next one, who took its place, and what it cost.
 
-    ID is that of an application, a container, a task attempt, an order or an admission (adm-..., which only
-    a journal explains). The first three may be given by their end, as tables show them: 1346_0001. A daemon
-    remembers its newest decisions only, a journal holds all.
+    ID is that of an application (or its job), a container, a task attempt, an order (o-000081), an admission
+    (adm-..., which only a journal explains), or the number of a decision. The first three may be given by
+    their end, as tables show them: 1346_0001. A daemon remembers its newest decisions only, a journal holds
+    all. Instants are local time; -o json has them in ms since 1970.
     """
     if not wanted.strip():
         raise BadInput(
-            "ID", "is empty", "name an application, a container, a task attempt, an order or an admission"
+            "ID",
+            "is empty",
+            "name an application, a container, an attempt, an order, a decision or an admission",
         )
     if journal is None:
         _ask(url, wanted, output)
@@ -57,7 +60,10 @@ def _read(journal: Path, wanted: str, output: str) -> None:
     with Progress("records read", lambda: lines_in(*segments(journal))) as progress:
         found = explain((line.record for line in progress.counted(read(journal))), wanted)
     if not found.found:
-        raise Different(f"{journal}: no record names {wanted}")
+        remedy = (
+            "it holds decisions, and whom they looked at; for a job that was never looked at see yarnctl apps"
+        )
+        raise Different(f"{journal}: no record names {wanted}; {remedy}")
     if output == "json":
         print_json(found)
     else:

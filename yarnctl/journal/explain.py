@@ -24,6 +24,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.admitted import Admitted
+from yarnctl.journal.keys import instant, key_words
 from yarnctl.journal.story import (
     CameBackStory,
     Explanation,
@@ -33,7 +34,10 @@ from yarnctl.journal.story import (
     RefusalStory,
     Tally,
 )
-from yarnctl.journal.telling import in_words
+from yarnctl.journal.telling import in_words, why_words
+
+NUMBER_DIGITS_MAX = 16
+"""The longest number of a decision that JSON holds exactly."""
 
 __all__ = ["Explanation", "explain", "in_words"]
 
@@ -88,6 +92,7 @@ class _Orders:
             task_key=pick.task_key,
             remaining_ms=task.remaining_ms,
             predicted_cost_ms=task.return_cost_ms,
+            total=record.case.total,
             # One that has not begun yet is shown as beginning at the instant of the look.
             working_since_ms=task.since_ms if task.since_ms < record.case.now_ms else None,
             next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
@@ -103,7 +108,7 @@ class _Orders:
         if story is None:
             return
         story.asker = record.target
-        story.transfers.append(f"at {record.at_ms} ms to {record.target}: {record.why}")
+        story.transfers.append(f"{instant(record.at_ms)} to {record.target}: {record.why}")
         given = self.answered
         exchanged = (record.at_ms, record.source, record.target)
         if given is not None and exchanged == (given.settled_at_ms, given.room_to_application, given.asker):
@@ -194,6 +199,7 @@ class _Reader:
         self.roles: dict[str, None] = {}
         self.ran: Ran | None = None
         self.admitted = Admitted(wanted)
+        self.said: list[str] = []
         self._unnamed: dict[str, list[RefusalStory]] = {}
 
     def take(self, record: Record) -> None:
@@ -241,6 +247,7 @@ class _Reader:
                         asker=asker,
                         why=why,
                         key=pick.task_key,
+                        policy=self.orders.settings.task_policy,
                     )
                 )
 
@@ -265,6 +272,7 @@ class _Reader:
             asker=record.trigger.application,
             why=refused.why,
             key=refused.key,
+            policy=self.orders.settings.task_policy,
         )
 
     def _jobs(self, record: Decision | Refusal, number: int | None, jobs: Iterable[RefusedJob]) -> None:
@@ -278,6 +286,8 @@ class _Reader:
                         asker=record.trigger.application,
                         why=job.why,
                         key=job.key,
+                        policy=self.orders.settings.job_policy,
+                        total=record.case.total if isinstance(record, Decision) else None,
                     )
                 )
 
@@ -344,7 +354,50 @@ class _Reader:
             refused=self.refused,
             priorities=self.priorities,
             admissions=self.admitted.stories,
+            said=self.said,
         )
+
+
+class _DecisionReader(_Reader):
+    """Collects what one decision led to: its orders, and whom it passed over."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(str(number))
+        self.number = number
+
+    def take(self, record: Record) -> None:
+        """Read one record; of the decisions only the wanted one is told."""
+        if isinstance(record, Decision) and record.number == self.number:
+            self.roles["decision"] = None
+            self.said += _decision_in_words(record, self.orders.settings)
+        if not isinstance(record, Refusal | Ranking):
+            super().take(record)
+
+    def _decision(self, record: Decision) -> None:
+        """Leave it to the orders: only ids have occasions."""
+
+    def explanation(self) -> Explanation:
+        """Return what concerns the decision."""
+        found = super().explanation()
+        found.orders = [story for story in self.orders.stories if story.decision == self.number]
+        found.admissions = []
+        return found
+
+
+def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
+    trigger, orders = record.trigger, len(record.orders)
+    said = [
+        f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}: needed {trigger.need}"
+        f" ({trigger.why}), {orders} chosen, {record.unmet} unmet"
+    ]
+    if not orders:  # otherwise each order says who was passed over
+        for job in record.refused_jobs:
+            key = key_words(settings.job_policy, job.key, record.case.total)
+            said.append(f"why not {job.application}: {why_words(job.why)} ({key})")
+        for task in record.refused_tasks:
+            key = key_words(settings.task_policy, task.key, None)
+            said.append(f"why not {task.attempt}: {why_words(task.why)} ({key})")
+    return said
 
 
 def _names(story: OrderStory) -> tuple[tuple[str, str], ...]:
@@ -380,8 +433,14 @@ def _tallies(stories: list[OrderStory], wanted: str) -> list[Tally]:
 
 
 def explain(records: Iterable[Record], wanted: str) -> Explanation:
-    """Gather all that the records say of an application, container, attempt or order id."""
-    reader = _Reader(wanted)
+    """Gather all that the records say of an application, container, attempt or order, or a decision's number.
+
+    A job's id is taken for its application's.
+    """
+    if wanted.startswith("job_"):
+        wanted = f"application_{wanted.removeprefix('job_')}"
+    is_number = wanted.isascii() and wanted.isdecimal() and len(wanted) <= NUMBER_DIGITS_MAX
+    reader = _DecisionReader(int(wanted)) if is_number else _Reader(wanted)
     for record in records:
         reader.take(record)
     return reader.explanation()

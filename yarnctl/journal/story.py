@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.deciding.case import RefusedJob, RefusedTask
+from yarnctl.units import Resources
 
 Verb = Literal["", "suspended", "released", "killed", "ended"]
 """What was done to an attempt. "ended": by others, or it failed, or its node was lost; "" nothing: it
@@ -45,7 +46,8 @@ class OrderStory(msgspec.Struct, kw_only=True):
     ``lost_work_ms`` is what the attempt had done since it last began on new keys, up to the kill that was
     accepted, or else up to the end that was seen; None: the journal does not say.
     ``exchanged_for`` is the order that the asker was given when another got this one's room.
-    ``predicted_cost_ms`` is what leaving and coming back was expected to cost.
+    ``predicted_cost_ms`` is what leaving and coming back was expected to cost. ``total`` is what the cluster
+    had, by which a key that is a share can be read.
     """
 
     order: str
@@ -67,6 +69,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     task_key: tuple[int, ...]
     remaining_ms: int
     predicted_cost_ms: int
+    total: Resources | None = None
     came_back: CameBackStory | None = None
     working_since_ms: int | None
     next_jobs: tuple[RefusedJob, ...]
@@ -86,13 +89,18 @@ class OrderStory(msgspec.Struct, kw_only=True):
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
-    """One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker)."""
+    """One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker).
+
+    ``policy`` made the key; ``total`` is what the cluster had, where the record says so.
+    """
 
     at_ms: int
     decision: int | None
     asker: str
     why: str
     key: tuple[int, ...] = ()
+    policy: str = ""
+    total: Resources | None = None
 
 
 class PriorityStory(msgspec.Struct, kw_only=True, frozen=True):
@@ -129,7 +137,10 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 class Explanation(msgspec.Struct, kw_only=True):
-    """All that a journal knows of one id; ``roles`` say as what it was found."""
+    """All that a journal knows of one id; ``roles`` say as what it was found.
+
+    ``said`` are sentences about it as a whole: what a decision was for, what an application is now.
+    """
 
     id: str
     roles: list[str]
@@ -139,6 +150,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     refused: list[RefusalStory]
     priorities: list[PriorityStory]
     admissions: list[AdmissionStory] = []
+    said: list[str] = []
 
     @property
     def found(self) -> bool:

@@ -10,7 +10,9 @@ from itertools import groupby
 
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
+from yarnctl.journal.keys import POLICIES, instant, key_words
 from yarnctl.journal.story import Explanation, OrderStory, RefusalStory, Tally
+from yarnctl.units import Resources
 
 REASONS: dict[str, str] = {
     "am": "a master is never stopped",
@@ -37,6 +39,7 @@ REASONS: dict[str, str] = {
 def in_words(explanation: Explanation) -> list[str]:
     """Return the explanation as lines of text."""
     lines = [f"{explanation.id} ({_named(explanation)})"]
+    lines += [f"  {said}" for said in explanation.said]
     lines += [_tally_in_words(tally) for tally in explanation.tallies]
     for story, before in zip(explanation.orders, [None, *explanation.orders], strict=False):
         lines += ["", *_order_in_words(story, before)]
@@ -44,12 +47,12 @@ def in_words(explanation: Explanation) -> list[str]:
         lines += ["", "priorities:"]
     for ranked in explanation.priorities:
         urgency = "no deadline" if ranked.urgency_ms >= FOREVER_MS else f"urgency {ranked.urgency_ms} ms"
-        lines.append(f"  at {ranked.at_ms} ms {ranked.priority}, as number {ranked.place} ({urgency})")
+        lines.append(f"  {instant(ranked.at_ms)} {ranked.priority}, as number {ranked.place} ({urgency})")
     if explanation.admissions:
         lines += ["", "at the gate:"]
     for told in explanation.admissions:
         named = "" if told.admission == explanation.id else f"{told.admission} "
-        lines.append(f"  {_at(told.at_ms)} {named}{told.told}")
+        lines.append(f"  {instant(told.at_ms)} {named}{told.told}")
     own = [refused for refused in explanation.refused if refused.asker == explanation.id]
     others = [refused for refused in explanation.refused if refused.asker != explanation.id]
     for heading, refusals in (("asked in vain:", own), ("left alone:", others)):
@@ -92,11 +95,11 @@ def _counted(counts: dict[str, int]) -> list[tuple[str, int]]:
 
 def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
     lines = [
-        f"{story.order}: {_at(story.asked_at_ms)} decision {story.decision} for {story.first_asker},"
+        f"{story.order}: {instant(story.asked_at_ms)} decision {story.decision} for {story.first_asker},"
         f" which needed {story.need} ({story.trigger})",
         f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
-        f"  why it   first by {story.job_policy} (key {_key(story.job_key)}), in it first by"
-        f" {story.task_policy} (key {_key(story.task_key)})",
+        f"  why it   first by {_ranked(story.job_policy, story.job_key, story.total)},"
+        f" in it first by {_ranked(story.task_policy, story.task_key, None)}",
         *_passed_over(story, before),
     ]
     lines += [f"  passed on {transfer}" for transfer in story.transfers]
@@ -111,8 +114,11 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
 
 def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:
     """Say why not the next ones; of one decision they are said once."""
-    rows = [(task.attempt, task.why, task.key) for task in story.next_tasks]
-    rows += [(job.application, job.why, job.key) for job in story.next_jobs]
+    task_policy, job_policy = story.task_policy, story.job_policy
+    rows = [(each.attempt, each.why, key_words(task_policy, each.key, None)) for each in story.next_tasks]
+    rows += [
+        (each.application, each.why, key_words(job_policy, each.key, story.total)) for each in story.next_jobs
+    ]
     if (
         before is not None
         and rows
@@ -120,7 +126,7 @@ def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:
         == (story.decision, story.asked_at_ms, story.next_tasks, story.next_jobs)
     ):
         return [f"  why not  as said of {before.order}"]
-    return [f"  why not  {name}: {_why(why)} (key {_key(key)})" for name, why, key in rows]
+    return [f"  why not  {name}: {why_words(why)} ({key})" for name, why, key in rows]
 
 
 def _became(story: OrderStory) -> str:
@@ -182,7 +188,7 @@ def _lost(story: OrderStory) -> str:
     lost = f"{story.lost_work_ms} ms of work lost"
     if story.working_since_ms is None:
         return f"{lost} (it was not at new keys yet)"
-    return f"{lost} (all since {story.working_since_ms} ms)"
+    return f"{lost} (all since {instant(story.working_since_ms).removeprefix('at ')})"
 
 
 # --- left alone, asked in vain ----------------------------------------------------------------
@@ -193,21 +199,18 @@ def _refusals_in_words(refusals: list[RefusalStory]) -> Iterator[str]:
     for (asker, why), group in groupby(refusals, key=lambda refused: (refused.asker, refused.why)):
         same = list(group)
         first, last = same[0], same[-1]
-        key = f", key {_key(first.key)}" if first.key else ""
+        key = f", {key_words(first.policy, first.key, first.total)}" if first.key else ""
         occasion = "no decision" if first.decision is None else f"decision {first.decision}"
-        line = f"  {_at(first.at_ms)} {occasion} for {asker}: {_why(why)}{key}"
+        line = f"  {instant(first.at_ms)} {occasion} for {asker}: {why_words(why)}{key}"
         more = len(same) - 1
-        yield line + (f"; {more} times more until {last.at_ms} ms" if more else "")
+        yield line + (f"; {more} times more until {instant(last.at_ms).removeprefix('at ')}" if more else "")
 
 
-def _why(why: str) -> str:
+def why_words(why: str) -> str:
+    """Say a reason: by its name and what it means."""
     return f"{why}: {REASONS[why]}" if why in REASONS else why
 
 
-def _key(key: tuple[int, ...]) -> str:
-    words = ["-" if part in (FOREVER_MS, -FOREVER_MS) else str(part) for part in key]
-    return "/".join(words) if words else "none"
-
-
-def _at(at_ms: int) -> str:
-    return f"at {at_ms} ms"
+def _ranked(policy: str, key: tuple[int, ...], total: Resources | None) -> str:
+    meaning = f": {POLICIES[policy]}" if policy in POLICIES else ""
+    return f"{policy}{meaning} ({key_words(policy, key, total)})"

@@ -141,6 +141,7 @@ class CameBackTold(FromJournal):
 class OrderTold(FromJournal):
     """One order from decision to end. Keys: the smaller one is taken first; null: not known.
 
+    ``total``: what the cluster had (MiB, vcores), by which a key that is a share can be read.
     ``next_jobs`` and ``next_tasks`` are those not taken: (application, [attempt,] key, why).
     """
 
@@ -163,6 +164,7 @@ class OrderTold(FromJournal):
     task_key: list[int]
     remaining_ms: int
     predicted_cost_ms: int
+    total: tuple[int, int] | None
     came_back: CameBackTold | None
     working_since_ms: int | None
     next_jobs: list[tuple[str, list[int], str]]
@@ -189,6 +191,8 @@ class LeftAlone(FromJournal):
     asker: str
     why: str
     key: list[int]
+    policy: str
+    total: tuple[int, int] | None
 
 
 class PriorityOut(FromJournal):
@@ -209,11 +213,15 @@ class AdmissionTold(FromJournal):
 
 
 class Explained(FromJournal):
-    """All that is remembered of one id, in words (``text``, one line each) and as data."""
+    """All that is remembered of one id, in words (``text``, one line each) and as data.
+
+    ``said``: sentences about it as a whole.
+    """
 
     id: str
     roles: list[str]
     text: list[str]
+    said: list[str]
     ran: RanOut | None
     tallies: list[TallyOut]
     orders: list[OrderTold]

@@ -10,14 +10,16 @@ from heapq import merge
 
 import msgspec
 
+from yarnctl.daemon.occupancy import Class, class_of, pending_of
 from yarnctl.daemon.remembered import Decided, Logged
 from yarnctl.daemon.view import View
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import SetPriority, SetQueueMaximum
+from yarnctl.deciding.model import ApplicationView, SetPriority, SetQueueMaximum
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explain import Explanation, explain, in_words
+from yarnctl.journal.keys import instant
 from yarnctl.journal.telling import REASONS
 from yarnctl.service import decision_models
 from yarnctl.service.showing import counted, size
@@ -134,7 +136,7 @@ def _transition(record: Transition) -> decision_models.TransitionOut:
 
 
 def _transfer(record: Transfer) -> str:
-    return f"at {record.at_ms} ms {record.order} from {record.source} to {record.target}: {record.why}"
+    return f"{instant(record.at_ms)} {record.order} from {record.source} to {record.target}: {record.why}"
 
 
 def _performed(record: Performed) -> decision_models.PerformedOut:
@@ -177,5 +179,25 @@ def remembered(view: View) -> Iterator[Record]:
 
 
 def everything_about(view: View, wanted: str) -> Explanation:
-    """Return all that the remembered records say of an application, container, attempt or order id."""
-    return explain(remembered(view), wanted)
+    """Return all that is known of an application, container, attempt or order id, or a decision's number.
+
+    A job's id is taken for its application's.
+    """
+    if wanted.startswith("job_"):
+        wanted = f"application_{wanted.removeprefix('job_')}"
+    found = explain(remembered(view), wanted)
+    known = () if view.snapshot is None else view.snapshot.applications
+    for each in known:
+        if each.application == wanted:
+            found.said.append(_now(each, class_of(each, view.settings)))
+            found.roles = found.roles or ["application"]
+    return found
+
+
+def _now(each: ApplicationView, kind: Class) -> str:
+    """Say whose an unfinished application is, what it holds, and whether it may be asked."""
+    held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
+    waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
+    if kind == "hurried":
+        return f"now: {held}{waits}; room is made for it"
+    return f"now: {held}{waits}; {'may be suspended' if each.runner else f'left alone: {each.why_not}'}"

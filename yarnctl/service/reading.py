@@ -54,7 +54,10 @@ def reading_routes(source: Source, journal: Path | None) -> APIRouter:
 def forgotten(what: str, journal: Path | None) -> ApiProblem:
     """Return the answer for something that is not (or no longer) known."""
     place = "PATH" if journal is None else str(journal)
-    remedy = f"only the newest are kept here; older ones: yarnctl explain --journal {place} ID"
+    remedy = (
+        "ids are those of yarnctl apps, decisions and reclaims --retired; only the newest are kept here,"
+        f" older ones: yarnctl explain --journal {place} ID"
+    )
     return ApiProblem(404, "not-found", f"{what} is not known", remedy)
 
 
@@ -195,7 +198,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
 
     @router.get("/explanations/{any_id}", responses=responses(404))
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> decision_models.Explained:
-        """All that is remembered of an application, a container, a task attempt or an order."""
+        """All that is remembered of an application, container, attempt, order, or decision's number."""
         view = source()
         found = explaining.everything_about(view, short_names.full(view, any_id))
         if not found.found:

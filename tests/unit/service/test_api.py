@@ -427,3 +427,34 @@ def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
     assert error["next"] == "give the whole id"
     assert served.get("/v1/explanations/r_000001_0", 404)["error"]["message"] == "r_000001_0 is not known"
     assert served.get("/v1/explanations/7_000001_0", 404)["error"]["message"] == "7_000001_0 is not known"
+
+
+def test_an_application_that_is_left_alone_says_why(served):
+    view = busy()
+    assert view.snapshot is not None
+    why = "no streaming job with a reducer of its own (a Java job)"
+    java = msgspec.structs.replace(
+        view.snapshot.applications[0],
+        application="application_1_000777",
+        queue="research",
+        user="carol",
+        runner=False,
+        why_not=why,
+        asks=(),
+    )
+    listed = msgspec.structs.replace(view.snapshot, applications=(*view.snapshot.applications, java))
+    served.view = msgspec.structs.replace(view, snapshot=listed)
+    for name in ("application_1_000777", "job_1_000777", "1_000777"):
+        told = served.get(f"/v1/explanations/{name}")
+        assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])
+        held = f"holds {java.containers} containers"
+        assert told["said"] == [f"now: carol's in queue research (victim), {held}; left alone: {why}"]
+        assert told["text"] == ["application_1_000777 (application)", f"  {told['said'][0]}"]
+
+
+def test_a_decisions_number_is_explained(served):
+    decided = busy().decisions[0]
+    told = served.get(f"/v1/explanations/{decided.record.number}")
+    assert told["roles"] == ["decision"]
+    assert {each["order"] for each in told["orders"]} == set(decided.record.orders)
+    served.get("/v1/explanations/4711", 404)
