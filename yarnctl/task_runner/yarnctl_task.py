@@ -99,6 +99,7 @@ import argparse
 import base64
 import builtins
 import collections
+import contextlib
 import errno
 import hashlib
 import json
@@ -588,9 +589,9 @@ class LocalStore(Store):
         """Write a new file; raise Exists if the name is taken."""
         try:
             handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(handle, "wb", buffering=0) as stream:
+            with open(handle, "wb", buffering=0):
                 for piece in pieces:
-                    stream.write(piece)
+                    write_all(handle, piece)
                 os.fsync(handle)
         except FileExistsError as error:
             raise Exists(f"{self._at(path)}: exists") from error
@@ -907,7 +908,7 @@ class WebHdfsStore(Store):
         except self._faults() as error:
             raise StoreError(f"{self._name(path)}: OPEN: {error!r}") from None
         finally:
-            connection.close()
+            close_quietly(connection)
 
     def _body(self, path: str, answer: Any) -> Iterator[bytes]:
         """Give a body piece by piece, each by one call of the system, and not for ever."""
@@ -969,7 +970,7 @@ class WebHdfsStore(Store):
         except self._faults() as error:
             raise StoreError(f"{self._name(path)}: CREATE: {error!r}") from None
         finally:
-            connection.close()
+            close_quietly(connection)
 
     def _json(
         self, method: str, path: str, op: str, query: dict[str, str] | None = None
@@ -1022,7 +1023,7 @@ class WebHdfsStore(Store):
                     self.hosts.sort(key=lambda other: other == host)  # the next call begins elsewhere
                     raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from None
             finally:
-                connection.close()
+                close_quietly(connection)
         raise StoreError(f"{self._name(path)}: {op}: {last!r}") from None
 
     def _connect(self, url: str) -> tuple[Any, str]:
@@ -1085,6 +1086,14 @@ class WebHdfsStore(Store):
             int(str(status["permission"]), 8),
             status["type"] == "DIRECTORY",
         )
+
+
+def close_quietly(opened: Any) -> None:
+    """Close what nothing is written to any more; the close itself can fail and then changes nothing."""
+    try:
+        opened.close()
+    except OSError:
+        return
 
 
 class Bound:
@@ -1604,7 +1613,7 @@ class Watcher(threading.Thread):
             bell.poll(self._wait_ms(again))
             try:
                 rung = os.read(self.bell_r, 4096)
-            except BlockingIOError:
+            except OSError:  # nothing there, or it could not be read: the store is looked at in any case
                 rung = b""
             self.heard = self.heard or bytes((signal.SIGQUIT,)) in rung
             again = not self.look()
@@ -1707,10 +1716,9 @@ class Spool:
 
     def clear(self) -> None:
         """Hold nothing; the limit counts anew."""
-        if self._file is not None:
-            self._file.close()
-        self._file = None
-        self.bytes = 0
+        file, self._file, self.bytes = self._file, None, 0
+        if file is not None:
+            close_quietly(file)
 
 
 def spool_folder() -> str:
@@ -1740,6 +1748,9 @@ class Errors:
         """Tell the master of a counter."""
         line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
         self._write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+    lost = ""
+    """Why not all counters were told, empty if all were: such an attempt must not succeed."""
 
     def pass_on(self, source: int) -> None:
         """Copy a child's standard error line by line until it ends."""
@@ -1777,8 +1788,11 @@ class Errors:
             self._open_line = not data.endswith(b"\n")
             try:
                 write_all(2, data)
-            except OSError:
+            except BrokenPipeError:
                 return  # nobody reads the log: no reason to stop the work
+            except OSError as error:
+                if self.prefix + b"counter:" in data:
+                    self.lost = f"counters were not told: {error.strerror}"
 
 
 def add_counter(counters: Counters, group: str, name: str, amount: int) -> None:
@@ -1800,20 +1814,17 @@ class Child:
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], output: Spool, runner: Runner) -> None:
         self.output = output
         self.runner = runner
-        self.broken = False
-        self.process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=dict(env),
-            preexec_fn=before_exec(),
-        )
+        self.broken = ""  # why what it wrote is not complete
+        pipe = subprocess.PIPE
+        self.process, self.lifeline = start_process(argv, env, pipe, pipe, pipe)
         assert self.process.stdin
         assert self.process.stdout
         self.input = self.process.stdin.fileno()
-        os.set_blocking(self.input, False)
+        try:
+            os.set_blocking(self.input, False)
+        except OSError:
+            self.kill(signal.SIGKILL)
+            raise
         widen_pipe(self.process.stdout.fileno())
         self.begins_at = 0  # where in the task's input
         self.began_s = 0.0
@@ -1821,30 +1832,27 @@ class Child:
         self.pipe_bytes = SLICE_FAST_BYTES
         self.one_slot = False
         self.finished: list[str] = []
-        for work in (self._copy_output, self._copy_errors):
-            threading.Thread(target=self._read, args=(work,), daemon=True).start()
+        for copy, source in (
+            (self._copy_output, self.process.stdout),
+            (self.runner.errors.pass_on, self.process.stderr),
+        ):
+            threading.Thread(target=self._read, args=(copy, source), daemon=True).start()
 
-    def _read(self, work: Callable[[], None]) -> None:
+    def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
         try:
-            work()
+            copy(source.fileno())
+        except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
+            what = "output" if source is self.process.stdout else "standard error"
+            self.broken = f"the reducer's {what} was not passed on: {error!r}"
+            close_quietly(source)  # the child learns it as it would without us
         finally:
-            self.finished.append(work.__name__)
+            self.finished.append(source.name)
             self.runner.wake()
 
-    def _copy_output(self) -> None:
-        assert self.process.stdout
-        source = self.process.stdout
-        try:
-            for data in iter(lambda: os.read(source.fileno(), BLOCK_BYTES), b""):
-                write_all(1, data)
-                self.output.add(data)
-        except OSError:
-            self.broken = True  # nobody takes the output: the child learns it as it would without us
-            source.close()
-
-    def _copy_errors(self) -> None:
-        assert self.process.stderr
-        self.runner.errors.pass_on(self.process.stderr.fileno())
+    def _copy_output(self, source: int) -> None:
+        for data in iter(lambda: os.read(source, BLOCK_BYTES), b""):
+            write_all(1, data)
+            self.output.add(data)
 
     @property
     def reading(self) -> bool:
@@ -1864,39 +1872,94 @@ class Child:
             return
 
     def status(self) -> int:
-        """Wait for the end and return the status as a shell (and Java) counts it."""
+        """Wait for the end and return the status as a shell (and Java) counts it.
+
+        Never 0 where something that the child wrote was not passed on.
+        """
         code = self.process.wait()
         self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
         for stream in (self.process.stdout, self.process.stderr):
             if stream:
-                stream.close()
+                close_quietly(stream)
+        os.close(self.lifeline)
+        lost = self.broken or self.runner.errors.lost
+        if lost and not code:
+            self.runner.errors.note(f"this attempt fails: {lost}")
+            return EXIT_UNPROVABLE
         return code if code >= 0 else 128 - code
 
 
-def before_exec() -> Callable[[], None]:
-    """Return what a child does before it becomes the reducer.
+def start_process(
+    argv: Sequence[str], env: Mapping[str, str], stdin: int, stdout: int, stderr: int | None
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program and return it with its lifeline: when that is closed the kernel ends its group.
 
-    Own process group: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of it. Dies with us,
-    because YARN's kill no longer reaches it. The libraries are loaded here, before the fork.
+    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of
+    it. It dies with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
+    exec, where other threads might hold a lock: the lifeline's reading end is given to the child (as one more
+    open file, never used) and set here so that the kernel sends SIGKILL to the group when the writing end,
+    which only this process has, is closed. Until that is set the child has been given no input.
     """
-    parent = os.getpid()
+    reading, writing = os.pipe()
     try:
-        import ctypes
+        with quit_blocked():
+            process = subprocess.Popen(
+                list(argv),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                bufsize=0,
+                env=dict(env),
+                start_new_session=True,
+                pass_fds=(reading,),
+            )
+        try:
+            signal_when_closed(reading, process.pid, signal.SIGKILL)
+        except OSError:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process, writing
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
 
-        prctl: Any = ctypes.CDLL(None, use_errno=True).prctl
-    except (ImportError, OSError, AttributeError):
-        prctl = None
 
-    def prepare() -> None:
-        os.setpgid(0, 0)
-        signal.signal(signal.SIGQUIT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        if prctl is not None:
-            prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
-        if os.getppid() != parent:
-            os._exit(EXIT_UNPROVABLE)
+def signal_when_closed(reading: int, group: int, number: int) -> None:
+    """Have the kernel send a signal to a process group when a pipe's last writing end is closed."""
+    fcntl.fcntl(reading, fcntl.F_SETOWN, -group)
+    fcntl.fcntl(reading, fcntl.F_SETSIG, number)
+    fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | fcntl.FASYNC)
 
-    return prepare
+
+def run_command(command: str, given: bytes | None = None) -> tuple[int, bytes]:
+    """Run --save or --load by sh and return its status and, where nothing is given, what it printed.
+
+    What it leaves running ends with this process: its lifeline is not closed before.
+    """
+    stdin, stdout = (subprocess.DEVNULL, subprocess.PIPE) if given is None else (subprocess.PIPE, 2)
+    process, _ = start_process(["/bin/sh", "-c", command], os.environ, stdin, stdout, None)
+    try:
+        said, _ = process.communicate(given)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, said or b""
+
+
+@contextlib.contextmanager
+def quit_blocked() -> Iterator[None]:
+    """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
+
+    That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
+    another thread, so no ring is lost.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def widen_pipe(handle: int) -> int:
@@ -1939,18 +2002,24 @@ def check_pipes() -> None:
         os.write(writing, b"12345")
         if unread_bytes(writing) != 5:
             raise Unusable("this system does not tell how much of a pipe is unread")
+        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # can it be done? closed below, it never is
     finally:
-        os.close(reading)
-        os.close(writing)
+        for end in (reading, writing):
+            os.close(end)
 
 
 def unread_bytes(handle: int) -> int:
     """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
+    answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def waiting_bytes(handle: int) -> int:
+    """Return how many bytes may be read at once, 0 where nobody says: for reports only."""
     try:
-        answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
+        return unread_bytes(handle)
     except OSError:
         return 0
-    return int.from_bytes(answer[:4], sys.byteorder)
 
 
 # ------------------------------------------------------------------------------ feed-ahead
@@ -2203,6 +2272,13 @@ class Leave(Exception):
         self.status = status
 
 
+class Fetched(NamedTuple):
+    """What a checkpoint holds, all of it, brought here and checked."""
+
+    output: Spool
+    state: bytes | None
+
+
 class Runner:
     """One attempt: skip, replay, feed, suspend, hold, go on. All decisions are taken in one thread.
 
@@ -2261,7 +2337,7 @@ class Runner:
         """Interrupt the main thread's wait; called from any thread."""
         try:
             os.write(self.wake_w, b"!")
-        except BlockingIOError:
+        except OSError:  # full, so it will wake; or it failed, and every wait ends by itself
             return
 
     def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
@@ -2289,7 +2365,7 @@ class Runner:
 
     def say_position(self) -> None:
         """Write the position: groups, bytes done by the child, bytes known of, whether that is all."""
-        known = self.read_bytes + (0 if self.ended else unread_bytes(0))
+        known = self.read_bytes + (0 if self.ended else waiting_bytes(0))
         self.errors.status(
             f"phase={self.phase} groups={self.scanner.groups} done={self.done_bytes()} known={known}"
             f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}{self.pace_so_far()}"
@@ -2324,7 +2400,7 @@ class Runner:
 
     def done_bytes(self) -> int:
         """Return how much input the child has taken."""
-        unread = unread_bytes(self.child.input) if self.child and self.phase in ("run", "finish") else 0
+        unread = waiting_bytes(self.child.input) if self.child and self.phase in ("run", "finish") else 0
         return self.scanner.bytes - unread
 
     @property
@@ -2373,7 +2449,7 @@ class Runner:
             if isinstance(why, Discredited) and self.manifest is not None:
                 self.put_aside(self.manifest, str(why))
             return EXIT_UNPROVABLE
-        except StoreError as why:
+        except (StoreError, OSError) as why:
             self.errors.note(f"this attempt ends here: {why}")
             return EXIT_UNPROVABLE
         finally:
@@ -2398,15 +2474,15 @@ class Runner:
     def start_child(self) -> None:
         """Start the reducer; with --load its state comes first."""
         if self.settings.load and self.state is not None:
-            load = ["/bin/sh", "-c", self.settings.load]
-            done = subprocess.run(load, input=self.state, stdout=2, check=False)
-            if done.returncode:
+            status, _ = run_command(self.settings.load, self.state)
+            if status:
                 is_saved = self.manifest is not None and self.manifest.groups_done == self.scanner.groups
                 kind = Discredited if is_saved else Unprovable
-                raise kind(f"--load ended with status {done.returncode}")
+                raise kind(f"--load ended with status {status}")
         if self.settings.save and not self.suspending_file:
             name = os.path.join(os.path.abspath(spool_folder()), f"yarnctl-suspending-{os.getpid()}")
             self.suspending_file = self.env["YARNCTL_SUSPENDING"] = name
+        self.take_back_word()
         try:
             self.child = Child(self.argv, self.env, self.output, self)
         except OSError as error:
@@ -2415,6 +2491,12 @@ class Runner:
         self.child.begins_at = self.scanner.bytes
         self.child.began_s = time.monotonic()
         self.pacer = Pacer()
+
+    def take_back_word(self) -> None:
+        """Remove YARNCTL_SUSPENDING: a child that finds it at its end of input takes itself for suspended."""
+        if self.suspending_file:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.suspending_file)
 
     def end(self) -> int:
         """Let the child finish after the last line and return its status."""
@@ -2589,6 +2671,8 @@ class Runner:
         child.close_input()
         self.read_out(child, "the reducer has closed its input")
         status = child.status()
+        if not status and self.phase == "drain" and self.settings.save:
+            raise Unprovable("the reducer closed its input while it was suspended: nobody has its summary")
         if not status and not self.could_leave(position_bytes):
             self.errors.note(
                 f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
@@ -2750,6 +2834,7 @@ class Runner:
         self.drain()
         drained_s = time.monotonic()
         self.drain_s = drained_s - started_s
+        self.state = self.taken_state(request)  # in any case: the next child begins with it
         if self.output.failed:
             self.cannot(f"the output cannot be kept: {self.output.failed}")
             self.answer(request, "refused", self.why_not)
@@ -2772,9 +2857,17 @@ class Runner:
             self.wait(-1, 0, STATUS_EVERY_S)
             self.tell(keep_alive=False)
         status = child.status()
-        if status or child.broken:
+        if status:
             raise Leave(status)
         self.child = None
+
+    def taken_state(self, request: Request) -> bytes | None:
+        """Return the state of a drained child; without it neither this attempt nor another can go on."""
+        try:
+            return self.saved_state()
+        except Unusable as error:
+            self.answer(request, "refused", f"not saved: {error}")
+            raise Unprovable("the reducer has given its state away and it could not be kept") from error
 
     def save(self, request: Request, started_s: float) -> None:
         """Write the next generation and hold; where the store fails the work just goes on.
@@ -2784,11 +2877,6 @@ class Runner:
         """
         self.enter("save")
         began_s, word = time.monotonic(), "saved"
-        try:
-            self.state = self.saved_state()
-        except Unusable as error:
-            self.answer(request, "refused", f"not saved: {error}")
-            raise Unprovable("the reducer has given its state away and it could not be kept") from error
         try:
             fields = self.fields(request, began_s - started_s)
             manifest = write_checkpoint(self.store, self.task, fields, self.output, self.state, self.beat)
@@ -2821,17 +2909,11 @@ class Runner:
         """Return what --save prints, None where it is not declared."""
         if not self.settings.save:
             return None
-        done = subprocess.run(
-            ["/bin/sh", "-c", self.settings.save],
-            stdout=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if self.suspending_file and os.path.exists(self.suspending_file):
-            os.unlink(self.suspending_file)
-        if done.returncode:
-            raise Unusable(f"--save ended with status {done.returncode}")
-        return done.stdout
+        status, state = run_command(self.settings.save)
+        self.take_back_word()
+        if status:
+            raise Unusable(f"--save ended with status {status}")
+        return state
 
     def fields(self, request: Request, drain_s: float) -> dict[str, Any]:
         """Return what the next manifest says."""
@@ -2876,14 +2958,14 @@ class Runner:
 
     def resume(self, manifest: Manifest) -> bool:
         """Skip by a checkpoint and replay it; False: it is set aside and all input is there again."""
-        saved = self.fetch(manifest)
-        if saved is None:
+        fetched = self.fetch(manifest)
+        if fetched is None:
             return self.resume(self.manifest) if self.manifest is not None else False
         self.enter("skip")
         why = self.skip(manifest)
         if why:
             self.put_aside(manifest, why)
-            self.manifest = self.state = None
+            self.manifest = None
             self.scanner = Scanner(self.settings.rule)
             if self.skipped.failed:
                 raise Unprovable(
@@ -2893,23 +2975,26 @@ class Runner:
             return False
         self.skipped.clear()
         self.resumed = True
-        self.replay(manifest, saved)
+        self.state = fetched.state
+        self.replay(manifest, fetched.output)
         self.start_child()
         return True
 
-    def fetch(self, manifest: Manifest) -> Spool | None:
-        """Bring the saved output here and check it before anything is skipped."""
+    def fetch(self, manifest: Manifest) -> Fetched | None:
+        """Bring saved output and state here, checked, before anything is skipped: both or neither."""
         self.enter("fetch")
         saved = Spool(sys.maxsize)
         try:
+            if (manifest.state is None) != (not self.settings.save):
+                raise Unusable("made with --save, or without it, other than this attempt")
             for part in manifest.parts:
                 for piece in self.checked_pieces(part):
                     saved.add(piece)
                     self.beat()
-            self.state = None if manifest.state is None else b"".join(self.checked_pieces(manifest.state))
+            state = None if manifest.state is None else b"".join(self.checked_pieces(manifest.state))
             if saved.failed:
                 raise StoreError(f"the local disk: {saved.failed}")
-            return saved
+            return Fetched(saved, state)
         except StoreError as why:
             self.errors.note(f"generation {manifest.generation} is not used: {why}")
             self.manifest = None
@@ -3021,6 +3106,7 @@ def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
     Errors("reporter:").note(f"runs untouched: {hush(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as the shell above has set it
     try:
         os.execvp(argv[0], list(argv))
     except OSError as error:
@@ -3081,15 +3167,16 @@ def main(words: Sequence[str]) -> int:
     border = arguments.index("--")
     reducer = arguments[border + 1 :]
     try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, a failed reducer would have status 0
         runner = prepare(arguments[:border], reducer, os.environ)
+        watcher = Watcher(runner)
+        watcher.listen()
+        watcher.start()
     except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us
         known = isinstance(why, (Unusable, StoreError, OSError))
         untouched(resolve(reducer), str(why) if known else repr(why))
     die_together(runner)
     widen_pipe(0)
-    watcher = Watcher(runner)
-    watcher.listen()
-    watcher.start()
     return runner.run()
 
 
