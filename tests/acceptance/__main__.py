@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 
 from tests.acceptance.rows import ROOT, Row, complaints, expected_ids, load_rows
-from tests.acceptance.running import Commands, Result, run_row
+from tests.acceptance.running import VERDICTS, Commands, Result, run_row
 from tests.acceptance.table import table, with_table
 from yarnctl.errors import BadInput, YarnctlError
 
@@ -90,7 +90,7 @@ def earlier() -> dict[str, dict[str, object]]:
 def closing_line(results: list[Result]) -> str:
     """Return the counts of all verdicts."""
     verdicts = [result.verdict for result in results]
-    counts = (f"{verdicts.count(name)} {name}" for name in ("holds", "missed", "broken", "planned"))
+    counts = (f"{verdicts.count(name)} {name}" for name in VERDICTS)
     return "acceptance: " + ", ".join(counts)
 
 

@@ -25,6 +25,8 @@ def table(records: Iterable[Mapping[str, object]]) -> str:
 
 def word(record: Mapping[str, object]) -> str:
     """Return a record's verdict in one word."""
+    if record.get("verdict") == "stale":
+        return "**stale**"
     return (
         {True: "holds", False: "**missed**"}.get(bool(record["holds"]), "")
         if is_judged(record)

@@ -216,7 +216,7 @@ def test_a_missed_target_is_printed_and_not_hidden(project, capsys):
     assert "3.missed  missed  a 6" in capsys.readouterr().out
     records = json.loads((folder / "acceptance.json").read_text())
     assert [list(record) for record in records] == [
-        ["id", "title", "target", "measured", "holds", "command"]
+        ["id", "title", "target", "measured", "holds", "verdict", "command"]
     ] * 3
     assert [record["holds"] for record in records] == [True, False, None]
     table = (folder / "README.md").read_text()

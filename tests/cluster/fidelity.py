@@ -131,6 +131,17 @@ def with_timetables(campaign: Campaign, scheme: str) -> list[dict[str, Any]]:
     return [run for run in campaign.of(scheme) if any(f"{job}_timetable" in run for job in JOBS)]
 
 
+def with_any_timetable(campaign: Campaign) -> bool:
+    """Say whether anything of a campaign can be held against the emulator."""
+    return any(with_timetables(campaign, scheme) for scheme in campaign.schemes())
+
+
+def commit_of(campaigns: Sequence[Campaign]) -> str | None:
+    """Return the commit of the compared campaigns; None where they have several, or one is unknown."""
+    commits = {each.commit for each in campaigns if with_any_timetable(each)}
+    return commits.pop() if len(commits) == 1 else None
+
+
 def scheme_of(campaign: Campaign, name: str) -> Benched:
     """Return a scheme as the campaign was told it; the same name meant other options at other times."""
     told = campaign.configuration["schemes"][name]
@@ -252,7 +263,11 @@ def main(arguments: Sequence[str]) -> int:
     fitted_from = calibration()
     campaigns = [named(name) for name in given.campaigns] or all_of()
     fitted = fitted_on(named(fitted_from.campaign), fitted_from.scheme)
-    answer = told(rows(campaigns, fitted, fitted_from), fitted_from)
+    answer = {
+        "campaign": ", ".join(each.name for each in campaigns if with_any_timetable(each)),
+        "commit": commit_of(campaigns),
+        **told(rows(campaigns, fitted, fitted_from), fitted_from),
+    }
     if given.each:
         answer["mean_deviation_ratio_by_calibration"] = by_calibration(campaigns)
     print(json.dumps(answer, indent=1))

@@ -24,6 +24,9 @@ NEEDED = ("production-alone", "research-alone", "yarn-tuned", "yarnctl")
 
 SHIPPED = "yarnctl-as-shipped"
 
+NOT_RUN = "not run"
+"""Instead of a figure: a row that judges it is missed."""
+
 
 def judged(campaigns: Sequence[Campaign]) -> Campaign:
     """Return the newest campaign that can be judged, one with a commit before those without."""
@@ -49,6 +52,7 @@ def figures(campaign: Campaign, others: Sequence[Campaign] = ()) -> dict[str, An
         "compared": ", ".join(compared),
         "not_compared": ", ".join(name for name in WHOLE_CLUSTER if name not in found) or "none",
         "research_ratio": rounded(ours["research_ratio"]),
+        "research_defaults_ratio": _ratios(found, "research").get("yarn-defaults", NOT_RUN),
         "production_ratio_of": _ratios(found, "production"),
         "research_ratio_of": _ratios(found, "research"),
         "groups_twice": ours["groups_twice_sum"],
@@ -58,6 +62,7 @@ def figures(campaign: Campaign, others: Sequence[Campaign] = ()) -> dict[str, An
         "identical": all(each["identical"] is True for each in found.values()),
         "am_wait_s": rounded(ours["am_wait_s"], 2),
         "as_shipped": _as_shipped(found.get(SHIPPED)),
+        "campaigns_below_tuned": _below_tuned([campaign, *others]),
         "earlier": {each.name: beside(each) for each in others if each.name != campaign.name},
     }
 
@@ -73,10 +78,21 @@ def beside(campaign: Campaign) -> dict[str, Any]:
     }
 
 
-def _as_shipped(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
+def _below_tuned(campaigns: Sequence[Campaign]) -> str:
+    """Return in how many campaigns production was sooner with yarnctl than with YARN's tuned preemption."""
+    both = {each.name: (each.median_s("yarnctl", "production"), each) for each in campaigns}
+    pairs = [
+        (ours, tuned)
+        for ours, each in both.values()
+        if ours and (tuned := each.median_s("yarn-tuned", "production"))
+    ]
+    return f"{sum(ours < tuned for ours, tuned in pairs)} of {len(pairs)}"
+
+
+def _as_shipped(found: dict[str, Any] | None) -> dict[str, Any]:
     names = ("production_ratio", "research_ratio")
+    if found is None:
+        return {"runs": 0, **dict.fromkeys(names, NOT_RUN)}
     return {"runs": found["runs"], **{name: rounded(found[name]) for name in names}}
 
 

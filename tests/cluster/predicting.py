@@ -22,10 +22,12 @@ from tests.cluster.fidelity import (
     SEEDS,
     Calibration,
     calibration,
+    commit_of,
     fitted_on,
     means,
     predict,
 )
+from tests.cluster.judging import NOT_RUN
 from tests.cluster.recording import ELSEWHERE
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import FITTED, ONLY_ATTACHED, Fit
@@ -106,16 +108,23 @@ def check(document: Mapping[str, Any], campaigns: Sequence[Campaign]) -> dict[st
         if campaign.times_s(scheme, job)
     ]
     run = {row["scenario"] for row in rows}
+    judged = [each for each in campaigns if any(row["campaign"] == each.name for row in rows)]
     return {
         "made": document["made"],
-        "commit": document["commit"],
-        "campaigns": list(dict.fromkeys(row["campaign"] for row in rows)),
-        **means(rows),
-        "attached": means([row for row in rows if row["attached"]]),
-        "new": means([row for row in rows if row["scenario"] in document["new"]]),
+        "predicted_at": document["commit"],
+        "campaign": ", ".join(each.name for each in judged),
+        "commit": commit_of(judged),
+        **_means(rows),
+        "attached": _means([row for row in rows if row["attached"]]),
+        "new": _means([row for row in rows if row["scenario"] in document["new"]]),
         "not_run": [scheme for scheme in document["predicted"] if scheme not in run],
         "rows": rows,
     }
+
+
+def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found = means(rows)
+    return found if rows else found | {"mean_deviation_ratio": NOT_RUN}
 
 
 def _row(campaign: Campaign, scheme: str, job: str, predicted_s: float) -> dict[str, Any]:
