@@ -150,6 +150,7 @@ class Loop:
     ``restorer`` puts back the priorities that an earlier life changed; ``epoch`` is who answered it last.
     ``look`` shows the cluster when the port need not (None: it cannot be seen); without it nothing new is
     shown in quiet times. ``holder`` holds victims' queues back, ``desk`` says who may submit.
+    ``in_place`` raises OSError when the state directory is not the one that the daemon began with.
     """
 
     def __init__(
@@ -166,6 +167,7 @@ class Loop:
         look: Callable[[], Snapshot | None] | None = None,
         holder: Holder | None = None,
         desk: Desk | None = None,
+        in_place: Callable[[], None] = lambda: None,
     ) -> None:
         self.controller = controller
         self.port = port
@@ -191,6 +193,7 @@ class Loop:
         self.desk = desk
         if desk is not None:
             desk.window.on_wake = self.poke
+        self._in_place = in_place
         self._ended = ""
 
     # --- what others may say to it (any thread) -----------------------------------------------
@@ -237,6 +240,7 @@ class Loop:
     def _once(self) -> int:
         """Do one tick; return when to do the next (ms of the port's clock)."""
         began = time.perf_counter()
+        self._require_in_place()
         now_ms = self._clock_ms()
         if self.gate.folders is not None:
             self.gate.folders.keep(now_ms)
@@ -255,6 +259,14 @@ class Loop:
         self.tick_ms = (time.perf_counter() - began) * 1000
         self._publish()
         return wake_at_ms
+
+    def _require_in_place(self) -> None:
+        """End the loop if nobody would find what it writes down."""
+        try:
+            self._in_place()
+        except OSError as error:
+            self.recorder.failed = error
+            raise
 
     def _know_who(self) -> None:
         """Ask who answers, if nobody did so far or somebody else does."""

@@ -167,8 +167,15 @@ def make_loop(
         look=port.look,
         holder=holder,
         desk=_desk(plan, state, rebuilt),
+        in_place=lambda: _require_in_place(state, journal),
     )
     return loop, journal
+
+
+def _require_in_place(state: StateDir, journal: JournalFile) -> None:
+    """Raise OSError if lock or journal are not at their paths any more."""
+    state.require_in_place()
+    journal.require_in_place()
 
 
 def _go_on(rebuilt: Rebuilt, port: NamedPort, publisher: Publisher, misdirection: Misdirection) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.journal.segments import require_same
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -71,6 +72,10 @@ class StateDir:
         beside.write_text(name + "\n", encoding="ascii")
         beside.rename(file)
         return name
+
+    def require_in_place(self) -> None:
+        """Raise OSError if what lies at the lock's path is not the file that this process has locked."""
+        require_same(self.path / "lock", self._lock)
 
     def close(self) -> None:
         """Let the next one in."""

@@ -21,7 +21,7 @@ import msgspec
 from yarnctl.deciding.records import FORMAT, READABLE, Decision, Header, Record, decode
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
-from yarnctl.journal.segments import opened, segments, set_aside, written_last
+from yarnctl.journal.segments import opened, require_in_place, segments, set_aside, written_last
 
 
 class Line(NamedTuple):
@@ -88,11 +88,16 @@ class JournalFile(JournalStream):
         super().__init__(path.open("ab"), chain)
 
     def append(self, records: Sequence[Record]) -> None:
-        """Add records at the end, in order; return when they are safe."""
+        """Add records at the end, in order; return when they are safe. Raises OSError if they are not."""
         super().append(records)
         self._save()
+        self.require_in_place()
         if self.segment_bytes is not None and self.file.tell() >= self.segment_bytes:
             self._go_on_in_a_new_file()
+
+    def require_in_place(self) -> None:
+        """Raise OSError if the file is not at its path any more: what is written to it, nobody will find."""
+        require_in_place(self.path, self.file)
 
     def _go_on_in_a_new_file(self) -> None:
         fresh = set_aside(self.path)

@@ -11,6 +11,7 @@ file that is a little too large, whoever dies after it has none to write to: bot
 
 from __future__ import annotations
 
+import errno
 import gzip
 import logging
 import os
@@ -54,6 +55,30 @@ def opened(segment: Path) -> Iterator[BinaryIO]:
     else:
         with segment.open("rb") as file:
             yield file
+
+
+def require_same(path: Path, handle: int) -> None:
+    """Raise OSError if another file than the opened one, or none, lies at ``path``."""
+    if not _is_same(path, os.fstat(handle)):
+        story = (
+            "is not there any more, or is not the file that yarnctl opened: the state directory was emptied"
+            " or replaced while yarnctl ran; put its files back, or start yarnctl again without its past"
+        )
+        raise OSError(errno.ESTALE, story, str(path))
+
+
+def require_in_place(path: Path, file: BinaryIO) -> None:
+    """Raise OSError if what is written to ``file`` is not part of the journal at ``path`` any more."""
+    opened_file = os.fstat(file.fileno())
+    if not any(_is_same(each, opened_file) for each in (path, *segments(path))):
+        require_same(path, file.fileno())
+
+
+def _is_same(path: Path, opened_file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.stat(), opened_file)
+    except OSError:
+        return False
 
 
 def set_aside(path: Path) -> BinaryIO | None:

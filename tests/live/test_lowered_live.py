@@ -1,0 +1,93 @@
+"""A real ``yarnctl run`` that has lowered a queue is killed, cannot write, or loses its host."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.live.lowered_live import POINTS, ROOT, Daemon, LoweringCluster, lowering
+from tests.live.test_all_in_one import wait_until
+from yarnctl.journal.file import read
+from yarnctl.journal.rebuild import mend
+from yarnctl.journal.replay import replay
+
+SERVING = ("--hold-queue", "--in-flight-least", "4")
+FEW = {("change made", "kill"), ("held", "full-disk"), ("rename done", "lost-host")}
+"""Those that are always played; the others are more of the same."""
+
+CASES = [
+    pytest.param(point, kind, marks=[] if (point, kind) in FEW else [pytest.mark.thorough])
+    for kind in ("kill", "full-disk", "lost-host")
+    for point in POINTS
+]
+
+
+def checked(url: str) -> str:
+    """Return what ``yarnctl check`` says to do about a lowered queue, "" if it names none."""
+    words = [sys.executable, "-c", "from yarnctl.cli import main; main()", "check", "--rm", url, "--json"]
+    told = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    (found,) = [one for one in json.loads(told.stdout)["findings"] if one["id"] == "lowered"]
+    return str(found["fix"]) if found["severity"] in ("warn", "fail") else ""
+
+
+def struck(whole: LoweringCluster, daemon: Daemon, point: str, kind: str) -> None:
+    """Run until the point, and let it happen there."""
+    whole.at = point
+    whole.strike = daemon.fill_disk if kind == "full-disk" else daemon.kill
+    late = ("back", "delete")
+    if point == "held" or point.startswith(late):
+        wait_until(lambda: "change made" in whole.passed, "the queue is lowered")
+    if point == "held":
+        whole.strike()
+    elif point.startswith(late):
+        daemon.process.terminate()
+    daemon.ended()
+    assert point == "held" or point in whole.passed
+
+
+@pytest.mark.parametrize(("point", "kind"), CASES)
+def test_it_is_back_or_named_and_the_next_daemon_puts_it_back(tmp_path: Path, point: str, kind: str) -> None:
+    state = tmp_path / "state"
+    with lowering(tmp_path) as whole:
+        before = whole.maximum
+        daemon = Daemon(whole.url, state, *SERVING)
+        struck(whole, daemon, point, kind)
+        if kind == "full-disk":
+            assert whole.maximum == before, daemon.said
+            assert daemon.process.returncode == 2 or point.startswith(("back", "delete")), daemon.said
+        elif whole.maximum != before:
+            assert f"yarn schedulerconf -update root.research:maximum-capacity={before}" in checked(whole.url)
+        if kind == "lost-host":
+            shutil.rmtree(state)
+        again = Daemon(whole.url, state)  # without --hold-queue: it only puts back what it finds
+        wait_until(lambda: "running (enforce)" in again.said, "the next daemon may act")
+        wait_until(lambda: whole.maximum == before and not whole.records, "back, and no record left")
+        assert again.end() == 0, again.said
+        assert (whole.maximum, whole.records) == (before, [])
+    mend(state / "journal.jsonl")
+    replay(read(state / "journal.jsonl"), "journal", closed=False)
+
+
+def test_a_state_directory_that_is_emptied_ends_it_with_the_path_and_the_next_step(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with lowering(tmp_path) as whole:
+        before = whole.maximum
+        daemon = Daemon(whole.url, state, *SERVING)
+        wait_until(lambda: "change made" in whole.passed, "the queue is lowered")
+        for each in state.iterdir():
+            each.unlink()
+        assert daemon.ended() == 2
+        assert whole.maximum == before
+        last = daemon.said.splitlines()[-1]
+        assert last.startswith(f"error: {state}/")
+        assert "start yarnctl again" in last
+        requests_folder = whole.whole.work / "hdfs/yarnctl/requests"
+        asked = [one.name.split(".")[0] for one in requests_folder.rglob("*.request*")]
+        withdrawn = [one.name.split(".")[0] for one in requests_folder.rglob("*.withdrawn")]
+        assert asked
+        assert set(withdrawn) <= set(asked)
