@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,9 +19,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO
 
+from emulator.live.reported import LineReader, counted, java_text, wrapped
+
 BLOCK_BYTES = 1 << 17
-LONG_LINE_BYTES = 1 << 16
-_COUNTER = re.compile(r"([^,]*),([^,]*),\s*([+-]?[0-9]{1,18})\s*")
 
 
 class Failed(Exception):
@@ -48,9 +47,9 @@ class Reporter:
             self.status = line[len(self._status) :].decode("utf-8", "replace").strip()
             self.changed.set()
         elif line.startswith(self._counter):
-            found = _COUNTER.fullmatch(line[len(self._counter) :].decode("utf-8", "replace").strip())
+            found = counted(java_text(line[len(self._counter) :]))
             if found:
-                self.count(found[1], found[2], int(found[3]))
+                self.count(*found)
                 return
             sys.stderr.buffer.write(b"unparsable counter line: " + line + b"\n")
         else:
@@ -61,7 +60,7 @@ class Reporter:
         """Add to a counter."""
         with self._lock:
             inside = self.counters.setdefault(group, {})
-            inside[name] = inside.get(name, 0) + amount
+            inside[name] = wrapped(inside.get(name, 0) + amount)
 
     def snapshot(self) -> dict[str, dict[str, int]]:
         """Return the counters as they are now."""
@@ -105,16 +104,12 @@ class Piped:
                 pass
 
     def _read_errors(self) -> None:
-        handle, carry = _handle(self.process.stderr), b""
+        handle, lines = _handle(self.process.stderr), LineReader()
         while data := os.read(handle, BLOCK_BYTES):
-            *lines, carry = (carry + data).split(b"\n")
-            for line in lines:
+            for line in lines.take(data):
                 self.reporter.line(line)
-            if len(carry) > LONG_LINE_BYTES:
-                self.reporter.line(carry)
-                carry = b""
-        if carry:
-            self.reporter.line(carry)
+        for line in lines.finish():
+            self.reporter.line(line)
 
     def feed(self, blocks: Iterable[bytes]) -> None:
         """Write the whole input; Failed if the command closes it early."""

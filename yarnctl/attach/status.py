@@ -5,7 +5,8 @@ progress is not remaining time (facts, section 11); the runner's position is: by
 bytes that are known. Where the line is silent the answer is "unknown" (-1), not a guess.
 
 ``yarnctl phase=run groups=12 done=3400 known=9000 all=1 gen=2 can=1 ran=2500 base=900``; lines that begin a
-phase hold fewer words, so the last value of each word is remembered for each attempt.
+phase hold fewer words, so the last value of each word is remembered for each attempt. What the reducer itself
+says follows after `` | `` and is never read, whatever it looks like.
 
 How the remaining time is had::
 
@@ -31,6 +32,8 @@ JAVA_AHEAD_MAX = 192 * 1024
 WORKING = ("run", "finish")
 SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
+BAR = " | "
+"""Between the runner's words and the reducer's."""
 
 
 class Status(NamedTuple):
@@ -55,13 +58,15 @@ _NUMBERS = ("groups", "done", "known", "all", "gen", "can", "ran", "base", "back
 
 def parse(text: str) -> Status | None:
     """Return what a status line says; None if it is not the runner's."""
-    first, *words = text[:LINE_MAX].split()[:40] or [""]
+    first, *words = own_part(text).split()[:40] or [""]
     if first != "yarnctl":
         return None
     found: dict[str, str | int] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or name in found or name not in Status._fields:
+        if not equals:
+            break  # a sentence: what looks like words of ours in it is somebody's text
+        if name in found or name not in Status._fields:
             continue
         if name in _NUMBERS:
             if value.isascii() and value.isdigit() and len(value) <= 18:
@@ -69,6 +74,11 @@ def parse(text: str) -> Status | None:
         else:
             found[name] = value
     return Status(**found) if found else None  # type: ignore[arg-type]  # numbers and words as declared
+
+
+def own_part(text: str) -> str:
+    """Return what the runner itself says in a status."""
+    return text[:LINE_MAX].partition(BAR)[0]
 
 
 class Progress:
@@ -94,12 +104,13 @@ class Progress:
 
     def take(self, row: TaskAttempt, now_ms: int) -> None:
         """Take one look at the attempt."""
-        if row.status == self.text and self.text:
+        own = own_part(row.status)
+        if own == self.text and self.text:
             return
-        status = parse(row.status)
+        status = parse(own)
         if status is None:
             return
-        self.text = row.status
+        self.text = own
         self.can = status.can if status.can >= 0 else self.can
         self.generation = status.gen if status.gen >= 0 else self.generation
         self.back_ms = status.back if status.back >= 0 else self.back_ms

@@ -1,0 +1,53 @@
+"""What the history server tells of a finished job.
+
+Law: it learns of a job a little after the job's end; until then it is asked again, for a bounded time.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import requests
+
+from tests.cluster.jobs import LOOK_S, applications
+from tests.cluster.launcher import Cluster
+
+PATIENCE_S = 120.0
+
+
+def finished(cluster: Cluster, name: str) -> str:
+    """Return the id of the job with this name."""
+    rows = [row for row in applications(cluster.rm_url) if row["name"] == name]
+    assert len(rows) == 1, (name, rows)
+    return str(rows[0]["id"]).replace("application_", "job_", 1)
+
+
+def asked(cluster: Cluster, job: str, path: str) -> dict[str, Any]:
+    """Return an answer about a job; raises AssertionError if it stays unknown."""
+    ends = time.monotonic() + PATIENCE_S
+    url = f"{cluster.history_url}/ws/v1/history/mapreduce/jobs/{job}/{path}"
+    while not (answer := requests.get(url, timeout=60)).ok:
+        if time.monotonic() > ends:
+            raise AssertionError(f"the history server does not know {job}: {answer.text[:500]}")
+        time.sleep(LOOK_S)
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def counters_of(cluster: Cluster, job: str) -> dict[str, dict[str, int]]:
+    """Return a job's counters, summed over its tasks, by group and name."""
+    groups = asked(cluster, job, "counters")["jobCounters"]["counterGroup"]
+    return {
+        str(group["counterGroupName"]): {
+            str(each["name"]): int(each["totalCounterValue"]) for each in group["counter"]
+        }
+        for group in groups
+    }
+
+
+def reduce_attempts(cluster: Cluster, job: str) -> int:
+    """Return how many attempts at its reduces a job had."""
+    tasks = asked(cluster, job, "tasks?type=r")["tasks"]["task"]
+    answers = [asked(cluster, job, f"tasks/{task['id']}/attempts") for task in tasks]
+    return sum(len(answer["taskAttempts"]["taskAttempt"]) for answer in answers)

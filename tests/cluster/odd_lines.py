@@ -1,0 +1,110 @@
+"""What a real Hadoop makes of odd counter lines: a reducer writes them, the history server tells the sums.
+
+Law: the expectation is Hadoop's own word. ``python -m tests.cluster.odd_lines record`` asks it again and
+writes ``tests/cluster/counters/hadoop-VERSION.json``; what the runner and the emulator make of the same lines
+is compared with that file (``tests/runner/test_counters.py``) and, on a real Hadoop, with and without a
+suspension (``test_counters.py`` here).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.hdfs import Hdfs
+from tests.cluster.history import counters_of, finished, reduce_attempts
+from tests.cluster.jobs import PROGRAM
+from tests.cluster.launcher import Cluster
+from yarnctl.task_runner.wrapping import wrap
+
+DATA = Path(__file__).with_name("counters")
+LINES = DATA / "odd_lines.json"
+REDUCER = PROGRAM.with_name("odd_lines.py")
+KEYS = ("k1", "k2", "k3", "k4")
+"""Every line is written for each of them: what a line adds is told four times."""
+CUT = 2
+USER = "alice"
+FRAMEWORK = (
+    "org.apache.hadoop.",
+    "Shuffle Errors",
+)
+"""Groups that Hadoop counts in by itself."""
+
+Counters = dict[str, dict[str, int]]
+
+
+def golden(version: str) -> Counters:
+    """Return the counters that a version of Hadoop had after an undisturbed run of the reducer."""
+    found: dict[str, Any] = json.loads((DATA / f"hadoop-{version}.json").read_text(encoding="utf-8"))
+    counters: Counters = found["counters"]
+    return counters
+
+
+def all_bytes() -> bytes:
+    """Return all that is written for one key, without its pauses."""
+    lines = json.loads(LINES.read_text(encoding="utf-8"))
+    items = (item for line in lines for item in line["write"])
+    texts = (item if isinstance(item, str) else item.get("of", "") * item.get("times", 0) for item in items)
+    return "".join(texts).encode("latin-1")
+
+
+def run(cluster: Cluster, name: str, runner: Sequence[str] | None = None) -> tuple[Counters, bytes, int]:
+    """Run the reducer as a job of one reduce; return its counters, its output and how many attempts it took.
+
+    ``runner``: options of the task runner; none: Hadoop's PipeMapRed has the reducer itself.
+    """
+    hdfs = Hdfs(cluster.hdfs_url, USER)
+    home = f"/user/{USER}/odd-{name}"
+    hdfs.write(f"{home}/in/input.txt", "".join(f"{key}\tv\n" for key in KEYS).encode())
+    words = ["hadoop", "jar", str(cluster.streaming_jar)]
+    for setting in (
+        f"mapreduce.job.name=odd-{name}",
+        "mapreduce.job.reduces=1",
+        "mapreduce.job.queuename=research",
+    ):
+        words += ["-D", setting]
+    words += ["-D", "mapreduce.reduce.speculative=false", "-files", f"{REDUCER},{LINES}"]
+    words += ["-input", f"{home}/in", "-output", f"{home}/out", "-mapper", "/bin/cat"]
+    words += ["-reducer", f"{sys.executable} {REDUCER.name}"]
+    if runner is not None:
+        store = f"{cluster.hdfs_url.replace('http:', 'webhdfs:')}/yarnctl/checkpoints"
+        words = wrap(words, True, 0, store, runner)
+    done = subprocess.run(
+        words,
+        env={**cluster.environment, "HADOOP_USER_NAME": USER},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    job = finished(cluster, f"odd-{name}")
+    counters = {
+        group: inside
+        for group, inside in counters_of(cluster, job).items()
+        if not group.startswith(FRAMEWORK)
+    }
+    return counters, hdfs.read(f"{home}/out/part-00000"), reduce_attempts(cluster, job)
+
+
+def record(version: str) -> Path:
+    """Start a Hadoop, ask it, write down what it says."""
+    from tests.cluster.attached import prepare
+    from tests.cluster.configuration import Shape
+
+    with Cluster(Shape(version, nodes=1)) as cluster:
+        prepare(cluster)
+        counters, _, _ = run(cluster, "recorded")
+    path = DATA / f"hadoop-{version}.json"
+    told = {"hadoop": version, "groups_reduced": len(KEYS), "counters": counters}
+    path.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] != ["record"]:
+        sys.exit("usage: python -m tests.cluster.odd_lines record [VERSION]")
+    print(record(sys.argv[2] if len(sys.argv) > 2 else "3.4.2"))

@@ -1,0 +1,28 @@
+"""Odd counter lines on a real Hadoop: what it counts, with the runner and with a suspension.
+
+Law: the recorded table is what this Hadoop says now, and neither the runner nor a suspension changes it.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cluster.conftest import VERSION
+from tests.cluster.launcher import Cluster
+from tests.cluster.odd_lines import KEYS, golden, run
+
+OUTPUT = b"".join(f"{key}\t\n".encode() for key in KEYS)
+RUNS = {
+    "plain": None,
+    "undisturbed": (),
+    "suspended": ("--suspend-at", "2", "--leave-when-saved"),
+    "in-place": ("--suspend-at", "1,2,3", "--hold-ms", "0"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_hadoop_counts_the_same(loop_cluster: Cluster, name: str) -> None:
+    counters, output, attempts = run(loop_cluster, name, RUNS[name])
+    assert output == OUTPUT
+    assert counters == golden(VERSION)
+    assert attempts == (2 if name == "suspended" else 1)
