@@ -134,17 +134,16 @@ def test_the_rest_of_a_broken_line_is_no_line_to_hadoop():
         if not own_line and not data.endswith(b"\n"):
             errors.status("phase=run")
 
+    def write() -> None:
+        with open(writing, "wb", buffering=0) as file:
+            for data in (b"x" * LONG_LINE_BYTES, end):
+                file.write(data)
+
     errors._write = write_and_interrupt  # type: ignore[method-assign]
     saved, written = os.dup(2), os.memfd_create("written")
     os.dup2(written, 2)
     try:
-        threading.Thread(
-            target=lambda: (
-                os.write(writing, b"x" * LONG_LINE_BYTES),
-                os.write(writing, end),
-                os.close(writing),
-            )
-        ).start()
+        threading.Thread(target=write).start()
         errors.pass_on(reading)
     finally:
         os.dup2(saved, 2)
