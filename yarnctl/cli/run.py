@@ -205,8 +205,9 @@ def service(
     if listen == "off":
         return None
     from yarnctl.daemon.running import clock_ms
+    from yarnctl.listening.names import is_loopback, names_for
     from yarnctl.service.app import make_app
-    from yarnctl.service.serving import is_loopback, names_for, parse_listen, require_safe, serve_in_thread
+    from yarnctl.service.serving import parse_listen, require_safe, serve_in_thread
 
     host, port = parse_listen(listen)
     require_safe(host, token, open_reads)

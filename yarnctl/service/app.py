@@ -16,8 +16,9 @@ from fastapi import FastAPI
 import yarnctl.service.problems as problems
 from yarnctl.daemon.view import Control, View
 from yarnctl.daemon.window import Window
+from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.admissions import admission_routes
-from yarnctl.service.guards import LOOPBACK_NAMES, Guards
+from yarnctl.service.guards import Guards
 from yarnctl.service.reading import reading_routes
 from yarnctl.service.state import state_routes
 from yarnctl.service.static import page_routes
@@ -41,6 +42,7 @@ What yarnctl sees, decides and does, read from the view that its loop publishes 
   page, `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
 * Only the Host names `localhost` and `127.0.0.1`, those given with `--allow-host`, and beyond loopback any
   IP address are answered (421 `bad-host` otherwise), so that no name can be pointed here from outside.
+  A request with a foreign `Origin` is refused (403 `foreign-origin`).
   There is no CORS: pages of other origins read nothing.
 """
 

@@ -1,18 +1,18 @@
 """Guards before every request: who may speak to us, how much, and with which headers we answer.
 
 Law: only names that are ours are answered (a page on a foreign name that is pointed at this address reads
-nothing), on loopback those of loopback only; where reading needs the token, all but the page's own files
-and the health checks needs it; bodies are bounded; no answer may be kept, framed, or guessed at. There is
-no CORS: other origins see nothing.
+nothing), on loopback those of loopback only, and no page of another origin. Where reading needs the token,
+all but the page's own files and the health checks needs it. Bodies are bounded; no answer may be kept,
+framed, or guessed at. There is no CORS: other origins see nothing.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from yarnctl.listening.names import BAD_HOST, Answered
 from yarnctl.service.problems import body
 from yarnctl.service.secret import bearer_of, is_same
 
@@ -21,14 +21,14 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-ANY_ADDRESS = "*.ip"
-"""Among the names that are answered: every IP address (who rebinds a name cannot send an address)."""
-
 FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
 """What tells nothing of the cluster and is answered without the token where reading needs it."""
 
 BODY_MAX_BYTES = 16_384
+HOST_REMEDY = "use http://127.0.0.1 or http://localhost, or start yarnctl run with --allow-host NAME"
+ORIGIN_REMEDY = (
+    "ask without an Origin header, or from a page of this address (--allow-host NAME: of that name, too)"
+)
 
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
@@ -44,27 +44,6 @@ HEADERS = (
 )
 
 
-def name_of(host: str) -> str:
-    """Return the name in a Host header, without port, in small letters."""
-    host = host.strip().lower()
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
-
-
-def is_answered(name: str, names: frozenset[str]) -> bool:
-    """Say whether a name from a Host header is one of ``names``."""
-    if name in names:
-        return True
-    if ANY_ADDRESS not in names:
-        return False
-    try:
-        ipaddress.ip_address(name[1:-1] if name.startswith("[") else name)
-    except ValueError:
-        return False
-    return True
-
-
 class Guards:
     """ASGI middleware. ``names`` are the host names that are answered.
 
@@ -73,7 +52,7 @@ class Guards:
 
     def __init__(self, app: App, names: frozenset[str], reading_token: str | None = None) -> None:
         self.app = app
-        self.names = names
+        self.answered = Answered(names)
         self.reading_token = reading_token
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -87,11 +66,10 @@ class Guards:
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
 
-        hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not is_answered(name_of(hosts[0].decode("latin-1")), self.names):
-            told = "the Host header names none of the names that are answered here"
-            remedy = "use http://127.0.0.1 or http://localhost, or start yarnctl run with --allow-host NAME"
-            await _refuse(dressed, 421, "bad-host", told, remedy)
+        refused = self.answered.why_not(scope["headers"])
+        if refused is not None:
+            remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
+            await _refuse(dressed, refused.status, refused.code, refused.problem, remedy)
             return
         if not self._may_read(scope):
             told = "reading needs the token here, and it is missing or wrong"

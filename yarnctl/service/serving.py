@@ -1,30 +1,33 @@
 """Serving: the app on a uvicorn of its own, in a thread beside the loop.
 
 Law: it listens before ``serve_in_thread`` returns, or an error says why not; stopping waits for the
-thread. Beyond loopback it listens only with a token, or where reading without one is allowed expressly.
+thread. Beyond loopback it listens only with a token, or where reading without one is allowed expressly. Slow
+callers lose their connection, and many connections shut nobody out (:mod:`yarnctl.listening.connections`).
 """
 
 from __future__ import annotations
 
-import ipaddress
 import logging
-import re
 import socket
 import threading
-from collections.abc import Iterable
 
 import uvicorn
 from fastapi import FastAPI
 
 from yarnctl.errors import BadInput
-from yarnctl.service.guards import ANY_ADDRESS, LOOPBACK_NAMES
+from yarnctl.listening.connections import Bounds, protocol
+from yarnctl.listening.names import is_loopback
 
-CONNECTIONS_MAX = 128
+CONNECTIONS_MAX = 256
+"""Beyond so many the one is closed that has waited longest for the rest of a request, or is idle."""
+HEAD_S = 10.0
+BODY_S = 10.0
+TAKING_S = 30.0
+BOUNDS = Bounds(HEAD_S, BODY_S, taking_s=TAKING_S, connections_max=CONNECTIONS_MAX)
 STOP_S = 2
 """How long requests that are being answered may still take when the service stops."""
 
 PORT_MAX = 65_535
-_NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]")
 
 
 def parse_listen(text: str) -> tuple[str, int]:
@@ -37,30 +40,6 @@ def parse_listen(text: str) -> tuple[str, int]:
     elif ":" in host:
         raise BadInput("--listen", f"{text!r} is ambiguous", f"write an IPv6 address as [{host}]:{port}")
     return host or "127.0.0.1", int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether an address or name can be reached from this machine only."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def names_for(host: str, allowed: Iterable[str] = ()) -> frozenset[str]:
-    """Return the host names to answer when listening on ``host``: loopback's, its own, and ``allowed``.
-
-    Beyond loopback every IP address is answered as well. Raises BadInput for what is no name.
-    """
-    own = [name.strip().lower() for name in allowed]
-    for name in own:
-        if not _NAME.fullmatch(name):
-            remedy = "give the name alone, without port, for instance yarnctl.example.org"
-            raise BadInput("--allow-host", f"{name[:80]!r} is no host name", remedy)
-    names = LOOPBACK_NAMES | set(own) | {f"[{host}]" if ":" in host else host.lower()}
-    return names if is_loopback(host) else names | {ANY_ADDRESS}
 
 
 def require_safe(host: str, token: str | None, open_reads: bool = False) -> None:
@@ -109,11 +88,12 @@ def serve_in_thread(
     *,
     token: str | None = None,
     open_reads: bool = False,
+    bounds: Bounds = BOUNDS,
 ) -> Handle:
     """Serve on an address (port 0: any that is free) and return when it listens.
 
-    ``token`` and ``open_reads`` are the app's: beyond loopback there must be one of them. Raises BadInput
-    if the address cannot be had.
+    ``token`` and ``open_reads`` are the app's: beyond loopback there must be one of them. ``bounds``: of each
+    connection, and of their number. Raises BadInput if the address cannot be had.
     """
     require_safe(host, token, open_reads)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # where we listen is said in our own words
@@ -125,7 +105,7 @@ def serve_in_thread(
         lifespan="off",
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=CONNECTIONS_MAX,
+        http=protocol(bounds),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=STOP_S,
     )

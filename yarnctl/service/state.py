@@ -1,7 +1,8 @@
 """Is it alive, is it ready, how is it: for whatever watches the daemon.
 
 Law: ``/healthz`` is about the process and its loop, never about the cluster: restarting us does not mend a
-cluster. ``/readyz`` says whether what is shown is true now.
+cluster. ``/readyz`` says whether what is shown is true now. Both are answered on the event loop itself:
+however many requests occupy the service's threads, they wait for none.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _add_alive(
     router: APIRouter, source: Callable[[], View], clock: Callable[[], int], stuck_ms: int
 ) -> None:
     @router.get("/healthz", responses=responses(503))
-    def healthz(_: Annotated[NoParameters, Query()]) -> models.Health:
+    async def healthz(_: Annotated[NoParameters, Query()]) -> models.Health:
         """200 while the process lives and its loop publishes; 503 when the loop is stuck or has stopped."""
         view = source()
         age_ms = max(0, clock() - view.now_ms)
@@ -58,7 +59,7 @@ def _add_alive(
 
 def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
     @router.get("/readyz", responses=responses(503))
-    def readyz(_: Annotated[NoParameters, Query()]) -> models.Readiness:
+    async def readyz(_: Annotated[NoParameters, Query()]) -> models.Readiness:
         """200 once the first tick is done, while the ResourceManager answers; 503 otherwise."""
         status = source().loop
         if not status.ticks:

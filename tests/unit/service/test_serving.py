@@ -10,9 +10,9 @@ import requests
 from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy
 from yarnctl.errors import BadInput
+from yarnctl.listening.names import is_answered, is_loopback, names_for
 from yarnctl.service.app import make_app
-from yarnctl.service.guards import is_answered
-from yarnctl.service.serving import is_loopback, names_for, parse_listen, require_safe, serve_in_thread
+from yarnctl.service.serving import parse_listen, require_safe, serve_in_thread
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,173 @@
+"""Connections: how long one may take to send a request, and which is closed when there are too many.
+
+Law: whoever sends or reads slowly loses a connection of their own. A connection on which a whole request is
+being answered is never closed to make room; of the others the one that has waited longest goes first, those
+that owe the rest of a request before those that are idle. So a flood of connections shuts nobody out who
+sends a request at once. Everything here runs on the server's event loop; a request that comes whole costs one
+comparison and no reading of a clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+SWEEPS = 4
+"""So often within the shortest bound it is looked whose time is over."""
+
+
+class Bounds(NamedTuple):
+    """Spans in seconds; 0: no bound.
+
+    ``head_s``: from a connection's beginning, or a request's first byte, to the end of its headers.
+    ``body_s``: for the whole body, or for each piece of it (``each_piece``). ``taking_s``: how long an answer
+    may lie that the caller does not read. ``connections_max``: beyond so many one that waits is closed.
+    """
+
+    head_s: float = 10.0
+    body_s: float = 10.0
+    each_piece: bool = False
+    taking_s: float = 0.0
+    connections_max: int = 0
+
+
+class Connections:
+    """The open connections of one server."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self.open: set[Connection] = set()
+        self.turns = 0
+        self.closed_late = 0
+        self.closed_for_room = 0
+        self._next: asyncio.TimerHandle | None = None
+        spans = (bounds.head_s, bounds.body_s, bounds.taking_s)
+        self._period_s = min((span for span in spans if span), default=0.0) / SWEEPS
+
+    def add(self, new: Connection) -> None:
+        """Count a connection, and make room for it."""
+        self.open.add(new)
+        most = self.bounds.connections_max
+        if most and len(self.open) > most:
+            leaving = oldest(each for each in self.open if each is not new)
+            if leaving is None and len(self.open) > 2 * most:
+                leaving = new
+            if leaving is not None:
+                self.closed_for_room += 1
+                self.drop(leaving)
+        if self._next is None and self._period_s:
+            self._next = new.loop.call_later(self._period_s, self._sweep, new.loop)
+
+    def drop(self, connection: Connection) -> None:
+        """Close a connection at once."""
+        self.open.discard(connection)
+        connection.transport.abort()
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._next = None
+        now_s = loop.time()
+        for each in [each for each in self.open if each.is_late(now_s)]:
+            self.closed_late += 1
+            self.drop(each)
+        if self.open:
+            self._next = loop.call_later(self._period_s, self._sweep, loop)
+
+
+def oldest(connections: Iterable[Connection]) -> Connection | None:
+    """Return the connection to close for another: none that is being answered."""
+    waiting = [each for each in connections if each.is_waiting]
+    return min(waiting, key=lambda each: (not each.owes, each.turn), default=None)
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's protocol, with a bound on how long each part of a request may take.
+
+    ``owes``: the caller has not yet sent a whole request, or does not read the answer; ``until_s``: when that
+    has to be done, by the loop's clock (0: whenever); ``turn``: who began to wait earlier has a smaller one.
+    """
+
+    def __init__(self, *given: Any, among: Connections, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._among = among
+        self._head_s, self._body_s, self._each_piece, self._taking_s, _ = among.bounds
+        self.owes = False
+        self.until_s = 0.0
+        self.turn = 0
+        self._in_body = False
+        self._left_bytes = 0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the caller owes something, or asks nothing at the moment."""
+        return self.owes or self.cycle.response_complete
+
+    def is_late(self, now_s: float) -> bool:
+        """Say whether the caller's time is over; while we do not read, it is not the caller who is late.
+
+        Who reads a part of an answer has as long for the next.
+        """
+        if not self.owes or not 0 < self.until_s < now_s or self.flow.read_paused:
+            return False
+        left_bytes = self.transport.get_write_buffer_size() if self.flow.write_paused else 0
+        if left_bytes < self._left_bytes:
+            self._left_bytes = left_bytes
+            self.until_s = now_s + self._taking_s
+            return False
+        return True
+
+    def _wait(self, span_s: float) -> None:
+        self.until_s = self.loop.time() + span_s if span_s else 0.0
+        if not self.owes:
+            self.owes = True
+            self._among.turns += 1
+            self.turn = self._among.turns
+
+    # --- what uvicorn and the loop call -------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait(self._head_s)
+        self._among.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._among.open.discard(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; then see whether more has to come."""
+        HttpToolsProtocol.data_received(self, data)
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        if cycle is not None and cycle.scope is self.scope and not cycle.more_body:
+            self.owes = self._in_body = False
+        else:
+            self._owe(cycle is not None and cycle.scope is self.scope)
+
+    def _owe(self, in_body: bool) -> None:
+        """Note that the rest of the headers or of the body is owed; its time runs from its beginning."""
+        if self.owes and in_body == self._in_body and not (in_body and self._each_piece):
+            return
+        self._in_body = in_body
+        self._wait(self._body_s if in_body else self._head_s)
+
+    def pause_writing(self) -> None:
+        """Wait until the caller reads."""
+        super().pause_writing()
+        self._left_bytes = self.transport.get_write_buffer_size()
+        self._wait(self._taking_s)
+
+    def resume_writing(self) -> None:
+        """Go on: the caller has read."""
+        super().resume_writing()
+        self._left_bytes = 0
+        self.owes = False
+
+
+def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
+    """Return what ``uvicorn.Config(http=...)`` takes: the connections of one server within these bounds."""
+    return cast("type[asyncio.Protocol]", partial(Connection, among=Connections(bounds)))
