@@ -35,6 +35,15 @@ def containers_option(what: str) -> Decorator:
     return click.option("--containers", type=kinds, default="process", show_default=True, help=what)
 
 
+allow_host_option = click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Host name that is answered, too, besides the address's own and the one it is advertised by.",
+)
+
+
 def manager_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add what a ResourceManager can be told, wherever it runs."""
     for add in reversed(_MANAGER):
@@ -67,6 +76,7 @@ _MANAGER: tuple[Decorator, ...] = (
         help="Who may do everything in WebHDFS: yarnctl reads checkpoints of all owners.",
     ),
     click.option("--seed", type=int, default=1, show_default=True, help="Draws when each node beats."),
+    allow_host_option,
     click.option("--faults", is_flag=True, help="Let tests break WebHDFS through /emulator/v1/faults."),
     click.option("--json", "as_json", is_flag=True, help="Say the line as JSON."),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from emulator.cli.live_options import SLOT_MIB, containers_option, work_option
+from emulator.cli.live_options import SLOT_MIB, allow_host_option, containers_option, work_option
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ DEFAULT_SLOTS = 4
 @click.option("--port", default=0, show_default=True, type=click.IntRange(0, 65_535), help="0: any free one.")
 @click.option("--name", metavar="H", help="Host name under which masters reach it.  [default: --host]")
 @click.option("--rack", default="/default-rack", show_default=True, metavar="PATH")
+@allow_host_option
 @containers_option("modelled: start no task's process.")
 @work_option("The folder that all processes of the cluster share.")
 @click.option("--json", "as_json", is_flag=True, help="Say that it is ready as one line of JSON.")
@@ -45,11 +46,14 @@ def command(
     port: int,
     name: str | None,
     rack: str,
+    allow_hosts: tuple[str, ...],
     containers: str,
     work: Path,
     as_json: bool,
 ) -> None:
     """Run one or many NodeManagers. They register at --rm, and again whenever it has forgotten them."""
+    from yarnctl.listening.names import checked_names
+
     memory_mib, vcores = room(slots, memory_mib, vcores)
 
     from emulator.live.http_client import Address
@@ -67,6 +71,7 @@ def command(
         host=name or reachable(host),
         rack=rack,
         processes=containers == "process",
+        allow_hosts=checked_names(allow_hosts),
     )
     listener = bind(host, port)
 

@@ -23,11 +23,16 @@ from emulator.cli.live_options import manager_options, work_option
     "--node-expiry-ms", type=click.IntRange(min=1), metavar="MS", help="Silence after which a node is lost."
 )
 @click.option("--am-expiry-ms", type=click.IntRange(min=1), metavar="MS", help="The same for a master.")
-def command(as_json: bool, public_url: str | None, queues: str | None, **given: Any) -> None:
+def command(
+    as_json: bool, public_url: str | None, queues: str | None, allow_hosts: tuple[str, ...], **given: Any
+) -> None:
     """Run a ResourceManager: REST as Hadoop's, WebHDFS, and the emulator's own protocol for nodes.
 
     Start nodes with 'yarn-emulator nm --rm URL'; observe it with 'yarnctl run --rm URL'.
     """
     from emulator.live.manager_program import Options, run
+    from yarnctl.listening.names import checked_names
 
-    run(Options(public_url=public_url or "", queues=queues or "", **given), as_json, click.echo)
+    names = checked_names(allow_hosts)
+    options = Options(public_url=public_url or "", queues=queues or "", allow_hosts=names, **given)
+    run(options, as_json, click.echo)

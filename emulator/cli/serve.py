@@ -47,6 +47,7 @@ def command(
     workloads: tuple[str, ...],
     queues: str | None,
     as_json: bool,
+    allow_hosts: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Run a whole cluster: ResourceManager, NodeManagers and masters here, tasks as real processes.
@@ -55,7 +56,8 @@ def command(
     """
     from emulator.live.all_in_one import Plan, run
     from emulator.live.manager_program import Options
+    from yarnctl.listening.names import checked_names
 
-    options = Options(queues=queues or "", **given)
+    options = Options(queues=queues or "", allow_hosts=checked_names(allow_hosts), **given)
     plan = Plan(nodes=nodes, memory_mib=slots * SLOT_MIB, vcores=slots, processes=containers == "process")
     run(options, plan, workloads, as_json, click.echo, lambda text: click.echo(text, err=True))

@@ -12,6 +12,7 @@ import msgspec
 
 from emulator.kernel import Kernel
 from emulator.live.faults import Faults
+from emulator.live.guard import name_in
 from emulator.live.pace import Pace
 from emulator.live.rest.dialect import Version
 from emulator.live.rest.site import Site
@@ -42,6 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     superuser: str = ""
     seed: int = 1
     faults: bool = False
+    allow_hosts: tuple[str, ...] = ()
 
 
 def settings_of(options: Options) -> Settings:
@@ -73,6 +75,7 @@ def site_of(options: Options, settings: Settings, url: str) -> Site:
         faults=Faults() if options.faults else None,
     )
     store.install(site.web)
+    site.web.names |= {name_in(site.url), *options.allow_hosts}
     return site
 
 

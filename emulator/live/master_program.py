@@ -15,6 +15,7 @@ from pathlib import Path
 
 from emulator.kernel import Kernel
 from emulator.live.carrying import ThreadedCarrier
+from emulator.live.guard import name_in
 from emulator.live.http_wires import HttpContainerService, HttpMasterService
 from emulator.live.master import LiveMaster
 from emulator.live.master_rest import master_web
@@ -42,6 +43,7 @@ class MasterProgram:
     def web(self) -> Web:
         """Return what to serve; serving it starts the master."""
         web = Web()
+        web.names.add(name_in(self.url))
         web.on_start.append(lambda: self._start(web))
         web.on_stop.append(self._stop)
         return web

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emulator.kernel import Kernel
+from emulator.live.guard import name_in
 from emulator.live.http_client import Address, HttpPool
 from emulator.live.http_wires import HttpNodeWire, container_web
 from emulator.live.launching import ProcessLauncher
@@ -42,6 +43,7 @@ class NodePlan:
     processes: bool = True
     connections: int = 20_000
     seed: int | None = None
+    allow_hosts: tuple[str, ...] = ()
 
 
 @dataclass
@@ -63,6 +65,8 @@ class NodeProcess:
 
     def web(self) -> Web:
         """Return the application that masters speak to; serving it starts the nodes."""
+        self._web.names |= {name_in(each.address) for each in registrations(self.plan, self.port)}
+        self._web.names |= set(self.plan.allow_hosts)
         self._web.on_start.append(self._start)
         self._web.on_stop.append(self._stop)
         return self._web

@@ -1,7 +1,8 @@
 """Serving: a ``Web`` on uvicorn, in the foreground of a program or in the background of a test.
 
-Law: loopback unless told otherwise; the port is bound before anything else is started, so a port that is
-taken is one clear error, and port 0 tells the port it became. SIGTERM and SIGINT end it in order, exit 0.
+Law: loopback unless told otherwise; every application stands behind its guard. The port is bound before
+anything else is started, so a port that is taken is one clear error, and port 0 tells the port it became.
+SIGTERM and SIGINT end it in order, exit 0.
 """
 
 from __future__ import annotations
@@ -22,14 +23,18 @@ from typing import TypeVar
 import uvicorn
 import uvloop
 
+from emulator.live.guard import guarded
 from emulator.live.web import Web
 from yarnctl.errors import BadInput
+from yarnctl.listening.connections import Bounds, protocol
 
 T = TypeVar("T")
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 4096
 KEEP_ALIVE_S = 75
+BOUNDS = Bounds(head_s=30.0, body_s=60.0, each_piece=True)
+"""Thousands of nodes keep a connection each, and large bodies take long: their number is not bounded."""
 LAST_ANSWERS_S = 2.0
 DATE_EVERY_S = 0.5
 """Hadoop's answers carry a Date, to the second; so do ours."""
@@ -51,6 +56,10 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _host_of(listener: socket.socket) -> str:
+    return str(listener.getsockname()[0])
+
+
 def url_of(listener: socket.socket) -> str:
     """Return the base URL of a bound socket; a wildcard address is loopback."""
     host, port = listener.getsockname()[:2]
@@ -59,11 +68,12 @@ def url_of(listener: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, web: Web, started: Callable[[], object]) -> None:
+    def __init__(self, web: Web, host: str, started: Callable[[], object]) -> None:
         config = uvicorn.Config(
-            web,
+            guarded(web, host, web.names),
+            interface="asgi3",
             loop="uvloop",
-            http="httptools",
+            http=protocol(BOUNDS),
             ws="none",
             lifespan="off",
             access_log=False,
@@ -158,7 +168,7 @@ async def _serve_all(sites: tuple[tuple[Web, socket.socket], ...], started: Call
         if not waiting:
             started()
 
-    servers = [_Server(web, one_started) for web, _ in sites]
+    servers = [_Server(web, _host_of(listener), one_started) for web, listener in sites]
     if len(servers) == 1:
         await servers[0].serve([sites[0][1]])
         return
@@ -233,5 +243,6 @@ class Background:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._server = _Server(self._build(self.url), lambda: self._up.set_result(None))
+        host = _host_of(self._listener)
+        self._server = _Server(self._build(self.url), host, lambda: self._up.set_result(None))
         await self._server.serve([self._listener])

@@ -1,7 +1,8 @@
 """web: HTTP for the live emulator. A bare ASGI application that routes by dictionaries.
 
 Law: what comes in is not trusted. Bodies are bounded, a path that is not there is 404, a method that is not
-offered 405, text that is not the expected JSON 400, and nothing that a caller sends ends in a traceback.
+offered 405, a call of the seam that is not announced as JSON 415, text that is not the expected JSON 400, and
+nothing that a caller sends ends in a traceback. Whose requests come here at all: :mod:`emulator.live.guard`.
 The seam's calls (``Web.call``: a struct in, a struct out) are looked for first and cost one look-up;
 Hadoop's REST (``Web.add``) is found by its path's parts; whoever moves large bodies takes ASGI as it is
 (``Web.mount``).
@@ -20,6 +21,7 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 JSON = "application/json"
+JSON_BYTES = JSON.encode()
 TEXT = "text/plain;charset=utf-8"
 LIMIT_BYTES = 16 << 20
 
@@ -112,6 +114,8 @@ class Web:
         self.limit_bytes = limit_bytes
         self.on_start: list[Callable[[], object]] = []
         self.on_stop: list[Callable[[], object]] = []
+        self.names: set[str] = set()
+        """Host names that are answered besides those of the address it listens at."""
         self.no: Callable[[Problem], Reply] = remote_exception
         """How a problem is told (``Problem`` -> ``Reply``)."""
         self._calls: dict[str, _Call] = {}
@@ -152,6 +156,9 @@ class Web:
         path: str = scope["path"]
         call = self._calls.get(path)
         if call is not None and scope["method"] == "POST":
+            if not is_json(scope["headers"]):
+                await send_reply(send, self.no(NO_JSON))
+                return
             message = await receive()
             body: bytes | None = message.get("body", b"")
             if message.get("more_body") or len(body or b"") > self.limit_bytes:
@@ -277,6 +284,20 @@ def read_query(raw: bytes) -> dict[str, str]:
     for key, value in parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=None):
         found.setdefault(key, value)
     return found
+
+
+NO_JSON = Problem(415, "NotSupportedException", "Content-Type has to be application/json")
+"""A page of another site may send forms and text without being asked first, and no JSON."""
+
+
+def is_json(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Say whether a request's headers (names in small letters) announce JSON."""
+    if (b"content-type", JSON_BYTES) in headers:
+        return True
+    for name, value in headers:
+        if name == b"content-type":
+            return value.partition(b";")[0].strip().lower() == JSON_BYTES
+    return False
 
 
 async def read_body(receive: Receive, limit_bytes: int) -> bytes | None:

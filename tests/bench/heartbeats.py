@@ -58,10 +58,19 @@ def manager_of_nodes() -> Any:
 
 
 def our_web() -> Any:
-    """The emulator's own, all of its routes included."""
+    """The emulator's own, all of its routes included, behind its guard."""
+    from emulator.live.guard import guarded
     from emulator.live.rest.site import Site
 
-    return Site(manager_of_nodes(), "http://127.0.0.1:1").web
+    return guarded(Site(manager_of_nodes(), "http://127.0.0.1:1").web, "127.0.0.1")
+
+
+def our_protocol() -> Any:
+    """The emulator's own: uvicorn's, with a bound on how long a request may take to come."""
+    from emulator.live.serving import BOUNDS
+    from yarnctl.listening.connections import protocol
+
+    return protocol(BOUNDS)
 
 
 def fastapi_app() -> Any:
@@ -120,9 +129,10 @@ def serve(which: str, core: int) -> None:
     import uvicorn
 
     _pin(core)
+    ours = which == "ours"
     config = uvicorn.Config(
-        our_web() if which == "ours" else fastapi_app(),
-        host="127.0.0.1", port=0, loop="uvloop", http="httptools", ws="none", lifespan="off",
+        our_web() if ours else fastapi_app(), interface="asgi3", http=our_protocol() if ours else "httptools",
+        host="127.0.0.1", port=0, loop="uvloop", ws="none", lifespan="off",
         access_log=False, log_level="error", date_header=False, server_header=False, timeout_keep_alive=75,
     )  # fmt: skip
 

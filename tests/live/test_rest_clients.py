@@ -163,7 +163,7 @@ def test_the_proxy_gives_up_on_a_master_that_hangs(served):
 
 def post(url: str, path: str, body: bytes) -> tuple[int, Any]:
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-    connection.request("POST", path, body)
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     found = answer.status, json.loads(answer.read())
     connection.close()

@@ -127,7 +127,8 @@ def test_an_upload_whose_sender_dies_leaves_a_shorter_file_that_looks_complete(s
     where = store.ask("PUT", "/user/ann/f?op=CREATE&user.name=ann")[1]["location"]
     parts = urlsplit(where)
     with socket.create_connection((parts.hostname, parts.port), 20) as dying:
-        head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+        told = f"Host: {parts.netloc}\r\nContent-Length: 1000000"
+        head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\n{told}\r\n\r\n"
         dying.sendall(head.encode() + b"half" * 1000)
     hdfs = store.as_user()
     deadline = time.monotonic() + 60
