@@ -10,6 +10,8 @@ import logging
 import time
 from collections.abc import Callable
 
+from yarnctl.hadoop.elapsed import passed_ns
+
 _LOG = logging.getLogger("yarnctl.daemon")
 
 APART_MS = 5_000
@@ -19,13 +21,6 @@ APART_MS = 5_000
 def wall_ns() -> int:
     """Return the wall clock in ns since the epoch."""
     return time.time_ns()
-
-
-def passed_ns() -> int:
-    """Return ns that have passed since some instant, also while the machine slept where that is known."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return time.monotonic_ns()
 
 
 class SteadyClock:

@@ -36,6 +36,7 @@ from yarnctl.daemon.restoring import Restorer
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.ledger import set_back
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lock import LockFile
@@ -182,11 +183,12 @@ def _go_on(rebuilt: Rebuilt, port: NamedPort, publisher: Publisher, misdirection
     """Tell everybody what an earlier life has left."""
     misdirection.take(rebuilt.recent)
     publisher.record(rebuilt.recent)
-    port.adopt(rebuilt.remembered.ledger.open.values(), rebuilt.epoch)
+    back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
+    port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)
     port.expect(rebuilt.remembered.ledger.away.values())
     _LOG.info("%d orders go on from the journal", len(rebuilt.remembered.ledger.open))
     if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
-        told = "the journal is %d s ahead of this clock: until that has caught up no order times out"
+        told = "the journal is %d s ahead of this clock, which was set back: orders go on by this clock"
         _LOG.warning(told, ahead_ms // 1000)
 
 

@@ -175,6 +175,8 @@ class Controller:
 
     def step(self, seen: Observation) -> Step:
         """Take one observation; return records, actions, what to look at next, and when."""
+        if self._remembered is not None and seen.now_ms < self.now_ms:
+            self._set_back(seen.now_ms)
         now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
         work = self._settlement
         work.records, work.actions = [], []
@@ -197,6 +199,15 @@ class Controller:
         if self._validate:
             check(self, step, self._history)
         return step
+
+    def _set_back(self, now_ms: int) -> None:
+        """Go on by a clock that has been set back since the controller before stopped.
+
+        Else no order would time out until the clock had caught up. The time in between is not known, and
+        counts as none. Replay does the same by the instant of Resumed.
+        """
+        self._settlement.set_back(self.now_ms - now_ms)
+        self.now_ms = now_ms
 
     def _resume(self, now_ms: int) -> None:
         """Ask again for what may never have been asked, as far as it is still wanted.

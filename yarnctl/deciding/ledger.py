@@ -317,6 +317,22 @@ class Ledger:
             self._lift(late.order.attempt, order_id, "already-ordered")
         return retired
 
+    def set_back(self, by_ms: int) -> None:
+        """Move every instant back by a span: the clock by which they were told has been set back."""
+        moved: dict[int, Order] = {}
+
+        def back(order: Order) -> Order:
+            return moved.setdefault(id(order), set_back(order, by_ms))
+
+        for index in (self.open, self.settled, self.dying, self.away):
+            index.update({name: back(order) for name, order in index.items()})
+        for ends in self.late.values():
+            for name, end in ends.items():
+                ends[name] = Late(back(end.order), end.room_ms - by_ms, end.until_ms - by_ms)
+        self._retiring = deque((at_ms - by_ms, name) for at_ms, name in self._retiring)
+        self._cooling = [(at_ms - by_ms, attempt, name) for at_ms, attempt, name in self._cooling]
+        self._late_until = [(at_ms - by_ms, asker, name) for at_ms, asker, name in self._late_until]
+
     # --- reading ------------------------------------------------------------------------------
 
     def standing(self) -> tuple[object, ...]:
@@ -403,3 +419,15 @@ class Ledger:
     def group_of(self, order: Order) -> list[Order]:
         """Return the open orders that make up one ask's room, ``order`` included."""
         return [self.open[order_id] for order_id in self.by_group.get(order.group, ())]
+
+
+def set_back(order: Order, by_ms: int) -> Order:
+    """Return an order with all its instants moved back by a span."""
+    freed, settled = order.freed_at_ms, order.settled_at_ms
+    return msgspec.structs.replace(
+        order,
+        asked_at_ms=order.asked_at_ms - by_ms,
+        progress_at_ms=order.progress_at_ms - by_ms,
+        freed_at_ms=None if freed is None else freed - by_ms,
+        settled_at_ms=None if settled is None else settled - by_ms,
+    )

@@ -134,6 +134,12 @@ class Settlement:
         settings = self.settings
         self.ledger.retire(now_ms, settings.expire_ms, settings.expire_ms + settings.look_age_max_ms)
 
+    def set_back(self, by_ms: int) -> None:
+        """Move every instant back by a span: the clock by which they were told has been set back."""
+        self.ledger.set_back(by_ms)
+        for name, sent in self.sent.items():
+            self.sent[name] = sent._replace(first_ms=sent.first_ms - by_ms, last_ms=sent.last_ms - by_ms)
+
     # --- facts ----------------------------------------------------------------------------------
 
     def take(self, facts: Iterable[Fact]) -> None:

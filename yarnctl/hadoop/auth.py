@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
@@ -22,6 +21,7 @@ import msgspec
 from requests.auth import AuthBase
 
 from yarnctl.errors import BadInput
+from yarnctl.hadoop.elapsed import passed_s
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -89,7 +89,7 @@ class Delegation(AuthBase):
     added); it may raise, and then nothing is sent.
     """
 
-    def __init__(self, fetch: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, fetch: Callable[[], str], clock: Callable[[], float] = passed_s) -> None:
         self._fetch = fetch
         self._clock = clock
         self._lock = threading.Lock()

@@ -17,11 +17,11 @@ can have, says that the old one is dead.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 
 import msgspec
 
+from yarnctl.hadoop.elapsed import passed_s
 from yarnctl.hadoop.problems import Exists, Missing
 from yarnctl.hadoop.webhdfs import WebHdfs
 
@@ -44,7 +44,7 @@ class LockRecord(msgspec.Struct, frozen=True):
 
 
 class LockFile:
-    """One candidate for a lock. ``clock`` tells seconds and never goes back.
+    """One candidate for a lock. ``clock`` tells seconds, goes on while the machine sleeps and never back.
 
     ``holder`` names this process: no other, before or after it, has the same name. ``place`` names what one
     process at a time has (a file under a system lock, on this host, since this boot) and what this one
@@ -58,7 +58,7 @@ class LockFile:
         path: str,
         holder: str,
         ttl_ms: int = 15_000,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = passed_s,
         place: str = "",
     ) -> None:
         self._store = store

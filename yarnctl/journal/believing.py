@@ -121,6 +121,9 @@ class Believing:
             return
         self.work.go_on(left.work)
         self.numbered, self.now_ms = left.numbered, left.now_ms
+        if record.at_ms < self.now_ms:
+            self.work.set_back(self.now_ms - record.at_ms)
+            self.now_ms = record.at_ms
         self.due = list(record.again)
         for order in [one for one in self.work.ledger.open.values() if one.order not in record.orders]:
             self.work.ledger.apply(order.order, "epoch-changed", record.at_ms)

@@ -250,6 +250,9 @@ class Replay:
         self.work.go_on(left.work)
         self.ledger = self.work.ledger
         self.numbered, self.named, self.now_ms = left.numbered, left.named, left.now_ms
+        if self.now_ms is not None and record.at_ms < self.now_ms:
+            self.work.set_back(self.now_ms - record.at_ms)
+            self.now_ms = record.at_ms
         self._enter(FACT, record.at_ms)
         self.dated = False  # nothing else may belong to its step: the facts that follow are of a later one
         if record.orders != tuple(self.ledger.open):

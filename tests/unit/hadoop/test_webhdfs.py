@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import msgspec
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.hadoop import elapsed
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, Standby, Uncertain
@@ -289,6 +291,25 @@ def test_an_unfinished_write_waits_its_time(little):
     clock.now += 10
     assert bob.acquire()
     assert "/lock/term-5" in little.files
+
+
+def test_who_slept_knows_when_it_wakes_that_its_lease_is_over(little, monkeypatch):
+    """A suspended machine: CLOCK_MONOTONIC stands still, and others have seen the lease run out."""
+    slept_s = 0.0
+    began_ns = elapsed.passed_ns()
+    monkeypatch.setattr(time, "monotonic", lambda: 50.0)
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 50_000_000_000)
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: began_ns + int(slept_s * 1e9))
+    ann = LockFile(store(little.replay), "/lock", "ann", 10_000)
+    assert ann.acquire()
+    bob_clock = Clock()
+    bob = LockFile(store(little.replay), "/lock", "bob", 10_000, bob_clock)
+    assert not bob.acquire()
+    bob_clock.now += 10
+    slept_s = 10.0
+    assert bob.acquire()
+    assert not ann.held, "it must notice before it acts, not at its next renewal"
+    assert not ann.renew()
 
 
 def test_of_many_candidates_one_gets_it(little):
