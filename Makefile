@@ -49,8 +49,9 @@ test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, p
 	$(PYTEST) tests/contract --hadoop -m hadoop $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
-soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 200 outputs, 1,000 campaigns, 10^6 replayed steps; SEED=N
-	$(BIN)/python -m tests.soak equal --runs 200 --seed $(SEED)
+soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,000 campaigns, faults of I/O, 10^6 replayed steps; SEED=N
+	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)
+	$(BIN)/python -m tests.soak io-faults
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
 	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
@@ -90,7 +91,7 @@ acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and 
 clean: ## remove .venv, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
 	rm -rf docker/emulator/context docker/hadoop/context
-	rm -f acceptance.json bench-results.json soak-*.json
+	rm -f acceptance.json bench-results.json soak-*.json soak-*.jsonl
 
 # The demo needs no development tools: two stamps, the second implies the first.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python

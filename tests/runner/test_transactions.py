@@ -162,3 +162,12 @@ def test_a_doorbell_while_the_reducer_starts_is_neither_lost_nor_fatal(tmp_path)
 
 def test_no_code_of_ours_runs_between_fork_and_exec():
     assert "preexec_fn" not in RUNNER.read_text()
+
+
+@pytest.mark.parametrize("program", ["sys.stderr.write('reporter:counter:g,n,1\\n')", "pass"])
+def test_counters_that_nobody_could_write_fail_the_attempt(tmp_path, program):
+    """/dev/full takes nothing; what is only told in the log may be lost."""
+    job = Job(tmp_path)
+    job.python = limited(tmp_path, f'exec {sys.executable} "$@" 2> /dev/full')
+    status, output = job.run(b"a\t1\n", python(f"import sys; sys.stdout.write(sys.stdin.read()); {program}"))
+    assert (status, output) == (EXIT_UNPROVABLE if "counter" in program else 0, b"a\t1\n")

@@ -11,6 +11,7 @@ from importlib import import_module
 CAMPAIGNS = {
     "equal": "suspended at random moments, output and counters identical",
     "campaigns": "faults at random moments, nothing lost or doubled",
+    "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
     "replay": "random histories of the controller, decided again without a difference",
 }
 
@@ -22,7 +23,7 @@ def main(arguments: list[str]) -> int:
         for name, what in CAMPAIGNS.items():
             print(f"  {name:<10} {what}", file=sys.stderr)
         return 2
-    return int(import_module(f"tests.soak.{arguments[0]}").main(arguments[1:]))
+    return int(import_module(f"tests.soak.{arguments[0].replace('-', '_')}").main(arguments[1:]))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ not stand there any more, planting fails rather than testing nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,8 +38,13 @@ BUGS = {
 
 def plant(name: str, folder: Path) -> Path:
     """Write a runner with this bug below ``folder`` and return it; LookupError if it cannot be planted."""
+    return plant_text(name, BUGS[name].replaced, folder)
+
+
+def plant_text(name: str, replaced: Iterable[tuple[str, str]], folder: Path) -> Path:
+    """Write a runner in which text is replaced below ``folder``; LookupError where it does not stand once."""
     text = RUNNER.read_text(encoding="utf-8")
-    for old, new in BUGS[name].replaced:
+    for old, new in replaced:
         if text.count(old) != 1:
             raise LookupError(f"{name}: {old!r} stands in the runner {text.count(old)} times")
         text = text.replace(old, new)

@@ -1736,6 +1736,7 @@ class Errors:
     Lines, counters and status lines are what Hadoop's PipeMapRed takes for them. The child's status lines are
     not passed on: the task has one status, and the runner needs it. The last of them follows the runner's own
     words there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
+    ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt must not succeed.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -1744,7 +1745,9 @@ class Errors:
         self.said = ""
         self.news = False
         self.doubt = ""
+        self.lost = ""
         self._lock = threading.Lock()
+        self._torn = False  # a write failed, perhaps in the middle of a line
         self._at = "start"
         """Where the output stands: at a line's ``start``, within the child's line (``open``), in one that the
         child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
@@ -1763,9 +1766,6 @@ class Errors:
         """Tell the master of a counter."""
         line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
         self._write(line.encode("utf-8", "surrogateescape") + b"\n")
-
-    lost = ""
-    """Why not all counters were told, empty if all were: such an attempt must not succeed."""
 
     def pass_on(self, source: int) -> None:
         """Copy a child's standard error line by line until it ends."""
@@ -1839,11 +1839,14 @@ class Errors:
                 data = (b"." if self.prefix.startswith(b" ") else b" ") + data
             if not own_line:
                 self._at = "start" if data.endswith((b"\n", b"\r")) else "open"
+            if self._torn:
+                data, self._torn = b"\n" + data, False
             try:
                 write_all(2, data)
             except BrokenPipeError:
                 return  # nobody reads the log: no reason to stop the work
             except OSError as error:
+                self._torn = True
                 if self.prefix + b"counter:" in data:
                     self.lost = f"counters were not told: {error.strerror}"
 
