@@ -70,11 +70,16 @@ def _left_out(campaign: Campaign, scheme: str) -> int:
 
 
 def _killed(run: dict[str, Any]) -> Any:
-    return run.get("research_killed", None if run.get("research_s") else 0)
+    return run.get("research_killed", _none_of_research(run))
 
 
 def _twice(run: dict[str, Any]) -> Any:
-    return run.get("research_twice", None if run.get("research_s") else 0)
+    return run.get("research_twice", _none_of_research(run))
+
+
+def _none_of_research(run: dict[str, Any]) -> int | None:
+    """Return 0 where research did not run; what became of it is not known otherwise."""
+    return 0 if run["scheme"] == "production-alone" else None
 
 
 def _sum(values: Any) -> int | None:
