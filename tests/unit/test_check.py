@@ -7,11 +7,12 @@ import json
 import msgspec
 import pytest
 
-from tests.unit.hadoop.replaying import Replay, closed_port, routes
+from tests.unit.hadoop.replaying import Replay, Reply, closed_port, routes
 from yarnctl.attach.fitness import Facts
-from yarnctl.attach.fitness_rules import RULES, judge
+from yarnctl.attach.fitness_rules import RULES, WITHOUT_SCHEDULER, judge
 from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
+from yarnctl.cli.check import _tell
 from yarnctl.command_line import exit_status_of
 from yarnctl.hadoop.lowered import Lowered, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -245,3 +246,68 @@ def test_a_cluster_that_says_little_and_one_that_is_silent(capfd) -> None:
     assert (told["fit"], seen["version"], seen["caller"], seen["webhdfs"]) == (False, "ok", "unknown", "fail")
     assert exit_status_of(PROGRAM, ["check", "--rm", f"http://127.0.0.1:{closed_port()}"]) == 3
     assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+# --- against wrong clusters ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("daemon", ["a NameNode", "a history server"])
+def test_another_daemon_of_hadoop_is_told_from_a_resource_manager(daemon: str, capfd) -> None:
+    with Replay(Reply("<html>Not Found</html>", 404, "text/html")) as other:
+        assert exit_status_of(PROGRAM, ["check", "--rm", other.url]) == 2
+        assert capfd.readouterr().err == (
+            f"error: {other.url}: answers, but is no ResourceManager; give --rm the host and port of"
+            " yarn.resourcemanager.webapp.address (by default port 8088)\n"
+        )
+
+
+UNUSED = "HTTP 200: expected a CapacityScheduler; check that this is the right daemon"
+
+
+def told(facts: Facts) -> dict[str, tuple[str, str, str]]:
+    return {one.id: (one.severity, one.seen, one.fix) for one in judge(facts)}
+
+
+def test_another_scheduler_is_one_failure_and_one_line_of_what_is_not_judged(capfd) -> None:
+    name = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
+    reasons = {"leaves": UNUSED, "scheduler": UNUSED}
+    configuration = {**CONF, "yarn.resourcemanager.scheduler.class": name}
+    fair = but(leaves=None, scheduler=None, configuration=configuration, why=reasons)
+    seen = told(fair)
+    assert seen["scheduler"][:2] == ("fail", "FairScheduler")
+    assert seen["scheduler"][2].endswith(".scheduler.capacity.CapacityScheduler (yarn-site.xml)")
+    assert [one for one in seen.values() if one[0] == "fail"] == [seen["scheduler"]]
+    assert not any("right daemon" in one[1] for one in seen.values())
+    _tell(judge(fair), "table")
+    lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("unknown")]
+    assert len(lines) == 1
+    for rule in ("queues", "hurried-share", "victim-share", "maxima", "user-limit", "am-share"):
+        assert rule in lines[0]
+    assert lines[0].endswith(f": {WITHOUT_SCHEDULER}")
+
+
+def test_a_wrong_name_of_a_queue_fails_once() -> None:
+    seen = told(but(victims=("reserch",)))
+    fails = {name: one for name, one in seen.items() if one[0] == "fail"}
+    assert list(fails) == ["queues"]
+    assert fails["queues"][1] == "no leaf queue reserch; there are production, research"
+    assert seen["maxima"] == ("unknown", "not judged, for the reason of 'queues'; mend that first", "")
+
+
+def test_a_name_node_that_is_down_is_told_once() -> None:
+    why = "http://nn.example:9870: Connection refused; is the NameNode up?"
+    names = ("webhdfs", "requests", "store", "lock", "above", "name_node")
+    facts = but(
+        webhdfs=False,
+        requests=None,
+        store=None,
+        above={},
+        name_node=None,
+        configuration={name: value for name, value in CONF.items() if not name.startswith("dfs.")},
+        why=dict.fromkeys(names, why),
+    )
+    seen = told(facts)
+    assert [name for name, one in seen.items() if why in one[1]] == ["webhdfs"]
+    assert seen["webhdfs"][0] == "fail"
+    for name in ("permissions", "requests-root", "store-root", "folders-above", "lock"):
+        assert seen[name] == ("unknown", "not judged, for the reason of 'webhdfs'; mend that first", "")

@@ -75,13 +75,15 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def of(self, names: tuple[str, ...]) -> tuple[Leaf, ...]:
-        """Return the leaf queues that go by these names."""
+        """Return the leaf queues that go by these names, in the names' order."""
         found = self.leaves or ()
-        return tuple(
+        named = (
             leaf
+            for name in names
             for leaf in found
-            if any(same_queue(leaf.name, name) or same_queue(leaf.path, name) for name in names)
+            if same_queue(leaf.name, name) or same_queue(leaf.path, name)
         )
+        return tuple({leaf.path: leaf for leaf in named}.values())
 
     def reason(self, name: str, otherwise: str = "it was not shown") -> str:
         """Return why a fact is not there."""

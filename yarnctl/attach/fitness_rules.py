@@ -5,7 +5,7 @@ Law: a plain dict; see ``fitness`` for what a rule is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from yarnctl.attach import fitness_cluster as cluster
 from yarnctl.attach import fitness_lowered as lowered
@@ -13,7 +13,7 @@ from yarnctl.attach import fitness_preemption as preemption
 from yarnctl.attach import fitness_rights as rights
 from yarnctl.attach import fitness_scheduler as scheduler
 from yarnctl.attach import fitness_store as store
-from yarnctl.attach.fitness import Facts, Finding, Word
+from yarnctl.attach.fitness import Facts, Finding, Word, unknown
 
 Rule = Callable[[Facts], Word]
 
@@ -52,10 +52,36 @@ RULES: dict[str, Rule] = {
 """Every rule by the id of its finding, in the order in which they are shown."""
 
 
+WITHOUT_SCHEDULER = "not judged: it needs the capacity scheduler; mend 'scheduler' first"
+"""What is said of every rule that reads the capacity scheduler's queues and keys, where there is another."""
+
+
 def judge(facts: Facts) -> tuple[Finding, ...]:
-    """Return every rule's finding, in the dict's order."""
-    rows = ((name, rule, rule(facts)) for name, rule in RULES.items())
-    return tuple(
-        Finding(name, word.severity, word.seen, (rule.__doc__ or "").strip(), word.fix)
-        for name, rule, word in rows
-    )
+    """Return every rule's finding, in the dict's order; one cause is told once, by the first that sees it."""
+    told: dict[str, Finding] = {}
+    is_other = RULES["scheduler"](facts).severity == "fail"
+    findings = []
+    for name, rule in RULES.items():
+        word = rule(facts)
+        if is_other and word.severity == "unknown" and rests_on_scheduler(name):
+            word = unknown(WITHOUT_SCHEDULER)
+        elif first := _told_before(word, told):
+            word = unknown(f"not judged, for the reason of '{first}'; mend that first")
+        one = Finding(name, word.severity, word.seen, (rule.__doc__ or "").strip(), word.fix)
+        findings.append(one)
+        if word.severity in ("fail", "unknown"):
+            told.setdefault(word.seen, one)
+    return tuple(findings)
+
+
+def _told_before(word: Word, told: Mapping[str, Finding]) -> str:
+    """Return the id of the finding that has told this one's cause (by what was seen), "" if none has."""
+    if word.severity == "unknown" and not word.fix:
+        return next((one.id for seen, one in told.items() if word.seen.endswith(seen)), "")
+    same = told.get(word.seen)
+    return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
+
+
+def rests_on_scheduler(name: str) -> bool:
+    """Say whether a rule reads the capacity scheduler."""
+    return RULES[name].__module__ in (scheduler.__name__, preemption.__name__)

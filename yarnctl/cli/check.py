@@ -70,9 +70,23 @@ def _tell(findings: Sequence[Finding], output: str) -> int:
         print_json({"fit": not counts["fail"], **counts, "findings": findings})
     else:
         click.echo(", ".join(f"{number} {word}" for word, number in counts.items()))
-        for one in findings:
+        for one in _grouped(findings):
             click.echo("\n".join(_lines(one, terminal_columns())))
     return 1 if counts["fail"] else 0
+
+
+def _grouped(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings for reading: those that are not judged for one and the same cause are one."""
+    import msgspec
+
+    shown: dict[tuple[str, ...], Finding] = {}
+    for one in findings:
+        is_alike = one.severity == "unknown" and not one.fix
+        key = (one.severity, one.seen) if is_alike else (one.id,)
+        first = shown.get(key)
+        ids = one.id if first is None else f"{first.id}, {one.id}"
+        shown[key] = one if first is None else msgspec.structs.replace(first, id=ids, matters="")
+    return tuple(shown.values())
 
 
 def _lines(one: Finding, width: int | None) -> list[str]:
@@ -84,7 +98,8 @@ def _lines(one: Finding, width: int | None) -> list[str]:
     if one.severity == "ok":
         return head
     fix = [f"{'  fix':<{INDENT}}{plain(one.fix)}"] if one.fix else []
-    return [*head, *fix, *_folded(f"{'  why':<{INDENT}}{one.matters}", width)]
+    why = _folded(f"{'  why':<{INDENT}}{one.matters}", width) if one.matters else []
+    return [*head, *fix, *why]
 
 
 def _folded(line: str, width: int | None) -> list[str]:

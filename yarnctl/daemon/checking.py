@@ -16,7 +16,7 @@ from yarnctl.attach.discover import name_nodes_in
 from yarnctl.attach.fitness import Facts
 from yarnctl.attach.folders import above
 from yarnctl.config import Cluster
-from yarnctl.errors import YarnctlError
+from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered import read_all
@@ -25,16 +25,24 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.views import leaves
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire import ClusterInfo
 
 T = TypeVar("T")
 HDFS = ("requests", "store", "lock", "lowered", "above", "name_node")
 
 
 def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
-    """Return ``begin`` with all that the cluster shows; raises Unreachable if no active RM answers."""
+    """Return ``begin`` with all that the cluster shows.
+
+    Raises Unreachable if no active ResourceManager answers, BadInput if another daemon does.
+    """
     to = cluster.transport()
     manager, why = ResourceManager(to), dict[str, str]()
-    seen: dict[str, Any] = {"info": manager.identify(), "us": cluster.user, "managers": len(to.addresses)}
+    seen: dict[str, Any] = {
+        "info": _identified(manager, to),
+        "us": cluster.user,
+        "managers": len(to.addresses),
+    }
     seen["caller"] = _try(why, "caller", manager.whoami)
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
@@ -53,6 +61,16 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
         reason = why.setdefault("webhdfs", "no NameNode is named, and /conf names none")
         why |= dict.fromkeys(HDFS, reason)
     return msgspec.structs.replace(begin, **seen, why=why)
+
+
+def _identified(manager: ResourceManager, to: Transport) -> ClusterInfo:
+    """Return who answers; BadInput for another daemon of Hadoop, whose pages have no such address."""
+    try:
+        return manager.identify()
+    except Missing:
+        remedy = "give --rm the host and port of yarn.resourcemanager.webapp.address (by default port 8088)"
+        problem = "answers, but is no ResourceManager"
+        raise BadInput(to.pinned or to.addresses[0], problem, remedy) from None
 
 
 def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]:
