@@ -204,6 +204,7 @@ class VirtualPort:
             application=application_id(app),
             queue=app.queue.name,
             user=app.user,
+            name=job.name,
             submitted_at_ms=app.submitted_at_ms,
             rank=app.number - app.priority * RANKS_PER_PRIORITY,
             containers=app.containers,

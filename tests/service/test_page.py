@@ -14,8 +14,10 @@ import pytest
 
 from tests.service.browser import Browser, browsing
 from tests.unit.service.conftest import TOKEN, Served
-from tests.unit.service.played import busy, last
+from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view import View
+from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.records import Refusal
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 
@@ -197,3 +199,130 @@ def test_where_reading_needs_the_token_the_page_asks_for_it(chromium):
         chromium.until("document.querySelector('#state').textContent === 'running'")
     finally:
         handle.stop()
+
+
+# --- people and jobs ------------------------------------------------------------------------------------
+
+OVERFLOWS = "return [...document.querySelectorAll('.scroll')].map(e => e.scrollWidth - e.clientWidth)"
+
+
+def rows_of(page: Browser, section: str) -> list[list[str]]:
+    """Return the cells of a section's table, without its head."""
+    return page.script(
+        f"return [...document.querySelectorAll('#{section} tr')].map(row =>"
+        " [...row.querySelectorAll('td')].map(cell => cell.textContent)).filter(cells => cells.length)"
+    )
+
+
+def with_jobs(view: View, *jobs: ApplicationView) -> View:
+    assert view.snapshot is not None
+    listed = (*view.snapshot.applications, *jobs)
+    return msgspec.structs.replace(view, snapshot=msgspec.structs.replace(view.snapshot, applications=listed))
+
+
+def like(view: View, queue: str, **more) -> ApplicationView:
+    """Return an application like the one of this queue, but for what is given."""
+    assert view.snapshot is not None
+    (found,) = [each for each in view.snapshot.applications if each.queue == queue]
+    return msgspec.structs.replace(found, **more)
+
+
+def test_applications_are_shown_by_job_user_and_queue_with_what_may_be_suspended(page, served):
+    why = "no streaming job with a reducer of its own (a Java job)"
+    java = "application_1_000777"
+    more = like(busy(), "research", application=java, name="count", user="carol", runner=False, why_not=why)
+    served.view = with_jobs(busy(), more)
+    page.until("document.querySelector('#applications').textContent.includes('carol')")
+    (row,) = [each for each in rows_of(page, "applications") if each[0] == "count"]
+    assert row[1:4] == ["carol", "research", "victim"]
+    assert row[-2:] == [f"no: {why}", java]
+    (row,) = [each for each in rows_of(page, "applications") if each[0] == "r"]
+    assert row[-2:] == ["yes", "application_1_000001"]
+
+
+def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
+    second = like(busy(), "production", application="application_1_000003", name="later", rank=99)
+    first = like(busy(), "production", application="application_1_000004", name="sooner", rank=-1)
+    served.view = with_jobs(busy(), second, first)
+    page.until("document.querySelectorAll('#waiting tr').length === 4")
+    rows = rows_of(page, "waiting")
+    assert [row[0] for row in rows] == ["sooner", "p", "later"]
+    assert rows[1][1:3] == ["hadoop", "production"]
+    assert rows[1][5].startswith("room for ")
+    caption = "[...document.querySelectorAll('#reclaims caption')].map(c => c.textContent).join('\\n')"
+    assert "later (hadoop): application_1_000003 waits for" in page.script(f"return {caption}")
+    assert "nothing asked for: its turn has not come" in page.script(f"return {caption}")
+
+
+def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
+    view = next(each for each in views() if each.refusals)
+    refused = view.refusals[0].record
+    assert isinstance(refused, Refusal)
+    served.view = msgspec.structs.replace(view, entries=())
+    page.until("document.querySelector('#reclaims').textContent.includes('nothing asked for')")
+    caption = page.script("return document.querySelector('#reclaims caption').textContent")
+    assert f"nothing asked for: {refused.why}" in caption
+    assert "r (hadoop): gives as many containers as it may at once" in caption
+    (row,) = rows_of(page, "waiting")
+    assert row[5].startswith(refused.why)
+
+
+def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
+    order = busy().entries[0].order
+    assert page.script("return document.querySelector('#explained').hidden")
+    page.script("document.querySelector('#reclaims a').click()")
+    told = page.until("(document.querySelector('#story pre') || {}).textContent")
+    assert told.startswith(f"{order.order} (order)")
+    page.open("about:blank")
+    page.open(f"{served.url}/#explain={order.victim}")
+    told = page.until("(document.querySelector('#story pre') || {}).textContent")
+    assert told.startswith(f"{order.victim} (application)")
+    assert "now: hadoop's in queue research" in told
+    page.script("document.querySelector('#explained a').click()")
+    page.until("document.querySelector('#explained').hidden")
+    for broken in ("%E0%A4%A", "nothing"):
+        page.script("location.hash = arguments[0]", f"#explain={broken}")
+        page.until(
+            "(document.querySelector('#story pre') || {textContent: ''}).textContent.includes('is not known')"
+        )
+        page.script("location.hash = ''")
+        page.until("document.querySelector('#explained').hidden")
+
+
+def test_instants_are_local_time(page):
+    entry = busy().entries[0]
+    (shown,) = page.script(
+        "return [new Date(arguments[0]).toLocaleTimeString([], { hour12: false })]", entry.order.asked_at_ms
+    )
+    assert rows_of(page, "reclaims")[0][4] == shown
+
+
+@pytest.mark.parametrize("field", ["name", "user", "why_not"])
+def test_what_users_write_is_text(page, served, field):
+    more = like(busy(), "research", application="application_1_000777", runner=False, **{field: PROBE})
+    served.view = with_jobs(busy(), more)
+    page.until("document.querySelector('#applications').textContent.includes('onerror')")
+    assert page.script("return document.querySelectorAll('img, main script').length") == 0
+    assert page.script("return document.title") == "yarnctl"
+
+
+@pytest.mark.parametrize("width", [800, 1200])
+def test_ids_of_today_fit_without_scrolling_sideways(page, served, width):
+    view, long = busy(), "_1795286111346_00"
+    for entry in view.entries:
+        view = renamed(view, entry.order.attempt, entry.order.attempt.replace("_1_00", long))
+    for name in ("application_1_000001", "application_1_000002"):
+        view = renamed(view, name, name.replace("_1_00", long))
+    served.view = view
+    page.size(width, 1000)
+    page.until("document.querySelector('#reclaims').textContent.includes('attempt_1795286111346_0000')")
+    assert set(page.script(OVERFLOWS)) == {0}
+    words = page.script("return document.querySelector('#reclaims td:nth-child(3)').innerText")
+    assert words == view.entries[0].order.attempt  # whole, though it may be shown on two lines
+
+
+def test_no_column_of_the_description_is_cut_off(page, served):
+    page.size(1200, 1000)
+    page.open(f"{served.url}/docs")
+    page.until("document.querySelectorAll('#api section').length > 20")
+    assert set(page.script(OVERFLOWS)) == {0}

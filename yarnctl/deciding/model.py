@@ -60,7 +60,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
     ``runner`` says that its reduces carry the task runner and can be suspended at all, ``why_not`` why they
     cannot ("": they can, or nobody has looked). ``foreseen`` of its asks are not its own yet
-    (:mod:`yarnctl.deciding.foresight`).
+    (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
     """
 
     application: str
@@ -80,6 +80,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     progress_ratio: float = 0.0
     why_not: str = ""
     foreseen: int = 0
+    name: str = ""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

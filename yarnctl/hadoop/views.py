@@ -19,6 +19,8 @@ from yarnctl.hadoop.job_settings import deadline_in
 from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"
+NAME_MAX = 200
+"""So much of a job's name is kept: its user may write anything."""
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
 
@@ -150,6 +152,7 @@ def application_view(
         application=application.application,
         queue=queue,
         user=application.user,
+        name=application.name[:NAME_MAX],
         submitted_at_ms=application.submitted_at_ms,
         rank=rank,
         containers=max(0, application.containers),

@@ -122,13 +122,16 @@ class Application(Model):
     asked for yet (its master starts).
 
     ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not`` says
-    why its reduces cannot be suspended (then ``runner`` is false).
+    why its reduces cannot be suspended (then ``runner`` is false). ``name`` is the job's; ``rank`` its place
+    in its queue, the lowest is served first.
     """
 
     application: str
     application_class: Annotated[Class, Field(alias="class")]
     queue: str
     user: str
+    name: str
+    rank: int
     submitted_at_ms: int
     containers: int
     pending: Count

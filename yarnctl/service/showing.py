@@ -93,6 +93,8 @@ def _application(each: ApplicationView, settings: Settings, coming: int, giving:
         application_class=class_of(each, settings),
         queue=each.queue,
         user=each.user,
+        name=each.name,
+        rank=each.rank,
         submitted_at_ms=each.submitted_at_ms,
         containers=each.containers,
         pending=pending_of(each),

@@ -11,7 +11,7 @@ function element(tag, text, className) {
 function kindOf(schema) {
   if (!schema) return "";
   if (schema.$ref) return schema.$ref.split("/").pop();
-  if (schema.enum) return schema.enum.join(" | ");
+  if (schema.enum) return schema.enum.join(" | "); // breaks at its blanks: a type is never wider than its column
   if (schema.anyOf) return schema.anyOf.map(kindOf).join(" or ");
   if (schema.type === "array") return `list of ${kindOf(schema.items)}`;
   if (schema.additionalProperties) return `${schema.type} of ${kindOf(schema.additionalProperties)}`;

@@ -105,42 +105,114 @@ function drawn(tag, attributes) {
   return made;
 }
 
+// --- people and jobs -----------------------------------------------------------------------------------
+
+let known = new Map(); // application id -> as GET /v1/applications tells it
+
+function who(id) {
+  // A job by its name and people; the id stands beside it wherever somebody may need it.
+  const job = known.get(id);
+  return job ? `${job.name || "a job without a name"} (${job.user})` : "a job that has ended";
+}
+
+function instant(ms) {
+  // Local time; the whole instant is the element's title.
+  return new Date(ms).toLocaleTimeString([], { hour12: false });
+}
+
+function timeOf(ms) {
+  const made = element("time", instant(ms));
+  made.dateTime = new Date(ms).toISOString();
+  made.title = new Date(ms).toLocaleString();
+  return made;
+}
+
+function linkTo(id, text) {
+  // A long id may be broken at its underscores, and is still one word to whoever copies it.
+  const made = element("a", null, id.startsWith("o-") ? "short" : "");
+  if (text === undefined) id.split(/(?<=_)/).forEach((part, i) => made.append(...(i ? [element("wbr")] : []), part));
+  else made.textContent = text;
+  made.href = `#explain=${encodeURIComponent(id)}`;
+  made.title = `explain ${id}`;
+  return made;
+}
+
+function tableOf(columns, rows, caption) {
+  // Columns: names, "#" before those of numbers. Rows: texts or elements; a row may carry a class.
+  const table = element("table"), head = element("tr"), box = element("div", null, "scroll");
+  if (caption) table.append(caption);
+  const numbers = columns.map((name) => name.startsWith("#"));
+  columns.forEach((name, i) => head.append(element("th", name.replace("#", ""), numbers[i] ? "number" : "")));
+  if (rows.length) table.append(head);
+  for (const { cells, className } of rows) {
+    const row = element("tr", null, className);
+    cells.forEach((cell, i) => {
+      const place = element("td", null, numbers[i] ? "number" : "");
+      place.append(cell instanceof Node ? cell : String(cell ?? "-"));
+      row.append(place);
+    });
+    table.append(row);
+  }
+  box.append(table);
+  return box;
+}
+
+// --- who waits, and why ------------------------------------------------------------------------------------
+
+function waitsBecause(job, vain) {
+  // What is being done, or the newest reason why nothing is.
+  if (job.on_their_way) return `room for ${job.on_their_way} is on its way`;
+  const told = vain.items.find((each) => each.trigger.application === job.application);
+  if (!told) return job.activated ? "its turn has not come, or room is about to appear" : "its master may not start yet";
+  const jobs = told.refused_jobs.map((each) => `${who(each.application)}: ${each.meaning || each.why}`);
+  return `${told.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
+}
+
+function showWaiting(vain) {
+  const waiting = [...known.values()].filter((job) => job.pending > 0 && job.class === "hurried");
+  waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
+  const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.pending, job.on_their_way,
+    waitsBecause(job, vain), linkTo(job.application)] }));
+  const columns = ["job", "user", "queue", "#waits for", "#on their way", "why", "application"];
+  const shown = rows.length ? tableOf(columns, rows) : element("p", "Nobody hurried waits.", "quiet");
+  byId("waiting").replaceChildren(shown);
+}
+
+function showApplications(page) {
+  const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.class, job.containers,
+    job.pending, job.giving, job.runner ? "yes" : `no: ${job.why_not}`, linkTo(job.application)] }));
+  const columns = ["job", "user", "queue", "class", "#holds", "#waits for", "#giving", "may be suspended", "application"];
+  const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more: yarnctl apps`, "quiet")] : [];
+  const shown = rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet");
+  byId("applications").replaceChildren(shown, ...more);
+}
+
 // --- reclaim lists -------------------------------------------------------------------------------------
 
-const COLUMNS = ["order", "victim", "attempt", "state", "asked", "kept keys", "left to do", "room to"];
-const NUMBERS = new Set(["asked", "kept keys", "left to do"]);
+const COLUMNS = ["order", "from", "attempt", "state", "asked at", "#kept keys", "#left to do", "room to"];
 
-function showReclaims(page) {
+function showReclaims(page, vain) {
   const tables = page.items.map((list) => {
-    const table = element("table");
-    table.append(element("caption", captionOf(list)));
-    if (list.entries.length) {
-      const head = element("tr");
-      for (const name of COLUMNS) head.append(element("th", name, NUMBERS.has(name) ? "number" : ""));
-      table.append(head);
-    }
-    for (const entry of list.entries.slice(-100)) table.append(rowOf(entry, page.now_ms));
-    const box = element("div", null, "scroll");
-    box.append(table);
-    return box;
+    const caption = element("caption", captionOf(list, vain));
+    return tableOf(COLUMNS, list.entries.slice(-100).map(rowOf), caption);
   });
   if (!tables.length) tables.push(element("p", "Nobody hurried waits, and nothing is being taken back.", "quiet"));
   byId("reclaims").replaceChildren(...tables);
 }
 
-function captionOf(list) {
+function captionOf(list, vain) {
   const waits = list.pending === null ? "is not there any more" : `waits for ${list.pending}`;
-  const told = counts(list.states) || "nothing asked for";
-  return `${list.application} ${waits}, ${list.on_their_way} on their way: ${told}`;
+  const job = known.get(list.application);
+  const told = counts(list.states) || `nothing asked for${job ? `: ${waitsBecause(job, vain)}` : ""}`;
+  return `${who(list.application)}: ${list.application} ${waits}, ${list.on_their_way} on their way: ${told}`;
 }
 
-function rowOf(entry, now) {
-  const row = element("tr", null, open.has(entry.state) ? "" : "settled");
+function rowOf(entry) {
   const left = entry.remaining_ms === null ? "-" : span(entry.remaining_ms);
-  const cells = [entry.order, entry.victim, entry.attempt, entry.state.replace("_", " "),
-    `${ago(entry.asked_at_ms, now)} ago`, entry.keys_done ?? "-", left, entry.room_to_application || "-"];
-  cells.forEach((text, i) => row.append(element("td", text, NUMBERS.has(COLUMNS[i]) ? "number" : "")));
-  return row;
+  const from = linkTo(entry.victim, who(entry.victim));
+  const cells = [linkTo(entry.order), from, linkTo(entry.attempt), entry.state.replace("_", " "),
+    timeOf(entry.asked_at_ms), entry.keys_done, left, entry.room_to_application && who(entry.room_to_application)];
+  return { cells: cells.map((cell) => cell || (cell === 0 ? 0 : "-")), className: open.has(entry.state) ? "" : "settled" };
 }
 
 // --- decisions -------------------------------------------------------------------------------------------
@@ -155,8 +227,7 @@ function showDecisions(page) {
   for (const each of page.items) {
     if (!rows.has(each.id)) rows.set(each.id, newRow(each.id));
     const { button, story } = rows.get(each.id);
-    setText(button, `${each.id}: ${ago(each.at_ms, page.now_ms)} ago for ${each.application} (${each.why}): ` +
-      `${each.chosen} of ${each.need} from ${each.victims.join(", ") || "nobody"} — ${counts(each.states)}`);
+    setParts(button, partsOf(each));
     button.setAttribute("aria-expanded", String(explained.has(each.id)));
     story.hidden = !explained.has(each.id);
     setText(story, explained.get(each.id) || "");
@@ -167,6 +238,14 @@ function showDecisions(page) {
   }
 }
 
+function partsOf(each) {
+  const became = each.withheld === each.chosen && each.chosen
+    ? `nothing: ${each.withheld} would be asked` : counts(each.states);
+  return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${each.queue}`,
+    `${each.chosen} of ${each.need} from ${each.victims.map(who).join(", ") || "nobody"}`, became,
+    `${each.application}: ${each.why}`];
+}
+
 function newRow(id) {
   const row = element("div", null, "decision"), button = element("button"), story = element("pre");
   button.type = "button";
@@ -174,6 +253,11 @@ function newRow(id) {
   button.addEventListener("click", () => unfold(id));
   row.append(button, story);
   return { row, button, story };
+}
+
+function setParts(place, parts) {
+  if (place.textContent === parts.join("")) return;
+  place.replaceChildren(...parts.map((text) => element("span", text)));
 }
 
 function setText(place, text) {
@@ -197,28 +281,59 @@ async function unfold(id) {
 
 function showRefusals(page) {
   const rows = page.items.map((each) => {
-    const jobs = each.refused_jobs.map((job) => `${job.application}: ${job.meaning || job.why}`);
-    const said = `${ago(each.at_ms, page.now_ms)} ago ${each.trigger.application} waited for ` +
-      `${each.trigger.need}: ${each.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
-    return element("p", said);
+    const jobs = each.refused_jobs.map((job) => `${who(job.application)}: ${job.meaning || job.why}`);
+    return { cells: [timeOf(each.at_ms), who(each.trigger.application), each.trigger.queue, each.trigger.need,
+      each.why, jobs.join("; ") || "-", linkTo(each.trigger.application)] };
   });
-  if (!rows.length) rows.push(element("p", "Never.", "quiet"));
-  byId("refusals").replaceChildren(...rows);
+  const columns = ["at", "job", "queue", "#waited for", "why", "who was looked at", "application"];
+  byId("refusals").replaceChildren(rows.length ? tableOf(columns, rows) : element("p", "Never.", "quiet"));
 }
+
+// --- one explanation, by the part of the address after # ----------------------------------------------------
+
+function wantedId(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // typed by hand: the API says that it is not known
+  }
+}
+
+async function showExplanation() {
+  const wanted = wantedId(location.hash.match(/^#explain=(.+)$/)?.[1] ?? "");
+  const section = byId("explained");
+  section.hidden = !wanted;
+  if (!wanted) { byId("story").replaceChildren(); return; }
+  byId("h-explained").textContent = `Explanation of ${wanted}`;
+  let told;
+  try {
+    told = (await get(`v1/explanations/${encodeURIComponent(wanted)}`)).text.join("\n");
+  } catch (error) {
+    told = `cannot be shown: ${error.message}`;
+  }
+  byId("story").replaceChildren(element("pre", told));
+}
+
+window.addEventListener("hashchange", async () => {
+  await showExplanation();
+  if (!byId("explained").hidden) byId("explained").scrollIntoView();
+});
 
 // --- polling -----------------------------------------------------------------------------------------------
 
 async function poll() {
   try {
-    const [seen, samples, lists, decided, vain] = await Promise.all([
+    const [seen, samples, lists, decided, vain, jobs] = await Promise.all([
       get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=50"), get("v1/decisions?limit=25"),
-      get("v1/refusals?limit=5")]);
+      get("v1/refusals?limit=5"), get("v1/applications?limit=200")]);
+    known = new Map(jobs.items.map((each) => [each.application, each]));
     for (const id of [...explained.keys()]) {
       const story = await explain(id);
       if (explained.has(id)) explained.set(id, story);
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
-    showReclaims(lists); showDecisions(decided); showRefusals(vain);
+    showWaiting(vain); showApplications(jobs);
+    showReclaims(lists, vain); showDecisions(decided); showRefusals(vain);
     byId("gone").hidden = true;
     lastAnswerAt = Date.now();
   } catch (error) {
@@ -255,3 +370,4 @@ async function run() {
 }
 
 run();
+showExplanation();
