@@ -45,9 +45,24 @@ def up(version: str, set_up: str, nodes: int, memory_mib: int) -> None:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)
     told = json.loads((FOLDER / STATE).read_text(encoding="utf-8"))
-    for name in ("rm", "hdfs", "history", "streaming-jar"):
+    for name in ("rm", "hdfs", "history", "streaming-jar", "superuser"):
         click.echo(f"{name:14} {told[name]}")
-    click.echo(f"export HADOOP_CONF_DIR={told['hadoop-conf-dir']} PATH={told['bin']}:$PATH")
+    click.echo("for the commands of docs/attach.md, in each shell:")
+    for name, value in told_to_shells(told).items():
+        click.echo(f"export {name}={value}")
+
+
+def told_to_shells(told: dict[str, str]) -> dict[str, str]:
+    """Return the variables by which docs/attach.md's commands find this cluster."""
+    return {
+        "HADOOP_CONF_DIR": told["hadoop-conf-dir"],
+        "PATH": f"{told['bin']}:$PATH",
+        "YARNCTL_RM": told["rm"],
+        "YARNCTL_NAME_NODE": told["hdfs"],
+        "YARNCTL_STORE": f"webhdfs://{told['hdfs'].removeprefix('http://')}/yarnctl/checkpoints",
+        "HDFS_SUPERUSER": told["superuser"],
+        "STREAMING_JAR": told["streaming-jar"],
+    }
 
 
 @main.command()

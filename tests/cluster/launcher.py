@@ -6,6 +6,7 @@ reason to choose again, not to fail.
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shutil
@@ -211,6 +212,7 @@ class Cluster:
             "version": self.shape.version,
         }
         told |= {"streaming-jar": str(self.streaming_jar), "bin": str(self.folder / "bin")}
+        told |= {"superuser": getpass.getuser()}
         (self.folder / STATE).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
 
@@ -224,7 +226,7 @@ def _answer(url: str) -> Any:
 
 HADOOP = """\
 #!/bin/sh
-# A client of this cluster: hadoop jar|fs|dfs, hdfs dfs, yarn application, mapred job.
+# A client of this cluster: of hadoop, hdfs, yarn and mapred what docs/attach.md uses, and a little more.
 set -eu
 tool="$1"; shift
 case "$tool" in
@@ -232,6 +234,13 @@ case "$tool" in
     fs|dfs) main=org.apache.hadoop.fs.FsShell ;;
     application|app) main=org.apache.hadoop.yarn.client.cli.ApplicationCLI; set -- "$tool" "$@" ;;
     job) main=org.apache.hadoop.mapred.JobClient ;;
+    node) main=org.apache.hadoop.yarn.client.cli.NodeCLI ;;
+    queue) main=org.apache.hadoop.yarn.client.cli.QueueCLI ;;
+    logs) main=org.apache.hadoop.yarn.client.cli.LogsCLI ;;
+    rmadmin) main=org.apache.hadoop.yarn.client.cli.RMAdminCLI ;;
+    groups) main=org.apache.hadoop.hdfs.tools.GetGroups ;;
+    dfsadmin) main=org.apache.hadoop.hdfs.tools.DFSAdmin ;;
+    version) main=org.apache.hadoop.util.VersionInfo ;;
     *) echo "not here: $tool" >&2; exit 2 ;;
 esac
 exec "${{JAVA_HOME:+$JAVA_HOME/bin/}}java" -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 {opens} \\

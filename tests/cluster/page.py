@@ -77,13 +77,13 @@ def unfolded(text: str) -> list[str]:
 
 
 def plain(text: str) -> list[str]:
-    """Return lines with all that differs between runs made equal; equal neighbours once."""
+    """Return lines with all that differs between runs made equal; rows of a table that are alike, once."""
     lines: list[str] = []
     for line in unfolded(text.translate(TABLE)):
         line = re.sub(r"\d+(?:\.\d+)?", "0", line)
         line = re.sub(r"─+", "─", re.sub(r"│ +- +(?=│)", "│ 0 ", line))
         line = re.sub(r" +", " ", SPAN.sub("0 s", line)).replace("│ 0 s │", "│ 0 │").rstrip()
-        if line and lines[-1:] != [line]:
+        if line and not (line.startswith("│") and lines[-1:] == [line]):
             lines.append(line)
     return lines
 
@@ -101,10 +101,12 @@ def is_as_shown(shown: str, seen: str) -> bool:
 class Script:
     """Runs a page. ``names`` are put into commands in place of the page's, and taken out of outputs again.
 
-    With ``records`` every output is taken for what the page should show.
+    With ``records`` every output is taken for what the page should show. ``folder`` is where the next command
+    runs: as in a shell, ``cd`` changes it. ``logs`` keeps what programs print that are left running.
     """
 
     folder: Path
+    logs: Path
     environment: dict[str, str]
     names: Mapping[str, str]
     records: bool = False
@@ -152,10 +154,11 @@ class Script:
             told, _ = done.communicate(timeout=2 * PATIENCE_S)
             pairs = Path(kept.name).read_bytes().decode().split("\0")
         self.environment = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        self.folder = Path(self.environment["PWD"])
         return told.decode(errors="replace")
 
     def _leave(self, words: str) -> Path:
-        log = self.folder / f"left-{len(list(self.folder.glob('left-*')))}.log"
+        log = self.logs / f"left-{len(self._left)}.log"
         with log.open("wb") as out:
             self._left.append(self._start(words, out.fileno()))
         return log

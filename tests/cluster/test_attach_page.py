@@ -8,6 +8,7 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +17,6 @@ from pathlib import Path
 
 import requests
 
-from tests.cluster.hdfs import Hdfs
 from tests.cluster.launcher import Cluster
 from tests.cluster.needing import need_hadoop
 from tests.cluster.page import Script, is_as_shown
@@ -24,29 +24,26 @@ from tests.docker.composed import free_port
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "attach.md"
-JOBS = ROOT / "docker" / "emulator" / "jobs"
+JAR = "/opt/hadoop/share/hadoop/tools/lib/hadoop-streaming-3.4.2.jar"
 STAMP = "1795286111346"
 """The page's cluster: what stands in its applications' ids."""
 
 
 @contextmanager
 def script(cluster: Cluster, folder: Path, records: bool = False) -> Iterator[Script]:
-    """Yield what runs the page on a cluster, as an administrator with Alice's files in the folder."""
-    shutil.copytree(JOBS, folder, dirs_exist_ok=True)
-    sample = [f"{number % 97}\t{number}\n" for number in range(1000)]
-    (folder / "sample.txt").write_text("".join(sample), encoding="ascii")
-    superuser = Hdfs(cluster.hdfs_url, getpass.getuser())
-    for user in ("alice", "bob"):
-        superuser.make(f"/user/{user}", "755", user)
-        for path in (folder / "ranges").iterdir():
-            Hdfs(cluster.hdfs_url, user).write(f"/user/{user}/ranges/{path.name}", path.read_bytes())
+    """Yield what runs the page on a cluster, in a fresh copy of the repository.
+
+    Nothing else is brought along: files, homes and users are those that the page makes.
+    """
+    clone, logs = folder / "yarnctl", folder / "logs"
+    logs.mkdir()
+    _clone(clone)
     listen = f"127.0.0.1:{free_port()}"
     names = {
         "rm.example:8088": cluster.rm_url.removeprefix("http://"),
         "nn.example:9870": cluster.hdfs_url.removeprefix("http://"),
-        "hadoop-streaming.jar": str(cluster.streaming_jar),
-        "HADOOP_USER_NAME=hdfs": f"HADOOP_USER_NAME={getpass.getuser()}",
-        "--user hdfs": f"--user {getpass.getuser()}",
+        JAR: str(cluster.streaming_jar),
+        "HDFS_SUPERUSER=hdfs": f"HDFS_SUPERUSER={getpass.getuser()}",
         "--state-dir /var/lib/yarnctl": f"--listen {listen} --state-dir {folder}/state",
         "127.0.0.1:8188": listen,
         STAMP: str(
@@ -59,11 +56,20 @@ def script(cluster: Cluster, folder: Path, records: bool = False) -> Iterator[Sc
         "YARNCTL_URL": f"http://{listen}",
         "COLUMNS": "200",
     }
-    given = Script(folder, environment, names, records)
+    given = Script(clone, logs, environment, names, records)
     try:
         yield given
     finally:
         given.end()
+
+
+def _clone(to: Path) -> None:
+    """Copy the files that the repository keeps, as they are now."""
+    kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
+    for name in filter(None, kept.decode().split("\0")):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_file():
+            shutil.copy2(ROOT / name, to / name)
 
 
 def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
@@ -79,6 +85,7 @@ def test_an_output_that_is_another_is_told_from_the_page() -> None:
     assert not is_as_shown(shown, "┏━━┳━━┓\n┃ id ┃ age ┃\n│ 13 │ 4 s │\nlast 12\n")
     assert not is_as_shown(shown, "┏━━┳━━┓\n┃ id ┃ ago ┃\n│ 13 │ 4 s │\nlast 12\nand more\n")
     assert not is_as_shown("granted", "given up")
+    assert not is_as_shown("error: 3 lines\nerror: 3 lines\n", "error: 3 lines\n")
 
 
 def test_a_cell_that_is_folded_is_the_same_cell() -> None:

@@ -37,6 +37,7 @@ class Decision(msgspec.Struct):
     unmet: int
     victims: list[str]
     states: dict[str, int]
+    withheld: int = 0
 
 
 class Page(msgspec.Struct):
@@ -98,6 +99,15 @@ def _row(each: Decision, now_ms: int) -> tuple[object, ...]:
         each.chosen,
         each.unmet,
         plain(", ".join(each.victims)) or None,
-        counted(each.states),
+        _became(each),
         plain(each.why),
     )
+
+
+def _became(each: Decision) -> str:
+    """Say what became of the orders; those that were never asked, by their number alone."""
+    if not each.withheld:
+        return counted(each.states)
+    if each.withheld == each.chosen:
+        return f"nothing: {each.withheld} would be asked"
+    return f"{counted(each.states)}; {each.withheld} of them never asked"

@@ -20,7 +20,8 @@ from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.restoring import Restorer
 from yarnctl.daemon.view import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Outcome, Refused, SetPriority, Snapshot
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.model import Kill, Outcome, Refused, SetPriority, Snapshot, Suspend, Withheld
 from yarnctl.deciding.records import (
     Contact,
     Decision,
@@ -72,9 +73,14 @@ class HdfsLock(Protocol):
 
 
 class Recorder:
-    """The journal, with everybody who reads along: the publisher, the guards, the log."""
+    """The journal, with everybody who reads along: the publisher, the guards, the log.
 
-    def __init__(self, journal: Journal, publisher: Publisher, gate: Gate) -> None:
+    ``observing``: nothing is asked of anybody, and the log says what would be.
+    """
+
+    def __init__(
+        self, journal: Journal, publisher: Publisher, gate: Gate, *, observing: bool = False
+    ) -> None:
         self.journal = journal
         self.publisher = publisher
         self.gate = gate
@@ -82,6 +88,8 @@ class Recorder:
         self.met_another = False
         self.failed: OSError | None = None
         self._refused: dict[str, str] = {}
+        self._observing = observing
+        self._withheld: set[str] = set()
 
     def append(self, records: Sequence[Record]) -> None:
         """Write records down, then tell the others. Raises OSError; the journal has ``failed`` then."""
@@ -95,7 +103,7 @@ class Recorder:
         self.gate.misdirection.take(records)
         for record in records:
             self.met_another |= isinstance(record, Epoch)
-            _say(record)
+            self._say(record)
             if isinstance(record, Performed) and isinstance(record.action, SetPriority):
                 self._say_refused(record.action.application, record.outcome)
 
@@ -111,6 +119,18 @@ class Recorder:
         except OSError as error:
             _LOG.error("the journal cannot be written (%s): what is undone now is not in it", error)
 
+    def _say(self, record: Record) -> None:
+        """Tell people in one line what has just been written down; what was never asked, as that."""
+        if isinstance(record, Performed):
+            if isinstance(record.action, Suspend | Kill) and isinstance(record.outcome, Withheld):
+                self._withheld.add(record.action.order)
+        elif isinstance(record, Transition) and record.order in self._withheld:
+            _LOG.info("%s: was never asked, ends as %s: %s", record.order, record.target, record.why)
+            if record.target not in OPEN:
+                self._withheld.discard(record.order)
+        else:
+            _say(record, self._observing)
+
     def _say_refused(self, application: str, outcome: Outcome) -> None:
         """Tell people once why an application keeps its priority."""
         why = outcome.why if isinstance(outcome, Refused) else ""
@@ -123,11 +143,12 @@ class Recorder:
                 del self._refused[next(iter(self._refused))]
 
 
-def _say(record: Record) -> None:
+def _say(record: Record, observing: bool) -> None:
     """Tell people in one line what has just been written down."""
     if isinstance(record, Decision):
         picked = ", ".join(f"{pick.task.attempt} of {pick.application}" for pick in record.picks)
-        _LOG.info("decision %d for %s: %s", record.number, record.trigger.application, picked)
+        would = "would ask " if observing and picked else ""
+        _LOG.info("decision %d for %s: %s%s", record.number, record.trigger.application, would, picked)
     elif isinstance(record, Transition):
         _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, record.why)
     elif isinstance(record, Return):
@@ -173,7 +194,7 @@ class Loop:
         self.port = port
         self.gate = port.gate
         self.publisher = publisher
-        self.recorder = Recorder(journal, publisher, port.gate)
+        self.recorder = Recorder(journal, publisher, port.gate, observing=not port.enforce)
         self.lock = lock
         self.ticks = 0
         self.tick_ms: float | None = None
@@ -184,6 +205,7 @@ class Loop:
         self._poked = False
         self._lock_next_ms = 0
         self._stance = ""
+        self._stance_told = ""
         self._restorer = restorer
         self._epoch = epoch
         self._continued = False
@@ -286,6 +308,8 @@ class Loop:
         if stance != self._stance:
             self._stance = stance
             self._write(Stance(self.controller.now_ms, stance, why or OPEN_WHY[stance]))
+            if self.recorder.begun:
+                self._stance_told = f"{stance}: {why or OPEN_WHY[stance]}"
         if self._restorer is not None and self.recorder.begun and self.port.enforce:
             self._restorer.follow(self._write, self.controller.now_ms)
         if self._holder is not None and self.recorder.begun and self.port.enforce:
@@ -412,7 +436,8 @@ class Loop:
         story = f"{status.state}: {status.why}" if status.why else status.state
         if story != self._told:
             self._told = story
-            _LOG.info("%s (%s)", story, status.mode)
+            if story != self._stance_told:  # which the recorder has just told
+                _LOG.info("%s (%s)", story, status.mode)
         if self.desk is not None:
             self.publisher.desked = self.desk.shown()
         self._publish_view(status, stopped)

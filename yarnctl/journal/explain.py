@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.model import Accepted, Kill, Refused, Release, TaskView
+from yarnctl.deciding.model import Accepted, Kill, Refused, Release, Suspend, TaskView, Withheld
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -174,9 +174,16 @@ class _Orders:
                 )
                 return
 
+    def _withhold(self, order: str) -> None:
+        if order in self.open:
+            self.open[order].withheld = True
+
     def performed(self, record: Performed) -> None:
         """An action was taken, or was refused."""
         action = record.action
+        if isinstance(action, Suspend | Kill) and isinstance(record.outcome, Withheld):
+            self._withhold(action.order)
+            return
         if not isinstance(action, Release | Kill) or isinstance(record.outcome, Refused):
             return
         story = self.open.get(action.order)

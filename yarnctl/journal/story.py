@@ -47,7 +47,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     accepted, or else up to the end that was seen; None: the journal does not say.
     ``exchanged_for`` is the order that the asker was given when another got this one's room.
     ``predicted_cost_ms`` is what leaving and coming back was expected to cost. ``total`` is what the cluster
-    had, by which a key that is a share can be read.
+    had, by which a key that is a share can be read. ``withheld``: it was decided and never asked.
     """
 
     order: str
@@ -86,6 +86,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     room_to_container: str = ""
     room_to_application: str = ""
     exchanged_for: str = ""
+    withheld: bool = False
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):

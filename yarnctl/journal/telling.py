@@ -130,6 +130,9 @@ def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:
 
 
 def _became(story: OrderStory) -> str:
+    if story.withheld and not story.verb:
+        end = "" if story.state in OPEN else f" ({story.state.replace('_', ' ')}: {story.settled_why})"
+        return f"nothing: it was decided and never asked{end}"
     if story.state in OPEN:
         return f"{story.state} so far: the journal tells no end"
     state = story.state.replace("_", " ")
@@ -171,6 +174,8 @@ def _return(story: OrderStory) -> str:
 
 def _done(story: OrderStory) -> str:
     """Say what was done to the attempt, and what of its work is lost."""
+    if story.withheld and not story.verb:
+        return "none: it was never asked"
     if story.verb in ("suspended", "released"):
         return f"{story.verb} (suspension number {story.generation}), no work lost"
     if story.verb in ("killed", "ended"):

@@ -86,7 +86,10 @@ class PerformedOut(Model):
 
 
 class DecisionSummary(Model):
-    """One decision in a line; ``states`` counts its orders by state."""
+    """One decision in a line; ``states`` counts its orders by state.
+
+    ``withheld`` counts those that were never asked: only observed, or the request was surely not sent.
+    """
 
     id: Count
     at_ms: int
@@ -98,6 +101,7 @@ class DecisionSummary(Model):
     unmet: int
     victims: list[str]
     states: dict[State, int]
+    withheld: Count
 
 
 class FromJournal(Model):
@@ -181,6 +185,7 @@ class OrderTold(FromJournal):
     room_to_container: str
     room_to_application: str
     exchanged_for: str
+    withheld: bool
 
 
 class LeftAlone(FromJournal):

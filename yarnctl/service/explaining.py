@@ -15,7 +15,7 @@ from yarnctl.daemon.remembered import Decided, Logged
 from yarnctl.daemon.view import View
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import ApplicationView, SetPriority, SetQueueMaximum
+from yarnctl.deciding.model import ApplicationView, Kill, SetPriority, SetQueueMaximum, Suspend, Withheld
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explain import Explanation, explain, in_words
@@ -39,7 +39,20 @@ def summary(decided: Decided) -> decision_models.DecisionSummary:
         unmet=record.unmet,
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
         states=counted(decided.states),
+        withheld=len(_withheld(decided)),
     )
+
+
+def _withheld(decided: Decided) -> set[str]:
+    """Return the orders that were decided and never asked: observing only, or surely not sent."""
+    records = (logged.record for logged in decided.log)
+    return {
+        record.action.order
+        for record in records
+        if isinstance(record, Performed)
+        and isinstance(record.action, Suspend | Kill)
+        and isinstance(record.outcome, Withheld)
+    }
 
 
 def detail(decided: Decided) -> decision_models.DecisionDetail:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable, Iterable
 from itertools import count
@@ -35,8 +36,10 @@ from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.port import ClusterIdentity
+from yarnctl.service.explaining import summary
 
 
 class Lock:
@@ -396,3 +399,44 @@ def test_a_state_directory_has_a_place_of_its_own_which_a_copy_has_not(tmp_path:
     assert place
     with StateDir(tmp_path / "state", lambda: "other") as again:
         assert again.place == place
+
+
+def test_what_is_only_observed_is_told_as_that(caplog) -> None:
+    caplog.set_level(logging.INFO)
+    loop, journal = daemon(busy(), enforce=False)
+    loop.run(40)
+    told = [line.getMessage() for line in caplog.records]
+    assert any(line.startswith("decision 1 for production-1: would ask ") for line in told)
+    assert not any(" -> " in line for line in told)
+    ends = [record for record in journal.records if isinstance(record, Transition)]
+    assert ends  # it was withdrawn when the loop stopped
+    for end in ends:
+        assert f"{end.order}: was never asked, ends as {end.target}: {end.why}" in told
+    decided = loop.publisher.view.decisions[-1]
+    assert summary(decided).withheld == len(decided.record.orders) > 0
+    (story, *_) = explain(journal.records, decided.record.orders[0]).orders
+    assert story.withheld
+    text = "\n".join(in_words(explain(journal.records, story.order)))
+    assert "  became   nothing: it was decided and never asked (withdrawn: " in text
+    assert "  cost     none: it was never asked" in text
+
+
+def test_what_is_really_asked_is_told_as_before(caplog) -> None:
+    caplog.set_level(logging.INFO)
+    loop, _ = daemon(busy(), lock=Lock())
+    loop.run(60)
+    told = [line.getMessage() for line in caplog.records]
+    assert any(" -> " in line for line in told)
+    assert not any("would ask" in line or "never asked" in line for line in told)
+    assert {summary(each).withheld for each in loop.publisher.view.decisions} == {0}
+
+
+def test_a_stance_is_logged_once(caplog) -> None:
+    caplog.set_level(logging.INFO)
+    cluster = busy()
+    loop, _ = daemon(cluster, lock=Lock())
+    loop.run(10)
+    cluster.aside = "nodes come and go"
+    loop.run(20)
+    told = [line.getMessage() for line in caplog.records if "standing-aside" in line.getMessage()]
+    assert told == ["standing-aside: nodes come and go"]
