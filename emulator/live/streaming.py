@@ -133,7 +133,7 @@ class Attempt:
             "mapreduce.task.attempt.id": self.id,
             "mapreduce.task.partition": str(self.partition),
             "mapreduce.task.ismap": "true" if self.is_map else "false",
-            "mapreduce.task.output.dir": self.job["output"],
+            "mapreduce.task.output.dir": self.work_folder,
             "mapreduce.job.application.attempt.id": str(self.spec["app_attempt"]),
             "mapreduce.job.maps": str(self.job["maps"]),
             "mapred.job.id": self.job["job_id"],
@@ -148,6 +148,11 @@ class Attempt:
             found["mapreduce.map.input.start"] = str(offset)
             found["mapreduce.map.input.length"] = str(length)
         return found
+
+    @property
+    def work_folder(self) -> str:
+        """Return where this attempt and its command write until that is committed."""
+        return os.path.join(self.job["output"], "_temporary", self.id)
 
     def argv(self, command: str) -> list[str]:
         """Return a command's words; a program in this folder comes before those on the path."""
@@ -292,7 +297,7 @@ class Attempt:
         Without any input (``keep`` false) what the command prints is dropped: streaming reads it from the
         first record on only.
         """
-        folder = os.path.join(self.job["output"], "_temporary", self.id)
+        folder = self.work_folder
         os.makedirs(folder, exist_ok=True)
         name = os.path.join(folder, f"part-{self.partition:05d}")
         lines = shuffle.Lines()
@@ -309,16 +314,29 @@ class Attempt:
             file.flush()
             os.fsync(file.fileno())
         self.count(counter, shape.records)
-        self.commit(name, folder)
+        self.commit(folder)
 
-    def commit(self, name: str, folder: str) -> None:
-        """Put the output where committed ones are, if the master allows it."""
+    def commit(self, folder: str) -> None:
+        """Put all that lies in the work folder where committed output is, if the master allows it."""
         if not self.umbilical.ask({"can_commit": True}).get("commit"):
             raise Gone("the master has not allowed the commit")
         committed = os.path.join(self.job["output"], "_temporary", "committed")
-        os.makedirs(committed, exist_ok=True)
-        os.replace(name, os.path.join(committed, os.path.basename(name)))
-        os.rmdir(folder)
+        merge_folders(folder, committed)
+
+
+def merge_folders(source: str, target: str) -> None:
+    """Move a folder's files and folders into another, as FileOutputCommitter merges paths: the last one wins.
+
+    The part comes last: who sees it sees all.
+    """
+    os.makedirs(target, exist_ok=True)
+    for entry in sorted(os.scandir(source), key=lambda entry: (entry.name.startswith("part-"), entry.name)):
+        there = os.path.join(target, entry.name)
+        if entry.is_dir(follow_symlinks=False) and os.path.isdir(there):
+            merge_folders(entry.path, there)
+        else:
+            os.replace(entry.path, there)
+    os.rmdir(source)
 
 
 class TextOutput:

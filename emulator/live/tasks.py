@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from emulator.live.attempts import Attempt
 from emulator.live.jobs import StreamingJob, configuration, number_setting
 from emulator.live.messages import TaskLaunch
-from emulator.live.streaming import ENTRY
+from emulator.live.streaming import ENTRY, merge_folders
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 
@@ -197,8 +197,7 @@ class Output:
     def commit(self) -> None:
         """Put all committed parts in place, then ``_SUCCESS``; may be repeated after a crash."""
         if self.committed.is_dir():
-            for part in sorted(self.committed.iterdir()):
-                os.replace(part, self.folder / part.name)
+            merge_folders(str(self.committed), str(self.folder))
         (self.folder / "_SUCCESS").touch()
         shutil.rmtree(self.temporary, ignore_errors=True)
 

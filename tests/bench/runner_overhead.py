@@ -71,6 +71,8 @@ def environment(folder: Path, number: int) -> dict[str, str]:
         "mapreduce_task_attempt_id": f"attempt_{task}_0",
         "mapreduce_task_ismap": "false",
         "mapreduce_reduce_speculative": "false",
+        "mapreduce_task_partition": "0",
+        "mapreduce_task_output_dir": str(folder / "out"),
         "CONTAINER_ID": "container_1_0001_01_000002",
         "YARNCTL_STORE": f"file://{folder}/store",
         "TMPDIR": str(folder),

@@ -9,17 +9,16 @@ suspension (``test_counters.py`` here).
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.cluster.hdfs import Hdfs
-from tests.cluster.history import counters_of, finished, reduce_attempts
+from tests.cluster.history import counters_of, reduce_attempts
 from tests.cluster.jobs import PROGRAM
 from tests.cluster.launcher import Cluster
-from yarnctl.task_runner.wrapping import wrap
+from tests.cluster.one_reduce import USER, run_one_reduce
 
 DATA = Path(__file__).with_name("counters")
 LINES = DATA / "odd_lines.json"
@@ -27,7 +26,6 @@ REDUCER = PROGRAM.with_name("odd_lines.py")
 KEYS = ("k1", "k2", "k3", "k4")
 """Every line is written for each of them: what a line adds is told four times."""
 CUT = 2
-USER = "alice"
 FRAMEWORK = (
     "org.apache.hadoop.",
     "Shuffle Errors",
@@ -57,37 +55,13 @@ def run(cluster: Cluster, name: str, runner: Sequence[str] | None = None) -> tup
 
     ``runner``: options of the task runner; none: Hadoop's PipeMapRed has the reducer itself.
     """
-    hdfs = Hdfs(cluster.hdfs_url, USER)
-    home = f"/user/{USER}/odd-{name}"
-    hdfs.write(f"{home}/in/input.txt", "".join(f"{key}\tv\n" for key in KEYS).encode())
-    words = ["hadoop", "jar", str(cluster.streaming_jar)]
-    for setting in (
-        f"mapreduce.job.name=odd-{name}",
-        "mapreduce.job.reduces=1",
-        "mapreduce.job.queuename=research",
-    ):
-        words += ["-D", setting]
-    words += ["-D", "mapreduce.reduce.speculative=false", "-files", f"{REDUCER},{LINES}"]
-    words += ["-input", f"{home}/in", "-output", f"{home}/out", "-mapper", "/bin/cat"]
-    words += ["-reducer", f"{sys.executable} {REDUCER.name}"]
-    if runner is not None:
-        store = f"{cluster.hdfs_url.replace('http:', 'webhdfs:')}/yarnctl/checkpoints"
-        words = wrap(words, True, 0, store, runner)
-    done = subprocess.run(
-        words,
-        env={**cluster.environment, "HADOOP_USER_NAME": USER},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    job = finished(cluster, f"odd-{name}")
+    job, output = run_one_reduce(cluster, f"odd-{name}", KEYS, (REDUCER, LINES), runner)
     counters = {
         group: inside
         for group, inside in counters_of(cluster, job).items()
         if not group.startswith(FRAMEWORK)
     }
-    return counters, hdfs.read(f"{home}/out/part-00000"), reduce_attempts(cluster, job)
+    return counters, Hdfs(cluster.hdfs_url, USER).read(f"{output}/part-00000"), reduce_attempts(cluster, job)
 
 
 def record(version: str) -> Path:

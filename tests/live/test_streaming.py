@@ -222,6 +222,44 @@ def test_a_task_that_says_nothing_new_times_out(tmp_path: Path) -> None:
 # --- what is killed, and comes back -------------------------------------------------------------
 
 
+HOLD = "while not os.path.exists(sys.argv[1]):\n    time.sleep(0.02)\n"
+SIDE = """
+import os, sys, time
+folder = os.environ['mapreduce_task_output_dir']
+for line in sys.stdin:
+    key = line.split('\\t')[0]
+    open(os.path.join(folder, 'side-' + key), 'a').write(line)
+    os.makedirs(os.path.join(folder, 'sides'), exist_ok=True)
+    open(os.path.join(folder, 'sides', key), 'a').write(line)
+    sys.stdout.write(line)
+"""
+
+
+def test_side_files_are_committed_with_the_attempt_and_dropped_with_a_killed_one(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    job = job_of(tmp_path, f"python3 reduce.py {go}", SIDE + HOLD, reduces=1)
+
+    async def story(rig: Rig) -> None:
+        application = rig.submit(job)
+        work = tmp_path / "out" / "_temporary"
+        await rig.until(
+            lambda: bool(list(work.glob("attempt_*_0/side-w*"))), "side files of the first attempt"
+        )
+        await rig.until(
+            lambda: bool(rig.masters) and bool(reduces(rig.masters[0], "RUNNING")), "a reducer waits"
+        )
+        rig.masters[0].around(lambda: rig.masters[0].kill_attempt(reduces(rig.masters[0], "RUNNING")[0]))
+        go.touch()
+        assert await rig.over(application) == "SUCCEEDED"
+
+    play(tmp_path, story)
+    words = counted(tmp_path)
+    sides = {path.name[5:]: path.read_text() for path in (tmp_path / "out").glob("side-*")}
+    assert {name: text.count("\n") for name, text in sides.items()} == words
+    assert {path.name: path.read_text() for path in (tmp_path / "out/sides").iterdir()} == sides
+    assert not (tmp_path / "out" / "_temporary").exists()
+
+
 def test_a_killed_attempt_does_not_count_and_leaves_nothing(tmp_path: Path) -> None:
     go = tmp_path / "go"
     job = job_of(

@@ -83,11 +83,17 @@ class Job:
             "mapreduce_task_attempt_id": task.attempt,
             "mapreduce_task_ismap": "false",
             "mapreduce_reduce_speculative": "false",
+            "mapreduce_task_partition": "0",
+            "mapreduce_task_output_dir": str(self.work(attempt)),
             "CONTAINER_ID": task.container,
             "TMPDIR": str(self.folder),
             **self.conf,
         }
         return {**os.environ, **conf}
+
+    def work(self, attempt: int) -> Path:
+        """Return an attempt's own folder below the job's output."""
+        return self.folder / "out/_temporary/0/_temporary" / self.task(attempt).attempt
 
     def start(
         self,
@@ -99,6 +105,8 @@ class Job:
         """Start the next attempt; its input is a pipe if nothing else is given."""
         attempt = self.attempts
         self.attempts += 1
+        self.work(attempt).mkdir(parents=True, exist_ok=True)
+        (self.work(attempt) / "part-00000").touch()  # as Hadoop, before the reducer starts
         return Attempt(self, attempt, [*(["--restartable"] if promise else []), *options], reducer, stdin)
 
     def run(

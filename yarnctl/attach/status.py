@@ -32,6 +32,9 @@ JAVA_AHEAD_MAX = 192 * 1024
 WORKING = ("run", "finish")
 SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
+WHY = " why="
+JAVA_PHASE = " > reduce"
+"""Java adds its phase to every status."""
 BAR = " | "
 """Between the runner's words and the reducer's."""
 
@@ -51,14 +54,19 @@ class Status(NamedTuple):
     ran: int = -1
     base: int = -1
     back: int = -1
+    why: str = ""
 
 
 _NUMBERS = ("groups", "done", "known", "all", "gen", "can", "ran", "base", "back")
 
 
+_WORDS = (*_NUMBERS, "phase", "ckpt", "order")
+
+
 def parse(text: str) -> Status | None:
     """Return what a status line says; None if it is not the runner's."""
-    first, *words = own_part(text).split()[:40] or [""]
+    own, _, why = own_part(text).partition(WHY)
+    first, *words = own.split()[:40] or [""]
     if first != "yarnctl":
         return None
     found: dict[str, str | int] = {}
@@ -66,13 +74,15 @@ def parse(text: str) -> Status | None:
         name, equals, value = word.partition("=")
         if not equals:
             break  # a sentence: what looks like words of ours in it is somebody's text
-        if name in found or name not in Status._fields:
+        if name in found or name not in _WORDS:
             continue
         if name in _NUMBERS:
             if value.isascii() and value.isdigit() and len(value) <= 18:
                 found[name] = int(value)
         else:
             found[name] = value
+    if why and found.get("can") == 0:
+        found["why"] = why.removesuffix(JAVA_PHASE)
     return Status(**found) if found else None  # type: ignore[arg-type]  # numbers and words as declared
 
 

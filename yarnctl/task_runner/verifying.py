@@ -49,6 +49,8 @@ def environment(settings: Mapping[str, str], store: Path, attempt: int) -> dict[
         "mapreduce.task.attempt.id": f"attempt_{TASK}_{attempt}",
         "mapreduce.task.ismap": "false",
         "mapreduce.reduce.speculative": "false",
+        "mapreduce.task.partition": "0",
+        "mapreduce.task.output.dir": f"file:{store}/out/attempt_{TASK}_{attempt}",
     }
     named = {
         "".join(c if c.isascii() and c.isalnum() else "_" for c in name): value
@@ -131,6 +133,9 @@ def interrupted(
         )
         argv = [sys.executable, "-IS", str(RUNNER), *promises, *where, "--", *reducer]
         env = environment(settings, folder, attempt)
+        work = folder / f"out/attempt_{TASK}_{attempt}"
+        work.mkdir(parents=True)
+        (work / "part-00000").touch()
         with sample.open("rb") as stream:
             done = subprocess.run(argv, stdin=stream, capture_output=True, env=env, check=False)
         if done.returncode != (EXIT_SUSPENDED if cut else 0):

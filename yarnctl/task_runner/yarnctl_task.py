@@ -77,11 +77,12 @@ exec "$@"
 # stands in the PEM file --ca-file (YARNCTL_CA_FILE; it may come with -files), else in the system's own.
 #
 # STATUS, told by a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
-# can=0|1 ran=MS base=B] [back=MS] [order=O] or yarnctl ckpt=saved|unsure|unchanged|refused|completing gen=N
-# order=O ... While it holds every line is phase=hold and names the order it holds for: of several the last.
+# can=0|1 ran=MS base=B] [back=MS] [order=O] [why=TEXT] or yarnctl ckpt=K gen=N order=O ... where K is saved,
+# unsure, unchanged, refused or completing.
+# While it holds every line is phase=hold and names the order it holds for: of several the last.
 # unsure: the answer to the manifest's RENAME was lost; the task holds and goes on as if it were there, for
 # it may be. ran: so long this child has worked, from byte base on; back: so long it took until a resumed
-# attempt was at new keys.
+# attempt was at new keys. why: to the end, why can=0. After " | " stands the reducer's own last status.
 #
 # MANIFEST, one JSON object, defined here and nowhere else (bytes are base64, counters' names are text
 # with undecodable bytes as lone surrogates):
@@ -100,6 +101,7 @@ import base64
 import builtins
 import collections
 import contextlib
+import copy
 import errno
 import hashlib
 import json
@@ -516,6 +518,7 @@ class Store:
     """
 
     user = ""
+    root = ""
 
     def entry(self, path: str) -> Entry | None:
         """Return what is at ``path``, None if nothing."""
@@ -540,6 +543,12 @@ class Store:
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it, for the owner alone; none is changed that exists."""
         raise NotImplementedError
+
+    def at_root(self, root: str) -> Store:
+        """Return the same file system, looked at from another folder."""
+        other = copy.copy(self)
+        other.root = root
+        return other
 
     def read_small(self, path: str) -> bytes:
         """Return a small file's bytes."""
@@ -1192,6 +1201,52 @@ def check_root(store: Store) -> None:
         raise Unusable(
             f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky"
         )
+
+
+class WorkFolder:
+    """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
+
+    What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
+    attempt, so such an attempt is never suspended. That we look at the right folder is certain only if the
+    job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
+    the first output).
+    """
+
+    def __init__(self, conf: Conf, store: Store) -> None:
+        self.url = conf.get("mapreduce.task.output.dir")
+        partition = conf.number("mapreduce.task.partition", -1)
+        packed = conf.get("mapreduce.output.fileoutputformat.compress") == "true"
+        self.own = re.compile(rf"part-{partition:05d}" + (r"(\.[A-Za-z0-9_]{1,20})?" if packed else ""))
+        self.store = self._open(store)
+
+    def _open(self, store: Store) -> Store | None:
+        """Return the folder as a store of its own; in HDFS it is asked for where the checkpoints are."""
+        scheme, found, rest = self.url.partition("://")
+        if not found:  # Hadoop writes local paths as file:/folder
+            scheme, path = "file", self.url[5:] if self.url.startswith("file:") else self.url
+        else:
+            path = rest[rest.find("/") :] if "/" in rest else ""
+        if not path.startswith("/"):
+            return None
+        if scheme == "file":
+            return LocalStore(path)
+        in_hdfs = scheme in ("hdfs", "webhdfs", "swebhdfs") and isinstance(store, WebHdfsStore)
+        return store.at_root(path) if in_hdfs else None
+
+    def why_not(self) -> str:
+        """Return what forbids a suspension for now, empty if nothing; raise Unusable if it is for good."""
+        if self.store is None:
+            raise Unusable(f"its work folder cannot be looked at from here: {self.url or 'none is named'}")
+        try:
+            names = [entry.name for entry in self.store.list("")]
+        except StoreError as error:
+            return f"its work folder could not be looked at: {error}"
+        own = [name for name in names if self.own.fullmatch(name)]
+        beside = [name for name in names if name not in own[:1] and name != f".{(own or names)[0]}.crc"]
+        if beside:
+            told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
+            raise Unusable(f"side files would be lost: {told} in {self.url}")
+        return "" if own else f"the job's own output is not seen in its work folder: {self.url}"
 
 
 # --------------------------------------------------------------------------------- manifest
@@ -1922,11 +1977,11 @@ class Child:
         self.pipe_bytes = SLICE_FAST_BYTES
         self.one_slot = False
         self.finished: list[str] = []
-        for copy, source in (
+        for take, source in (
             (self._copy_output, self.process.stdout),
             (self.runner.errors.pass_on, self.process.stderr),
         ):
-            threading.Thread(target=self._read, args=(copy, source), daemon=True).start()
+            threading.Thread(target=self._read, args=(take, source), daemon=True).start()
 
     def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
         try:
@@ -2394,6 +2449,7 @@ class Runner:
         self.env = dict(env)
         self.errors = Errors(settings.reporter_prefix)
         self.store = open_store(settings.store_url, settings.user, settings.secured)
+        self.work = WorkFolder(Conf(env), self.store)
         self.requests = open_store(settings.requests_url, settings.user, settings.secured)
         self.settings = settings._replace(request_owners=settings.request_owners or (self.store.user,))
         self.inbox: collections.deque[Request] = collections.deque()
@@ -2467,8 +2523,12 @@ class Runner:
         self.errors.status(
             f"phase={self.phase} groups={self.scanner.groups} done={self.done_bytes()} known={known}"
             f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}{self.pace_so_far()}"
-            f"{self.came_back()}{self.for_whom()}"
+            f"{self.came_back()}{self.for_whom()}{self.says_why()}"
         )
+
+    def says_why(self) -> str:
+        """Return why this attempt cannot be suspended any more, to the end of the runner's words."""
+        return f" why={self.why_not}" if self.why_not else ""
 
     def pace_so_far(self) -> str:
         """Return since when and from where the child at work has worked: what its speed follows from."""
@@ -2488,7 +2548,10 @@ class Runner:
     def enter(self, phase: str, more: str = "") -> None:
         """Begin a phase and say so."""
         self.phase = phase
-        self.errors.status(f"phase={phase} groups={self.scanner.groups} gen={self.generation}{more}")
+        self.errors.status(
+            f"phase={phase} groups={self.scanner.groups} gen={self.generation}{more}"
+            f"{' can=0' if self.why_not else ''}{self.says_why()}"
+        )
         self.next_status_s = time.monotonic() + self.status_every_s
 
     @property
@@ -2760,6 +2823,7 @@ class Runner:
     def cannot(self, why: str) -> None:
         """From now on this attempt only passes bytes through."""
         self.why_not = why
+        self.next_status_s, self.last_position = 0.0, (-1, -1)  # it is told at once
         self.output.limit_bytes = -1  # its reader lets go of what is held
         self.errors.note(f"cannot be suspended any more: {why}")
 
@@ -2804,8 +2868,8 @@ class Runner:
             self.answer(request, "refused", self.why_not)
         elif self.nothing_new():
             self.unchanged(request)
-        elif self.too_large():
-            self.answer(request, "refused", self.too_large())
+        elif why := self.too_large() or self.looked():
+            self.answer(request, "refused", why)
         else:
             self.suspend(request)
 
@@ -3005,11 +3069,21 @@ class Runner:
             raise Leave(EXIT_SUSPENDED)
         self.hold(request)
 
+    def looked(self) -> str:
+        """Look into the work folder; return what forbids a suspension now, empty if nothing does."""
+        try:
+            return self.work.why_not()
+        except Unusable as why:
+            self.cannot(str(why))
+            return self.why_not
+
     def last_look(self) -> None:
-        """Raise Unusable with what was noticed since the order came: nothing may rest on this generation."""
-        if self.errors.doubt:
+        """Raise Unusable with what forbids this generation, noticed while its files were written."""
+        if self.errors.doubt and not self.why_not:
             self.cannot(self.errors.doubt)
-            raise Unusable(self.errors.doubt)
+        why = self.why_not or self.looked()
+        if why:
+            raise Unusable(why)
 
     def beat(self) -> None:
         """Keep the task alive while bytes go to or come from the store."""

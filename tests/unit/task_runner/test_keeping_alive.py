@@ -12,6 +12,7 @@ def told(*moments: tuple[bool, int, int]) -> list[int]:
     """Play moments (keep alive?, bytes done, bytes printed); return at which of them something was said."""
     said: list[int] = []
     runner: Any = SimpleNamespace(next_status_s=0.0, status_every_s=0.0, last_position=None)
+    runner.errors = SimpleNamespace(news=False)
     for at, (keep_alive, done, printed) in enumerate(moments):
         runner.done_bytes = lambda done=done: done
         runner.output = SimpleNamespace(bytes=printed)
