@@ -13,6 +13,8 @@ import urllib.request
 
 
 class Stay(urllib.request.HTTPRedirectHandler):
+    """Does not follow: the NameNode says where the body goes."""
+
     def redirect_request(self, *_):
         return None
 
