@@ -2,7 +2,8 @@
 
 Law: campaign number i has the seed S + i and is a function of it; every seed, its faults and its verdict are
 in the JSON, and one seed alone can be run again. Exit status 1 if anything was lost or doubled, if a campaign
-did not end, or if a kind of fault never struck (in sets that are large enough to hold every kind).
+did not end, or if a kind of fault never struck (in sets that are large enough to hold every kind). The result
+says how many campaigns had the real task runner, a yarnctl process of its own, both, or neither.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from pathlib import Path
 import msgspec
 
 from tests.soak.fault_campaign import Verdict, run_campaign
-from tests.soak.fault_plan import EVERY_PROGRAM, IN_TURN, KINDS, campaign_of
+from tests.soak.fault_plan import BOTH, CAMPAIGN_KINDS, IN_TURN, KINDS, LIGHTEST, campaign_of
 
 ABOUT = "Random faults on whole live clusters: nothing may be lost or doubled."
 AT_ONCE = 12
 """Campaigns that one process runs at the same time: most of each is waiting."""
+HEAVY_AT_ONCE = 4
+"""... and of those with real tasks or a yarnctl process: up to seven seconds of processor time each, and on a
+machine that gives them none in time the job is over before all of its reduces have begun."""
 WORKERS = 2
-ALL_KINDS_RUNS = 2 * max(EVERY_PROGRAM, len(IN_TURN))
+ALL_KINDS_RUNS = 4 * len(IN_TURN)
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -42,6 +46,10 @@ class Summary(msgspec.Struct, kw_only=True):
     struck: dict[str, int]
     """Kind of fault -> how often it struck (requests, containers, crashes)."""
     never_struck: list[str]
+    played: dict[str, int]
+    """Kind of campaign -> how many were played to a verdict."""
+    both: int
+    """Of them with the real task runner and a yarnctl process of its own."""
     recovered: int
     orders: dict[str, int]
     checkpoints: int
@@ -71,6 +79,8 @@ def summary_of(seed: int, runs: int, verdicts: Iterable[Verdict]) -> Summary:
         + [each for each in range(seed, seed + runs) if each not in done],
         struck={kind: struck[kind] for kind in KINDS},
         never_struck=missing,
+        played={kind: sum(one.kind == kind for one in all_of) for kind in CAMPAIGN_KINDS},
+        both=sum(one.kind == BOTH for one in all_of),
         recovered=sum(one.recovery == "decided" for one in all_of),
         orders=dict(sorted(orders.items())),
         checkpoints=sum(one.checkpoints for one in all_of),
@@ -81,10 +91,14 @@ def summary_of(seed: int, runs: int, verdicts: Iterable[Verdict]) -> Summary:
 
 def run_here(seeds: list[int], folder: Path, at_once: int = AT_ONCE) -> Iterator[Verdict]:
     """Run campaigns in this process, several at a time; the folder of one that was clean is deleted."""
-    # Those of real processes take longest: first.
+    # Those of real processes take longest: first, and few of them at a time.
     order = sorted(seeds, key=lambda seed: (-campaign_of(seed).reduce_ms, seed))
-    with ThreadPoolExecutor(at_once, "campaign") as pool:
-        waiting = {pool.submit(_one, seed, folder): seed for seed in order}
+    with (
+        ThreadPoolExecutor(at_once, "campaign") as light,
+        ThreadPoolExecutor(min(at_once, HEAVY_AT_ONCE), "heavy campaign") as heavy,
+    ):
+        pools = ((light if campaign_of(seed).kind == LIGHTEST else heavy, seed) for seed in order)
+        waiting = {pool.submit(_one, seed, folder): seed for pool, seed in pools}
         for one in as_completed(waiting):
             yield one.result()
 
@@ -152,6 +166,7 @@ def main(arguments: list[str]) -> int:
 
 def _tell(summary: Summary, output: Path, folder: Path) -> None:
     print(f"{summary.runs} campaigns from seed {summary.seed}: {len(summary.lost)} lost; {output}")
+    print(f"played (tasks, yarnctl): {summary.played}")
     print(f"struck: {summary.struck}; orders: {summary.orders}; {summary.restarts} restarts")
     print(f"{summary.checkpoints} checkpoints; {summary.recovered} decided anew after the last fault")
     if summary.never_struck:

@@ -3,6 +3,9 @@
 Law: whatever breaks, the campaign itself waits for conditions, never for a time to be enough; a deadline says
 what never came. After the last fault is mended a second production job must be decided on: that is how it is
 seen that yarnctl recovers by itself.
+
+A machine that gives the cluster no processor time lets the research job end before all of its reduces were at
+work at once; nothing could be suspended then. Such a campaign is played again with reduces twice as long.
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ import msgspec
 
 from tests.soak.fault_checks import CHECKS, Left, open_orders, read_records, read_requests
 from tests.soak.fault_plan import Campaign, Fault
-from tests.soak.fault_stage import Stage, stage
+from tests.soak.fault_stage import Stage, Submitted, stage
 from tests.soak.fault_story import story
 from tests.soak.rig import clock_ms, wait_until
 from yarnctl.deciding.records import Decision, Transition
 
 WAIT_S = 180.0
+STRETCHES = (1, 2, 4, 8)
+"""How many times as long the research job's reduces are, play by play."""
 LOOK_EVERY_S = 0.2
 
 
@@ -43,6 +48,12 @@ class Verdict(msgspec.Struct, kw_only=True):
     starts: int = 0
     recovery: str = ""
     """How it was seen that yarnctl recovers: decided, or why that could not be asked."""
+    stretch: int = 1
+    """How many times as long as drawn the research job's reduces were."""
+
+
+class TooShort(Exception):
+    """The research job was over before it used all room."""
 
 
 Seen = Callable[[Left], object]
@@ -54,20 +65,13 @@ def run_campaign(campaign: Campaign, folder: Path, seen: Seen = lambda _: None) 
     ``seen`` is shown what the campaign has left before it is judged.
     """
     began_s = time.monotonic()
-    program = "program" if campaign.program else "thread"
     verdict = Verdict(
         seed=campaign.seed,
-        kind=f"{'processes' if campaign.processes else 'modelled'}, {program}",
+        kind=campaign.kind,
         faults=[_words(one) for one in campaign.faults],
     )
     try:
-        with stage(campaign, folder) as on:
-            _play(on, verdict)
-            left = _look_back(on)
-            verdict.checkpoints = len(left.manifests)
-            seen(left)
-            _judge(left, verdict)
-            verdict.struck = {kind: number for kind, number in sorted(on.struck.items()) if number}
+        _play_long_enough(campaign, folder, verdict, seen)
     except Exception as error:  # a campaign that could not be judged is lost, and the others go on
         where = traceback.extract_tb(error.__traceback__)[-1]
         story = f"{type(error).__name__} in {where.name}: {error}"
@@ -76,13 +80,35 @@ def run_campaign(campaign: Campaign, folder: Path, seen: Seen = lambda _: None) 
     return verdict
 
 
+def _play_long_enough(campaign: Campaign, folder: Path, verdict: Verdict, seen: Seen) -> None:
+    """Play with longer reduces until the research job uses all room, and judge that play."""
+    for stretch in STRETCHES:
+        verdict.stretch = stretch
+        longer = msgspec.structs.replace(campaign, reduce_ms=campaign.reduce_ms * stretch)
+        try:
+            with stage(longer, folder / f"x{stretch}") as on:
+                _play(on, verdict)
+                left = _look_back(on)
+                verdict.checkpoints = len(left.manifests)
+                seen(left)
+                _judge(left, verdict)
+                verdict.struck = {kind: number for kind, number in sorted(on.struck.items()) if number}
+            return
+        except TooShort:
+            if stretch == STRETCHES[-1]:
+                raise
+
+
 def _play(on: Stage, verdict: Verdict) -> None:
     """Let it all happen."""
     on.daemon.start()
     research = on.research()
     least = on.campaign.nodes * on.campaign.slots - 2
-    wait_until(lambda: len(on.seen(lambda: on.reducing(research))) >= least, "all room is used", WAIT_S)
-    wait_until(lambda: on.daemon.ready, "yarnctl is ready", WAIT_S)
+    wait_until(lambda: _is_full(on, research, least), "all room is used", WAIT_S)
+    wait_until(
+        lambda: on.daemon.ready or on.cluster.is_over(research.application), "yarnctl is ready", WAIT_S
+    )
+    _require_at_work(on, research)
     on.production()
     _break(on)
     recovered_at_ms = clock_ms()
@@ -95,6 +121,18 @@ def _play(on: Stage, verdict: Verdict) -> None:
     said = on.daemon.stop()
     if said:
         verdict.breaches["daemon"] = [said]
+
+
+def _is_full(on: Stage, research: Submitted, least: int) -> bool:
+    """Say whether so many reduces are at work."""
+    _require_at_work(on, research)
+    return len(on.seen(lambda: on.reducing(research))) >= least
+
+
+def _require_at_work(on: Stage, research: Submitted) -> None:
+    """Raise TooShort once the research job is over."""
+    if on.cluster.is_over(research.application):
+        raise TooShort(f"{research.application} ended before it used all room and yarnctl was ready")
 
 
 def _wait(on: Stage, condition: Callable[[], object], what: str) -> None:

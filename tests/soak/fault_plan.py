@@ -1,7 +1,9 @@
 """Campaigns as data: from a seed to a small cluster, its jobs, and what breaks when.
 
 Law: a campaign is a function of its seed and of nothing else; what is drawn here is all that is drawn. A set
-of consecutive seeds covers every kind of fault in turn, so that no kind depends on luck to come up.
+of consecutive seeds covers every kind of fault in turn, so that no kind depends on luck to come up, and of
+ten consecutive seeds three play whole processes on both sides: the real task runner with its reducer, and a
+``yarnctl run`` of its own that is killed at least once.
 """
 
 from __future__ import annotations
@@ -26,8 +28,18 @@ KINDS = (*IN_TURN, KILL_ANYWHERE)
 TARGETS = ("rm", "am", "hdfs")
 """Whose answers to yarnctl an HTTP fault breaks."""
 
+BOTH_OF_TEN = (3, 6, 9)
+"""Last digits of the seeds whose campaigns have both: tasks that are processes, and a yarnctl that is one."""
+BOTH_IN_TURN = (*CLUSTER_KINDS, *HTTP_KINDS)
+"""What breaks in turn in those besides yarnctl itself, which is always killed."""
+OTHERS_OF_TEN = tuple(digit for digit in range(10) if digit not in BOTH_OF_TEN)
 EVERY_PROCESS, PROCESS_AT = 13, 4
 EVERY_PROGRAM, PROGRAM_AT = 23, 5
+"""Of the other campaigns, counted: every so many has one of the two alone."""
+BOTH, LIGHTEST = "processes, program", "modelled, thread"
+CAMPAIGN_KINDS = (BOTH, "processes, thread", "modelled, program", LIGHTEST)
+"""What the tasks of a campaign are (real processes under the task runner, or modelled ones), and what yarnctl
+is (a ``yarnctl run`` of its own, or the same pieces on a thread that can be stopped at a chosen point)."""
 HOLDS_MS = (3000, 30_000)
 PROCESS_REDUCE_MS = 7500
 
@@ -63,14 +75,22 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     hold_ms: int
     faults: tuple[Fault, ...]
 
+    @property
+    def kind(self) -> str:
+        """What the tasks are, and what yarnctl is: one of CAMPAIGN_KINDS."""
+        tasks = "processes" if self.processes else "modelled"
+        return f"{tasks}, {'program' if self.program else 'thread'}"
+
 
 def campaign_of(seed: int) -> Campaign:
     """Return the campaign of a seed."""
     draw = random.Random(seed)
-    program = seed % EVERY_PROGRAM == PROGRAM_AT
-    processes = seed % EVERY_PROCESS == PROCESS_AT and not program
-    kinds = [IN_TURN[0] if program else IN_TURN[seed % len(IN_TURN)]]
-    kinds += [draw.choice(IN_TURN) for _ in range(draw.choice((0, 1, 1, 2, 3)))]
+    both, number = _place(seed)
+    program = both or number % EVERY_PROGRAM == PROGRAM_AT
+    processes = both or (number % EVERY_PROCESS == PROCESS_AT and not program)
+    kinds = [IN_TURN[0] if program else IN_TURN[number % len(IN_TURN)]]
+    kinds += [BOTH_IN_TURN[number % len(BOTH_IN_TURN)]] if both else []
+    kinds += [draw.choice(IN_TURN) for _ in range(draw.choice((0, 1, 1, 2) if both else (0, 1, 1, 2, 3)))]
     faults = sorted((_fault(kind, draw, program) for kind in kinds), key=lambda one: one.at_ms)
     nodes, slots = draw.choice(((2, 3), (2, 4), (3, 2)))
     return Campaign(
@@ -86,6 +106,14 @@ def campaign_of(seed: int) -> Campaign:
         hold_ms=30_000 if program else draw.choice(HOLDS_MS),
         faults=tuple(faults),
     )
+
+
+def _place(seed: int) -> tuple[bool, int]:
+    """Return whether a seed's campaign has both kinds of process, and its number among those like it."""
+    tens, digit = divmod(seed, 10)
+    both = digit in BOTH_OF_TEN
+    digits = BOTH_OF_TEN if both else OTHERS_OF_TEN
+    return both, tens * len(digits) + digits.index(digit)
 
 
 def _fault(kind: str, draw: random.Random, program: bool) -> Fault:

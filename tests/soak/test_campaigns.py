@@ -1,21 +1,35 @@
 """A slice of the campaign ``campaigns``: some random ones, and every check of theirs seen red.
 
-The first sixteen have every kind of fault in them; with ``--thorough`` there are fifty.
+The first twenty have every kind of fault in them, six of them the real task runner and a ``yarnctl run`` of
+its own; with ``--thorough``, as in CI, there are a hundred, thirty of them with both.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from tests.soak import fault_campaign
 from tests.soak.campaigns import ALL_KINDS_RUNS, run_all, summary_of
 from tests.soak.fault_campaign import Verdict, run_campaign
-from tests.soak.fault_checks import CHECKS, Asked, Left, expected_parts, read_records
-from tests.soak.fault_plan import IN_TURN, KINDS, Campaign, campaign_of
+from tests.soak.fault_checks import CHECKS, Asked, Left, expected_parts, ledger_agrees, read_records
+from tests.soak.fault_plan import (
+    BOTH,
+    BOTH_IN_TURN,
+    CAMPAIGN_KINDS,
+    IN_TURN,
+    KILL_ANYWHERE,
+    KINDS,
+    Campaign,
+    campaign_of,
+)
 from tests.soak.fault_web import KillAsked
 from tests.soak.rig import clock_ms
 from tests.soak.workloads import WORKLOADS, job_of, write_input
@@ -23,7 +37,7 @@ from tests.thoroughness import is_thorough
 from yarnctl.deciding.model import Accepted, Release
 from yarnctl.deciding.records import Decision, Performed, Transition
 
-RUNS, SEED = 50 if is_thorough() else 16, 1
+RUNS, SEED = 100 if is_thorough() else 20, 1
 JOBS, AT_ONCE = 2, 13
 
 
@@ -35,6 +49,9 @@ def test_campaigns_lose_and_double_nothing(tmp_path: Path) -> None:
     assert len(played.verdicts) == RUNS
     assert played.checkpoints > RUNS // 5
     assert played.recovered > 0
+    assert played.both == 3 * RUNS // 10
+    assert sum(played.played.values()) == RUNS
+    assert all(one.struck.get(KILL_ANYWHERE) for one in played.verdicts if one.kind == BOTH)
     tame = [msgspec.structs.replace(one, struck={**one.struck, "nm": 0}) for one in played.verdicts]
     struck, missed = (
         set(summary_of(SEED, ALL_KINDS_RUNS, one).never_struck) for one in (played.verdicts, tame)
@@ -51,6 +68,56 @@ def test_a_campaign_is_a_function_of_its_seed() -> None:
     assert all(1 <= len(one.faults) <= 4 for one in campaigns)
     assert any(one.processes for one in campaigns)
     assert {"before-append", "nm", "http-500"} <= set(IN_TURN)
+
+
+def test_three_of_ten_campaigns_have_real_tasks_and_a_yarnctl_of_their_own() -> None:
+    drawn = [campaign_of(seed) for seed in range(2000)]
+    for first in range(0, 1001, 7):
+        assert sum(one.kind == BOTH for one in drawn[first : first + 1000]) == 300
+    both = [one for one in drawn if one.kind == BOTH]
+    assert all(one.processes and one.program for one in both)
+    assert all(KILL_ANYWHERE in {fault.kind for fault in one.faults} for one in both)
+    assert {fault.kind for one in both[:30] for fault in one.faults} == {KILL_ANYWHERE, *BOTH_IN_TURN}
+    assert {one.kind for one in drawn[1:101]} == set(CAMPAIGN_KINDS)
+
+
+def test_a_job_that_is_over_too_soon_is_not_taken_for_a_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fault_campaign, "STRETCHES", (1,))
+    narrow = msgspec.structs.replace(QUIET, reduces=2, reduce_ms=100, keys=1)  # of six rooms it fills two
+    (breach,) = run_campaign(narrow, tmp_path / "campaign").breaches["ended"]
+    assert breach.startswith("TooShort")
+
+
+def test_it_is_played_again_twice_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modelled: Left
+) -> None:
+    played: list[int] = []
+
+    def play(on: SimpleNamespace, _: Verdict) -> None:
+        played.append(on.campaign.reduce_ms)
+        if len(played) < 3:
+            raise fault_campaign.TooShort("over")
+
+    def staged(campaign: Campaign, _: Path) -> AbstractContextManager[SimpleNamespace]:
+        return nullcontext(SimpleNamespace(campaign=campaign, struck=Counter()))
+
+    monkeypatch.setattr(fault_campaign, "stage", staged)
+    monkeypatch.setattr(fault_campaign, "_play", play)
+    monkeypatch.setattr(fault_campaign, "_look_back", lambda _: modelled)
+    verdict = run_campaign(QUIET, tmp_path / "campaign")
+    assert (verdict.breaches, verdict.stretch) == ({}, 4)
+    assert played == [4000, 8000, 16_000]
+
+
+def test_the_summary_says_how_many_of_each_kind_were_played() -> None:
+    drawn = [campaign_of(seed) for seed in range(1, 11)]
+    verdicts = [Verdict(seed=one.seed, kind=one.kind, faults=[]) for one in drawn]
+    summary = summary_of(1, 10, verdicts[1:])  # one died with its process: it was not played
+    assert list(summary.played) == list(CAMPAIGN_KINDS)
+    assert sum(summary.played.values()) == 9
+    assert summary.both == summary.played[BOTH] == 3
 
 
 # --- each check, seen red ---------------------------------------------------------------------------
@@ -180,6 +247,17 @@ def _disagreeing(left: Left) -> Left:
     return left._replace(records=[*left.records, move])
 
 
+def _closed_by_the_end(left: Left, status: str = "SUCCEEDED") -> Left:
+    """The journal closes an order because the job has ended; its attempt was killed in the meantime."""
+    job = left.research.application
+    doubted = _disagreeing(left)
+    move = doubted.records[-1]
+    assert isinstance(move, Transition)
+    closed = msgspec.structs.replace(move, why=f"{job} has ended")
+    records = [*doubted.records[:-1], closed]
+    return doubted._replace(records=records, endings={**left.endings, job: (status, "")})
+
+
 def _blind(left: Left) -> Left:
     names = ("o-999999", "application_1_1", "attempt_1_1_r_000000_0", "container_1_1_01_000002")
     return left._replace(records=[*left.records, Performed(1, Release(*names, 1), Accepted())])
@@ -206,6 +284,8 @@ def test_every_check_can_fail(modelled: Left, tmp_path: Path) -> None:
         for name, doctor in DOCTORED.items():
             assert CHECKS[name](left) == [], name
             assert CHECKS[name](doctor(left)) != [], name
+    assert ledger_agrees(_closed_by_the_end(modelled)) == []
+    assert ledger_agrees(_closed_by_the_end(modelled, "UNDEFINED")) != []
     torn = tmp_path / "journal"
     torn.write_bytes(modelled.journal.read_bytes()[:-20])
     assert read_records(torn) == modelled.records
