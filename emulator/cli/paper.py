@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from yarnctl.command_line import output_option, print_json, print_table
+from yarnctl.errors import BadInput
 
 
 @click.group()
@@ -25,6 +26,12 @@ def command() -> None:
     is_flag=True,
     help="Show what Fig 3 cannot fix, each choice with its error.",
 )
+@click.option(
+    "--blocks",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Judge Figs 4 to 6 over N blocks of --runs seeds each.",
+)
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with plots, too.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep runs, results, report.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: all cores]")
@@ -33,6 +40,7 @@ def natjam(
     figure: str,
     runs: int,
     open_choices: bool,
+    blocks: int | None,
     html: Path | None,
     out: Path | None,
     workers: int | None,
@@ -42,12 +50,20 @@ def natjam(
 
     A run that DIR holds already is not run again, whichever figures asked for it.
     """
-    from emulator.experiments.paper_natjam import alternatives_kept, figure_numbers, report_kept
+    from emulator.experiments.paper_natjam import (
+        alternatives_kept,
+        blocks_numbers,
+        figure_numbers,
+        report_kept,
+    )
 
     if open_choices:
+        if blocks:
+            raise BadInput("--blocks", "alternatives are compared on one block", "leave one of the two out")
         _show_alternatives(alternatives_kept(runs, out=out, workers=workers), output)
         return
-    report = report_kept(figure_numbers(figure), runs, out=out, workers=workers, html=html)
+    numbers = blocks_numbers(figure, runs) if blocks else figure_numbers(figure)
+    report = report_kept(numbers, runs, out=out, workers=workers, html=html, blocks=blocks or 0)
     if output == "json":
         print_json(report)
     else:
@@ -140,8 +156,34 @@ def _show(report: dict[str, Any]) -> None:
             print_table(("claim", "paper", "ours", "", "profile"), claims)
         for note in figure.notes:
             click.echo(f"note: {note}")
+    if "blocks" in report:
+        _show_blocks(report["blocks"])
     if report["paper"] == "natjam" and (said := in_short(report)):
         click.echo(said)
+
+
+def _show_blocks(blocks: dict[str, Any]) -> None:
+    """Show what holds over all blocks; the figures above are those of the first one."""
+    rows = [
+        (
+            each.figure,
+            each.claim,
+            each.verdict,
+            f"{each.blocks_hold} / {each.blocks_tie} / {each.blocks_fail}",
+            "; ".join(
+                f"{one.what} {one.min:.4g} .. {one.median:.4g} .. {one.max:.4g}" for one in each.measured
+            ),
+        )
+        for each in blocks["claims"]
+    ]
+    title = f"{blocks['count']} blocks of {blocks['runs']} seeds (above: the first)"
+    columns = ("Fig", "claim", "over all", "holds / tie / fails", "smallest .. median .. largest")
+    print_table(columns, rows, title)
+    mean, worst = blocks["mean_abs_relative_error"], blocks["worst_abs_relative_error"]
+    click.echo(
+        f"mean error {mean.min:.2%} .. {mean.median:.2%} .. {mean.max:.2%},"
+        f" worst {worst.min:.2%} .. {worst.median:.2%} .. {worst.max:.2%} over the blocks"
+    )
 
 
 def _show_alternatives(found: list[Any], output: str) -> None:

@@ -51,6 +51,20 @@ FIG4_S: dict[tuple[str, str], tuple[float | None, bool]] = {
 }
 """Fig 4: by scheme and class, s, and whether it counts: what repeats Fig 3 says nothing new."""
 
+CHAINS_4: dict[JobClass, tuple[str, ...]] = {
+    "research": ("ideal", "natjam", "kill", "hard-cap"),
+    "production": ("ideal", "natjam", "soft-cap"),
+}
+"""Fig 4: the orderings, the shortest time first."""
+
+SIZES_4: tuple[tuple[JobClass, str, str, float, float], ...] = (
+    ("production", "natjam", "natjam", 1.07, 0.05),
+    ("research", "natjam", "natjam", 1.02, 0.05),
+    ("research", "kill", "kill", 1.23, 0.07),
+    ("research", "hard-cap", "hard cap", 1.52, 0.07),
+)
+"""Fig 4: completion over ideal: class, scheme, its words, the paper's, +- our tolerance."""
+
 SCHEMES_4 = tuple(dict.fromkeys(name for name, _ in FIG4_S))
 
 FIG5_S = {
@@ -80,6 +94,7 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
     """The test cluster of section 5 and everything the paper leaves open about it."""
 
     runs: int = 5
+    first_seed: int = 0
     calibration: Calibration = Calibration()
     timing: Timing = PAPER_TIMING
     settings: Settings = PAPER_SETTINGS
@@ -105,7 +120,8 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
         """Return one run per seed."""
         if scheme == "kill":
             settings = {"task_policy": self.kill_policy, **settings}
-        return [Cell(self.setup(seed, **settings), jobs, SCHEMES[scheme]) for seed in range(self.runs)]
+        seeds = range(self.first_seed, self.first_seed + self.runs)
+        return [Cell(self.setup(seed, **settings), jobs, SCHEMES[scheme]) for seed in seeds]
 
     def pair(self, size: str) -> tuple[Job, ...]:
         """Return Research-XL at 0 and a production job at 50 s (Figs 4 and 5)."""
@@ -129,9 +145,13 @@ def figure_3(lab: Lab) -> Plan[Figure]:
 
 def figure_4(lab: Lab) -> Plan[Figure]:
     """Fig 4: Natjam against ideal, hard cap, soft cap and killing."""
+    return of_figure_4((yield from runs_4(lab)))
+
+
+def runs_4(lab: Lab) -> Plan[dict[str, list[Result]]]:
+    """Run Fig 4: by scheme."""
     jobs = lab.pair("s")
-    found = yield from gather({name: lab.cells(name, jobs) for name in SCHEMES_4})
-    return of_figure_4(found)
+    return (yield from gather({name: lab.cells(name, jobs) for name in SCHEMES_4}))
 
 
 def of_figure_4(found: Mapping[str, Sequence[Result]]) -> Figure:
@@ -147,16 +167,25 @@ def of_figure_4(found: Mapping[str, Sequence[Result]]) -> Figure:
 
 def _claims_4(rows: Sequence[Row]) -> tuple[Claim, ...]:
     ours = {(each.label, each.metric): each.ours for each in rows}
-    research = [ours[name, "research_s"] for name in ("ideal", "natjam", "kill", "hard-cap")]
-    production = [ours[name, "production_s"] for name in ("ideal", "natjam", "soft-cap")]
+    times = {
+        job_class: [ours[name, f"{job_class}_s"] for name in chain] for job_class, chain in CHAINS_4.items()
+    }
     return (
-        _ordered("research: ideal < natjam < kill < hard cap", research),
-        _ordered("production: ideal < natjam < soft cap", production),
-        _near("production over ideal, natjam", 1.07, production[1] / production[0], 0.05),
-        _near("research over ideal, natjam", 1.02, research[1] / research[0], 0.05),
-        _near("research over ideal, kill", 1.23, research[2] / research[0], 0.07),
-        _near("research over ideal, hard cap", 1.52, research[3] / research[0], 0.07),
+        *(_ordered(_chain_words(job_class), times[job_class]) for job_class in CHAINS_4),
+        *(
+            _near(
+                f"{job_class} over ideal, {words}",
+                paper,
+                ours[name, f"{job_class}_s"] / ours["ideal", f"{job_class}_s"],
+                tolerance,
+            )
+            for job_class, name, words, paper, tolerance in SIZES_4
+        ),
     )
+
+
+def _chain_words(job_class: JobClass) -> str:
+    return f"{job_class}: {' < '.join(name.replace('-', ' ') for name in CHAINS_4[job_class])}"
 
 
 def _ordered(claim: str, values: list[float]) -> Claim:
@@ -172,10 +201,13 @@ def _near(claim: str, paper: float, ours: float, tolerance: float) -> Claim:
 
 def figure_5(lab: Lab) -> Plan[Figure]:
     """Fig 5: task eviction policies; SRT with Production-S repeats Fig 4 and does not count."""
-    found = yield from gather(
-        {key: lab.cells("natjam", lab.pair(key[1]), task_policy=key[0]) for key in FIG5_S}
-    )
-    return of_figure_5(found)
+    return of_figure_5((yield from runs_5(lab)))
+
+
+def runs_5(lab: Lab) -> Plan[dict[tuple[str, str], list[Result]]]:
+    """Run Fig 5: by (task policy, size of the production job)."""
+    cells = {key: lab.cells("natjam", lab.pair(key[1]), task_policy=key[0]) for key in FIG5_S}
+    return (yield from gather(cells))
 
 
 def of_figure_5(found: Mapping[tuple[str, str], Sequence[Result]]) -> Figure:
@@ -216,27 +248,40 @@ def _two_research(lab: Lab, size: str) -> tuple[Job, ...]:
 
 def figure_6(lab: Lab) -> Plan[Figure]:
     """Fig 6: job eviction policies; of two equal jobs the shorter time is compared first."""
-    found = yield from gather(
-        {key: lab.cells("natjam", _two_research(lab, key[1]), job_policy=key[0]) for key in FIG6_S}
-    )
+    return of_figure_6(lab, (yield from runs_6(lab)))
+
+
+def runs_6(lab: Lab) -> Plan[dict[tuple[str, str], list[Result]]]:
+    """Run Fig 6: by (job policy, "m" or "s")."""
+    cells = {key: lab.cells("natjam", _two_research(lab, key[1]), job_policy=key[0]) for key in FIG6_S}
+    return (yield from gather(cells))
+
+
+def times_6(lab: Lab, size: str, results: Sequence[Result]) -> list[list[float]]:
+    """Return the completion times of both research jobs, s, one per run; of equal jobs the shorter first."""
+    names = [job.name for job in _two_research(lab, size) if job.job_class == "research"]
+    pair = [[_completion_s(each, name) for each in results] for name in names]
+    if size != "m":
+        return pair
+    both = list(zip(*pair, strict=True))
+    return [[min(times) for times in both], [max(times) for times in both]]
+
+
+def evicted_of_small(results: Sequence[Result]) -> int:
+    """Return how many tasks of Research-S were suspended over all runs."""
+    return sum(job.suspensions for each in results for job in each.jobs if job.name == "r-research-s")
+
+
+def of_figure_6(lab: Lab, found: Mapping[tuple[str, str], Sequence[Result]]) -> Figure:
+    """Return Fig 6 of its runs."""
     rows: list[Row] = []
     for (policy, size), papers in FIG6_S.items():
-        jobs = _two_research(lab, size)
-        pair = [
-            [_completion_s(each, job.name) for each in found[policy, size]]
-            for job in jobs
-            if job.job_class == "research"
-        ]
-        if size == "m":
-            both = list(zip(*pair, strict=True))
-            pair = [[min(times) for times in both], [max(times) for times in both]]
+        pair = times_6(lab, size, found[policy, size])
         names = ("research-m", "research-m") if size == "m" else ("research-l", "research-s")
         for place, name in enumerate(names):
             label = f"{policy} {'M+M' if size == 'm' else 'L+S'} {name} {place + 1}"
             rows.append(row(label, "research_s", papers[place], pair[place]))
-    evicted = sum(
-        job.suspensions for each in found["MR", "s"] for job in each.jobs if job.name == "r-research-s"
-    )
+    evicted = evicted_of_small(found["MR", "s"])
     title = "Job eviction policies: two research jobs, then Production-S"
     return Figure("6", title, tuple(rows), _claims_6(rows, evicted))
 

@@ -20,6 +20,7 @@ from emulator.experiments.cell_runs import PAPER, CellRuns
 from emulator.experiments.cells import Plan, Runner, carry_out
 from emulator.experiments.figures import Figure, errors
 from emulator.experiments.folder import Folder, write_whole
+from emulator.experiments.natjam_blocks import natjam_blocks
 from emulator.experiments.natjam_micro import Lab
 from emulator.experiments.report import paper_html
 from emulator.experiments.runs import program_facts
@@ -70,9 +71,30 @@ def figure_numbers(wanted: str) -> list[str]:
     return [wanted]
 
 
-def paper_natjam(numbers: Sequence[str], runs: int, run: Runner) -> dict[str, Any]:
-    """Carry out the figures, ``runs`` seeds a bar; return the report."""
-    figures = carry_out([FIGURES[number](runs) for number in numbers], run)
+def blocks_numbers(wanted: str, runs: int) -> list[str]:
+    """Return the figures to judge over blocks (all: 4 to 6); raises BadInput for others, or one run."""
+    numbers = list(MICRO) if wanted == "all" else figure_numbers(wanted)
+    if wrong := [number for number in numbers if number not in MICRO]:
+        raise BadInput(
+            "--blocks", f"Fig {wrong[0]} is not judged over blocks", f"one of {', '.join(MICRO)}, all"
+        )
+    if runs < 2:
+        raise BadInput("--blocks", "one run a bar has no interval", "use --runs 2 or more")
+    return numbers
+
+
+def paper_natjam(numbers: Sequence[str], runs: int, run: Runner, blocks: int = 0) -> dict[str, Any]:
+    """Carry out the figures, ``runs`` seeds a bar; return the report.
+
+    With ``blocks`` the same figures are run for so many blocks of other seeds, too; the report has what holds
+    over all of them under ``blocks``, and is else that of the first one.
+    """
+    more: dict[str, Any] = {}
+    if blocks:
+        found = natjam_blocks(numbers, runs, blocks, run)
+        figures, more = found["figures"], {"blocks": found["blocks"]}
+    else:
+        figures = carry_out([FIGURES[number](runs) for number in numbers], run)
     mean_error, worst_error = errors([figure for figure in figures if figure.figure in MICRO])
     return {
         "paper": "natjam",
@@ -80,6 +102,7 @@ def paper_natjam(numbers: Sequence[str], runs: int, run: Runner) -> dict[str, An
         "figures": figures,
         "mean_abs_relative_error": mean_error,
         "worst_abs_relative_error": worst_error,
+        **more,
     }
 
 
@@ -112,7 +135,13 @@ def alternatives(runs: int, run: Runner) -> list[Alternative]:
 
 
 def report_kept(
-    numbers: Sequence[str], runs: int, *, out: Path | None, workers: int | None, html: Path | None = None
+    numbers: Sequence[str],
+    runs: int,
+    *,
+    out: Path | None,
+    workers: int | None,
+    html: Path | None = None,
+    blocks: int = 0,
 ) -> dict[str, Any]:
     """Return the report; with ``out`` keep runs, report and page there, with ``html`` write a page.
 
@@ -123,7 +152,7 @@ def report_kept(
             f"--html {html}", "is a folder, or lies in none", "give a file in a folder that exists"
         )
     with _running(out, workers) as (run, folder):
-        report = paper_natjam(numbers, runs, run)
+        report = paper_natjam(numbers, runs, run, blocks)
         page = paper_html(TITLE, report["figures"], in_short(report)) if folder or html else ""
         if folder is not None:
             folder.write("results.json", report)
