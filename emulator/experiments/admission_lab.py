@@ -2,7 +2,8 @@
 
 Law: a cell is known by what decides alone (trace, seed, capacity, deadlines, allocator, and the
 readings of the paper where the allocator has any); results do not depend on how many threads or
-which engine ran them. A claim holds if ordering and sign are the paper's: how large a difference
+which engine ran them. How a claim is judged stands in its words (docs/paper.md, "How a claim is
+judged"): orderings and signs by the interval over the traces, bounds by the mean. How large a difference
 is depends on traces that nobody has, so both numbers stand beside it.
 """
 
@@ -11,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import NamedTuple
+from math import isfinite
+from typing import Literal, NamedTuple
 
 from emulator.admission.asking import Asked
 from emulator.admission.engines import Engine
@@ -21,6 +23,7 @@ from emulator.admission.metrics import Scores
 from emulator.admission.runs import one
 from emulator.admission.trace import Trace
 from emulator.experiments.figures import Claim, Row, mean, row
+from emulator.experiments.intervals import Verdict, above_zero, worst
 from emulator.experiments.workers import cores
 from yarnctl.command_line import Progress
 from yarnctl.deciding.admission.allocators import ALLOCATORS
@@ -47,6 +50,13 @@ def made(name: str, seed: int) -> Trace:
     return generate(PUBLISHED[name], seed)
 
 
+class JudgedClaim(Claim, frozen=True, kw_only=True):
+    """A claim, by what it is judged, and its verdict: a tie is a tie, and does not hold."""
+
+    judged: Literal["ordering", "sign", "bound", "range"]
+    verdict: Verdict
+
+
 class Lab:
     """Runs cells, ``runs`` seeds each, and remembers them."""
 
@@ -71,6 +81,11 @@ class Lab:
     def more(self, cell: Cell, other: str, metric: Metric) -> float:
         """Return by how many percent a cell's metric is above that of another allocator."""
         return percent_above(self.mean(cell, metric), self.mean(cell._replace(allocator=other), metric))
+
+    def more_each(self, cell: Cell, other: str, metric: Metric) -> list[float]:
+        """Return, trace by trace, by how many percent a cell's metric is above that of another allocator."""
+        ours, theirs = self.values(cell, metric), self.values(cell._replace(allocator=other), metric)
+        return [percent_above(*pair) for pair in zip(ours, theirs, strict=True)]
 
     def prepare(self, cells: Iterable[Cell], progress: Progress) -> None:
         """Run cells ahead, on several threads where the engine lets go of the interpreter."""
@@ -114,16 +129,46 @@ def percent(value: float) -> str:
     return f"{value:+.0f} %"
 
 
-def reaches(said: str, paper_percent: float, ours_percent: float) -> Claim:
-    """Return a claim "by so many percent": it holds with the paper's sign (how much depends on the trace)."""
-    return Claim(said, percent(paper_percent), percent(ours_percent), ours_percent * paper_percent > 0)
+def direction(values: Sequence[float], sign: int = 1) -> Verdict:
+    """Say whether a difference has a sign (1 or -1), by the interval over the traces.
+
+    Where one is endless (the other allocator had nothing at all) all of them must have the sign.
+    """
+    signed = [sign * value for value in values]
+    if all(map(isfinite, signed)):
+        return above_zero(signed)
+    return "holds" if min(signed) > 0 else "fails"
 
 
-def between(said: str, paper: tuple[float, float], ours: Sequence[float]) -> Claim:
-    """Return a claim "from a to b percent": it holds if every one of ours has the paper's sign."""
-    told = f"{percent(min(ours))} to {percent(max(ours))}"
-    holds = all(each * paper[0] > 0 for each in ours)
-    return Claim(said, f"{percent(paper[0])} to {percent(paper[1])}", told, holds)
+def by_interval(
+    said: str, kind: Literal["ordering", "sign"], paper: str, values: Sequence[float], sign: int = 1
+) -> JudgedClaim:
+    """Return a claim about a sign; ``values``: percent, one per trace."""
+    verdict = direction(values, sign)
+    told = percent(mean(values))
+    return JudgedClaim(f"{said} ({kind})", paper, told, verdict == "holds", judged=kind, verdict=verdict)
+
+
+def reaches(said: str, paper_percent: float, ours: Sequence[float], most: bool = False) -> JudgedClaim:
+    """Return a claim "by so many percent", of which the sign is judged; ``most``: the paper says "up to"."""
+    paper = f"{'up to ' if most else ''}{percent(paper_percent)}"
+    return by_interval(said, "sign", paper, ours, 1 if paper_percent > 0 else -1)
+
+
+def all_bars(said: str, bars: Sequence[Sequence[float]], sign: int = 1) -> JudgedClaim:
+    """Return an ordering of many bars, each judged by itself; it holds if every one does."""
+    verdicts = [direction(values, sign) for values in bars]
+    told = f"{verdicts.count('holds')} of {len(bars)} bars"
+    if ties := verdicts.count("tie"):
+        told += f", {ties} ties"
+    verdict = worst(verdicts)
+    claim = f"{said} (ordering)"
+    return JudgedClaim(claim, "always", told, verdict == "holds", judged="ordering", verdict=verdict)
+
+
+def bound(said: str, paper: str, told: str, holds: bool) -> JudgedClaim:
+    """Return a claim whose words hold the bound that the mean over the traces must keep."""
+    return JudgedClaim(said, paper, told, holds, judged="bound", verdict="holds" if holds else "fails")
 
 
 def sdr(scores: Scores) -> float:

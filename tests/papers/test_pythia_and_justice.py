@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,17 @@ from emulator.admission.marginals import TR1
 from emulator.admission.runs import one
 from emulator.cli.paper import command
 from emulator.experiments import admission_lab, admission_table, paper_justice, paper_pythia
-from emulator.experiments.admission_lab import Cell, Lab, between, percent_above, reaches, sdr
+from emulator.experiments.admission_lab import (
+    Cell,
+    Lab,
+    all_bars,
+    bound,
+    by_interval,
+    direction,
+    percent_above,
+    reaches,
+    sdr,
+)
 from tests.thoroughness import is_thorough
 from yarnctl.deciding.admission.records import Choices
 from yarnctl.errors import BadInput
@@ -44,7 +55,7 @@ def test_pythia_has_the_shape_that_other_tools_read():
         for claim in figure["claims"]:
             assert {"claim", "paper", "ours", "holds"} <= set(claim)
     claims = {each["claim"]: each["holds"] for each in report["figures"][1]["claims"]}
-    assert claims["tr1: more deadlines than Reactive FS at the smallest capacity"]
+    assert claims["tr1: more deadlines than Reactive FS at the smallest capacity (sign)"]
 
 
 def test_justice_has_all_of_its_figures():
@@ -95,11 +106,50 @@ def test_a_cell_is_run_once_and_knows_its_readings(monkeypatch):
     assert len(ran) == 2
 
 
-def test_a_claim_holds_by_its_sign():
-    assert reaches("more", 143, 94).holds
-    assert not reaches("more", 143, -1).holds
-    assert not reaches("less", -14, 5).holds
-    assert between("more", (83, 207), (51, 138)).holds
-    assert not between("more", (83, 207), (-2, 138)).holds
+def test_a_sign_holds_by_its_interval_over_the_traces():
+    assert reaches("more", 143, [94.0, 90.0, 97.0]).verdict == "holds"
+    assert reaches("more", 143, [94.0, -90.0, 9.0]).verdict == "tie"
+    assert reaches("more", 143, [-1.0, -1.1, -0.9]).verdict == "fails"
+    assert reaches("less", -14, [-5.0, -6.0, -5.5]).verdict == "holds"
+    assert reaches("less", -14, [5.0, 6.0, 5.5]).verdict == "fails"
+    assert (reaches("more", 143, [94.0]).paper, reaches("more", 93, [9.0], most=True).paper) == (
+        "+143 %",
+        "up to +93 %",
+    )
+
+
+def test_one_trace_has_no_interval_and_nothing_is_a_tie():
+    assert direction([0.4]) == "holds"
+    assert direction([-0.4]) == "fails"
+    assert direction([0.0]) == "tie"
+    assert direction([float("inf"), 3.0]) == "holds"
+    assert direction([float("inf"), -3.0]) == "fails"
+    assert direction([float("inf")], -1) == "fails"
+
+
+def test_a_tie_does_not_hold():
+    claim = by_interval("fairer", "ordering", "fairer", [1.0, -1.0])
+    assert (claim.holds, claim.verdict, claim.claim) == (False, "tie", "fairer (ordering)")
+    bars = all_bars("outperforms", [[2.0, 2.1], [0.0, 0.0]])
+    assert (bars.holds, bars.verdict, bars.ours) == (False, "tie", "1 of 2 bars, 1 ties")
+    assert all_bars("outperforms", [[2.0, 2.1], [-2.0, -2.1]]).verdict == "fails"
+    assert all_bars("less", [[-2.0, -2.1]], sign=-1).holds
+    assert not bound("at least 88 % more", "+88 %", "+87 %", False).holds
+
+
+@pytest.mark.parametrize("paper", ["pythia", "justice"])
+def test_every_claim_says_by_what_it_is_judged(paper):
+    claims = [claim for figure in run(paper)["figures"] for claim in figure["claims"]]
+    assert {claim["judged"] for claim in claims} >= {"ordering", "sign", "bound"}
+    for claim in claims:
+        words = claim["claim"]
+        assert claim["holds"] == (claim["verdict"] == "holds")
+        if claim["judged"] == "bound":
+            assert re.search(r"(at most|at least|within|below|above) \d", words), words
+        else:
+            assert words.endswith(f"({claim['judged']})")
+
+
+def test_percent_above_nothing_is_endless():
     assert percent_above(3.0, 2.0) == 50
     assert percent_above(1.0, 0.0) == float("inf")
