@@ -12,6 +12,7 @@ from emulator.app_master import AppMaster
 from emulator.cluster import Cluster
 from emulator.crowded_master import CrowdedMaster, crowds
 from emulator.entities import RELEASED, Application, Container
+from emulator.natjam_variants import VariantCluster, VariantTiming
 from emulator.timing import CrowdedTiming, Timing
 from emulator.workload.job import Job
 
@@ -44,6 +45,8 @@ class CrowdedCluster(Cluster):
 
 def cluster_of(timing: Timing, **other: Any) -> Cluster:
     """Return the cluster that such spans are of; ``other``: as for ``Cluster``."""
+    if isinstance(timing, VariantTiming):
+        return VariantCluster(timing=timing, **other)
     if isinstance(timing, CrowdedTiming):
         return CrowdedCluster(timing=timing, **other)
     return Cluster(timing=timing, **other)

@@ -15,6 +15,7 @@ from emulator.capacity_preemption import CapacityPreemption
 from emulator.crowded_cluster import cluster_of
 from emulator.entities import QueueConfig
 from emulator.faults import Fault
+from emulator.natjam_variants import VariantPort, VariantTiming
 from emulator.queue_limits import QueueLimits, limited
 from emulator.schemes import Scheme, queues_of
 from emulator.timing import Timing
@@ -143,7 +144,8 @@ class Run:
         )
         self.journal = journal
         ahead_max, hurried = self.setup.ahead_max, settings.hurried_queues
-        self.port = VirtualPort(self.cluster, settings.kill_maps, ahead_max, hurried)
+        port = VariantPort if isinstance(self.cluster.timing, VariantTiming) else VirtualPort
+        self.port = port(self.cluster, settings.kill_maps, ahead_max, hurried)
         self.controller = Controller(
             settings, self.port.identify().capabilities, validate=self.setup.validate
         )

@@ -260,13 +260,17 @@ class VirtualPort:
             container.node.name,
             Resources(container.memory_mib, container.vcores),
             "reduce",
-            remaining_ms(container, now_ms, keys),
+            self._remaining_ms(container, now_ms, keys),
             self._leave_ms + master.return_ms(container.task, done),
             min(container.work_at_ms, now_ms),
             manifest.generation if manifest else 0,
             master.checkpointable(container, now_ms),
             manifest is not None,  # it came back: in a new container, or in place after a hold
         )
+
+    def _remaining_ms(self, container: Container, now_ms: int, keys: int) -> int:
+        """Return what is shown as a reduce's remaining work."""
+        return remaining_ms(container, now_ms, keys)
 
     def _find(self, action: Suspend | Withdraw | Release | Kill) -> Container | None:
         """Return the running container that an action names (a container's id ends in its number)."""

@@ -186,10 +186,11 @@ def _show_blocks(blocks: dict[str, Any]) -> None:
     )
 
 
-def _show_alternatives(found: list[Any], output: str) -> None:
+def _show_alternatives(open_choices: Any, output: str) -> None:
     if output == "json":
-        print_json({"alternatives": found})
+        print_json(open_choices)
         return
+    found = open_choices.alternatives
     rows = [
         (
             each.constant,
@@ -203,6 +204,18 @@ def _show_alternatives(found: list[Any], output: str) -> None:
     ]
     columns = ("constant", "choice", "mean error", "worst", "orderings wrong", "why ours")
     print_table(columns, rows, "What Fig 3 cannot fix")
+    splits = [
+        (
+            f"{each.map_s:g} s, {each.longest_reduce_s:g} s{' (ours)' if each.ours else ''}",
+            each.alone_s,
+            each.mdf_s,
+            each.mlf_s,
+            "; ".join(each.failed),
+        )
+        for each in open_choices.splits
+    ]
+    names = ("map, longest reduce", "alone (87 s)", "MDF (175 s)", "MLF (239 s)", "claims that fail")
+    print_table(names, splits, "Figs 10 and 11: how a job's 87 s are split")
 
 
 def _percent(error: float | None) -> str | None:

@@ -1,8 +1,9 @@
 """Natjam-R, Figs 10 and 11: three and two jobs with deadlines on 7 nodes of 3 slots.
 
-Law: both profiles are shown, on the same cluster. The one constant fitted here is the job
-itself: maps and reduces such that it takes the 87 s on an empty cluster that the paper states
-(section 7); how those seconds are split between maps and reduces the paper does not say.
+Law: both profiles are shown, on the same cluster; claims are judged as docs/paper.md, "How a claim is
+judged", says. What is fitted here is the job itself: maps and reduces such that it takes the 87 s on an
+empty cluster that the paper states (section 7). How those seconds are split between maps and reduces the
+paper does not say and Fig 3 cannot fix: ``SPLITS`` are ours and others, each with what fails under it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ SIZE_RATIOS = (0.4, 0.7, 1.0, 1.5, 2.0)
 PROFILES_SHOWN = ("paper", "default")
 MAKESPANS_S = {"MDF": 175.0, "MLF": 239.0}
 """Fig 10: by job policy."""
+MAKESPAN_TOLERANCE = 0.07
+RATIO_TOLERANCE = 0.15
+LITTLE = 0.1
+"""Of the clean time: one step of Fig 11's own axis."""
+
+SPLITS = (
+    *((5000, 22_600), (10_000, 18_000), (10_000, 20_500), (20_000, 14_600), (20_000, 16_300)),
+    *((28_000, 13_100), (36_000, 10_000), (42_000, 7400)),
+)
+"""(a map, the longest reduce) in ms; with all but 10/18 s and 20/14.6 s a job alone takes 87 s (+- 0.4)."""
 
 
 def deadline_cell(jobs: tuple[Job, ...], policy: str, profile: str, seed: int) -> Cell:
@@ -71,7 +82,7 @@ def figure_10(runs: int, calibration: Calibration) -> Plan[Figure]:
         spans = {policy: _makespans_s(each) for policy, each in results.items()}
         for policy, paper in MAKESPANS_S.items():
             rows.append(row(f"{policy}, {profile}", "makespan_s", paper, spans[policy], profile == "paper"))
-        claims += _claims_10(profile, results, mean(spans["MLF"]) / mean(spans["MDF"]))
+        claims += _claims_10(profile, results, {policy: mean(each) for policy, each in spans.items()})
     notes = ("deadlines are counted from t = 0", "a job's maps and reduces are fitted on the 87 s alone")
     return Figure("10", "MDF against MLF: three jobs with deadlines", tuple(rows), tuple(claims), notes)
 
@@ -80,7 +91,8 @@ def _makespans_s(results: Sequence[Result]) -> list[float]:
     return [each.makespan_ms / 1000 for each in results]
 
 
-def _claims_10(profile: str, results: dict[str, list[Result]], ratio: float) -> list[Claim]:
+def _claims_10(profile: str, results: dict[str, list[Result]], spans_s: dict[str, float]) -> list[Claim]:
+    ratio = spans_s["MLF"] / spans_s["MDF"]
     met = {
         policy: sum(margin >= 0 for each in found for margin in margins_s(each))
         for policy, found in results.items()
@@ -105,7 +117,23 @@ def _claims_10(profile: str, results: dict[str, list[Result]], ratio: float) -> 
             spread <= 1.15,
             profile,
         ),
-        Claim("makespan MLF / MDF, +- 0.15", "1.37", f"{ratio:.2f}", abs(ratio - 239 / 175) <= 0.15, profile),
+        *(
+            Claim(
+                f"makespan of {policy}, +- {MAKESPAN_TOLERANCE:.0%}",
+                f"{paper:.0f} s",
+                f"{spans_s[policy]:.0f} s",
+                abs(spans_s[policy] - paper) <= MAKESPAN_TOLERANCE * paper,
+                profile,
+            )
+            for policy, paper in MAKESPANS_S.items()
+        ),
+        Claim(
+            f"makespan MLF / MDF, +- {RATIO_TOLERANCE}",
+            "1.37",
+            f"{ratio:.2f}",
+            abs(ratio - MAKESPANS_S["MLF"] / MAKESPANS_S["MDF"]) <= RATIO_TOLERANCE,
+            profile,
+        ),
     ]
 
 
@@ -140,16 +168,14 @@ def figure_11(runs: int, calibration: Calibration) -> Plan[Figure]:
 
 
 def _met_from(claim: str, margins: dict[float, list[float]], paper: float, profile: str) -> Claim:
-    """The smallest epsilon from which on all margins are >= 0; it holds at the paper's or below."""
+    """The smallest epsilon from which on all margins are >= 0; it holds if it is the paper's."""
     met = [
         epsilon
         for epsilon in EPSILONS
         if all(min(margins[each]) >= 0 for each in EPSILONS if each >= epsilon)
     ]
     shown = f"from {met[0]} on" if met else "nowhere"
-    return Claim(
-        f"{claim} from epsilon {paper} on", f"from {paper} on", shown, bool(met) and met[0] <= paper, profile
-    )
+    return Claim(f"{claim} from the same epsilon on", f"from {paper} on", shown, met[:1] == [paper], profile)
 
 
 def _size_claim(margins: Sequence[float], profile: str) -> Claim:
@@ -157,10 +183,52 @@ def _size_claim(margins: Sequence[float], profile: str) -> Claim:
 
     ``margins`` are Job 1's, in parts of its clean time, one per size.
     """
+    changed = max(margins) - min(margins)
     return Claim(
-        "size of Job 2 from 0.4 to 2.0 of Job 1: Job 1's margin stays >= 0 at epsilon 1.0",
+        f"size of Job 2 from 0.4 to 2.0: Job 1's margin changes by at most {LITTLE} of the clean time",
         "little effect",
-        ", ".join(f"{each:+.2f}" for each in margins) + " of the clean time",
-        min(margins) >= 0,
+        f"{changed:.2f} ({', '.join(f'{each:+.2f}' for each in margins)})",
+        changed <= LITTLE,
         profile,
     )
+
+
+# --- how the 87 s are split --------------------------------------------------------------------
+
+
+class Split(msgspec.Struct, frozen=True):
+    """One split of a job's 87 s, and what becomes of Figs 10 and 11 with it (profile ``paper``)."""
+
+    map_s: float
+    longest_reduce_s: float
+    ours: bool
+    alone_s: float
+    mdf_s: float
+    mlf_s: float
+    claims_failed: int
+    failed: tuple[str, ...]
+
+
+def splits(runs: int, calibration: Calibration) -> Plan[list[Split]]:
+    """Run Figs 10 and 11 with every split."""
+    found = []
+    for map_ms, lmax_ms in SPLITS:
+        with_it = msgspec.structs.replace(calibration, emulab_map_ms=map_ms, emulab_lmax_ms=lmax_ms)
+        ten = yield from figure_10(runs, with_it)
+        eleven = yield from figure_11(runs, with_it)
+        bars = {each.label: each.ours for each in ten.rows}
+        claims = (claim for claim in (*ten.claims, *eleven.claims) if claim.profile == "paper")
+        failed = tuple(f"{claim.claim}: {claim.ours}" for claim in claims if not claim.holds)
+        found.append(
+            Split(
+                map_s=map_ms / 1000,
+                longest_reduce_s=lmax_ms / 1000,
+                ours=(map_ms, lmax_ms) == (calibration.emulab_map_ms, calibration.emulab_lmax_ms),
+                alone_s=bars["one job alone"],
+                mdf_s=bars["MDF, paper"],
+                mlf_s=bars["MLF, paper"],
+                claims_failed=len(failed),
+                failed=failed,
+            )
+        )
+    return found

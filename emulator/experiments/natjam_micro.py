@@ -1,14 +1,15 @@
 """Natjam, Figs 3 to 6: the microbenchmarks of section 5, on 6 nodes of 8 slots.
 
 Law: every constant is fitted on Fig 3 (and the suspend, resume and schedule times the text
-states) and on nothing else; what Fig 3 cannot fix is an entry of ``ALTERNATIVES`` with its reason, and
-the error of each other choice is computed beside ours, not hidden.
+states) and on nothing else; what Fig 3 cannot fix is a field of ``Lab`` or its calibration and stands in
+``natjam_alternatives`` with the error of each other choice, not hidden.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Literal
 
 import msgspec
 
@@ -19,8 +20,10 @@ from emulator.timing import PAPER as PAPER_TIMING
 from emulator.timing import Timing
 from emulator.virtual_host import Result, Setup
 from emulator.workload.job import Job, JobClass
+from emulator.workload.key_groups import KEY_GROUP_MS, key_groups
 from emulator.workload.spec import merge
 from emulator.workload.synthetic import Calibration, microbenchmark
+from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -87,8 +90,6 @@ FIG6_S = {
 }
 """Fig 6: ("m": the two Research-M, the shorter time first; "s": Research-L, Research-S), s."""
 
-Variant = Callable[["Lab"], "Lab"]
-
 
 class Lab(msgspec.Struct, frozen=True, kw_only=True):
     """The test cluster of section 5 and everything the paper leaves open about it."""
@@ -99,6 +100,8 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
     timing: Timing = PAPER_TIMING
     settings: Settings = PAPER_SETTINGS
     kill_policy: str = "SRT"
+    mr: str = "MR"
+    lengths: Literal["table", "shuffled", "drawn"] = "table"
 
     def setup(self, seed: int, **settings: object) -> Setup:
         """Return the cluster: 6 nodes of 8 slots, queues 99/1, caps 25/75 (section 5)."""
@@ -120,12 +123,38 @@ class Lab(msgspec.Struct, frozen=True, kw_only=True):
         """Return one run per seed."""
         if scheme == "kill":
             settings = {"task_policy": self.kill_policy, **settings}
+        if settings.get("job_policy", "MR") == "MR" and self.mr != "MR":
+            settings["job_policy"] = self.mr
         seeds = range(self.first_seed, self.first_seed + self.runs)
-        return [Cell(self.setup(seed, **settings), jobs, SCHEMES[scheme]) for seed in seeds]
+        return [
+            Cell(self.setup(seed, **settings), _with_lengths(jobs, self.lengths, seed), SCHEMES[scheme])
+            for seed in seeds
+        ]
 
     def pair(self, size: str) -> tuple[Job, ...]:
         """Return Research-XL at 0 and a production job at 50 s (Figs 4 and 5)."""
         return merge(self.job("production", size), self.job("research", "xl"))
+
+
+def _with_lengths(jobs: tuple[Job, ...], lengths: str, seed: int) -> tuple[Job, ...]:
+    """Return the jobs with other lengths of reduces in each run; the longest stays what Fig 3 fixes."""
+    if lengths == "table":
+        return jobs
+    return tuple(_with_other_lengths(job, lengths, seed) for job in jobs)
+
+
+def _with_other_lengths(job: Job, lengths: str, seed: int) -> Job:
+    draws = [uniform(seed, named(job.name), place) for place in range(len(job.reduce_ms))]
+    order = sorted(range(len(draws)), key=draws.__getitem__)
+    if lengths == "shuffled":
+        reduce_ms = tuple(job.reduce_ms[place] for place in order)
+    else:
+        longest_ms = max(job.reduce_ms)
+        drawn = [longest_ms - (longest_ms // 2 * draw >> 64) for draw in draws]
+        drawn[order[0]] = longest_ms
+        reduce_ms = tuple(drawn)
+    keys = key_groups(reduce_ms, KEY_GROUP_MS)
+    return msgspec.structs.replace(job, reduce_ms=reduce_ms, reduce_keys=keys)
 
 
 def completion_s(results: Sequence[Result], job_class: str) -> list[float]:
@@ -319,36 +348,6 @@ def _claims_6(rows: list[Row], untouched: int) -> tuple[Claim, ...]:
 
 def _shown(values: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.1f}" for name, value in values.items())
-
-
-def _maps(count: int) -> Variant:
-    return lambda lab: msgspec.structs.replace(
-        lab, calibration=msgspec.structs.replace(lab.calibration, maps=count)
-    )
-
-
-ALTERNATIVES: dict[str, tuple[str, dict[str, Variant]]] = {
-    "maps per job": (
-        "2: not in the paper; it says a fourth of the tasks (12) were suspended, which 1 or 2 give",
-        {"1": _maps(1), "3": _maps(3), "4": _maps(4), "6": _maps(6), "8": _maps(8)},
-    ),
-    "resume order": (
-        "resuming reduces first, in the order they were suspended, as in section 3.2",
-        {
-            "with the fresh ones": lambda lab: msgspec.structs.replace(
-                lab, timing=msgspec.structs.replace(lab.timing, resume_priority=10)
-            )
-        },
-    ),
-    "kill victim": (
-        "SRT: the paper names no rule; killing the shortest is what its 236.5 s fits",
-        {
-            "LRT": lambda lab: msgspec.structs.replace(lab, kill_policy="LRT"),
-            "random": lambda lab: msgspec.structs.replace(lab, kill_policy="random"),
-        },
-    ),
-}
-"""What Fig 3 cannot fix: our choice with its reason, and the other choices."""
 
 
 MICRO: tuple[Callable[[Lab], Plan[Figure]], ...] = (figure_4, figure_5, figure_6)

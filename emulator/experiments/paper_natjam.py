@@ -20,6 +20,7 @@ from emulator.experiments.cell_runs import PAPER, CellRuns
 from emulator.experiments.cells import Plan, Runner, carry_out
 from emulator.experiments.figures import Figure, errors
 from emulator.experiments.folder import Folder, write_whole
+from emulator.experiments.natjam_alternatives import Alternative, alternatives
 from emulator.experiments.natjam_blocks import natjam_blocks
 from emulator.experiments.natjam_micro import Lab
 from emulator.experiments.report import paper_html
@@ -48,18 +49,6 @@ FIGURES: dict[str, Callable[[int], Plan[Figure]]] = {
 
 MICRO = ("4", "5", "6")
 """The figures whose bars count in the mean and the worst relative error."""
-
-
-class Alternative(msgspec.Struct, frozen=True):
-    """What Fig 3 cannot fix: one choice, and the errors over Figs 4 to 6 that it leads to."""
-
-    constant: str
-    choice: str
-    ours: bool
-    reason: str
-    mean_abs_relative_error: float | None
-    worst_abs_relative_error: float | None
-    claims_failed: int
 
 
 def figure_numbers(wanted: str) -> list[str]:
@@ -114,23 +103,6 @@ def in_short(report: Mapping[str, Any]) -> str:
     return f"Figs 4 to 6: mean absolute relative error {mean_error:.2%}, worst {worst_error:.2%}"
 
 
-def alternatives(runs: int, run: Runner) -> list[Alternative]:
-    """Run Figs 4 to 6 under every choice that Fig 3 leaves open, ours first."""
-    base = Lab(runs=runs)
-    choices = [("ours", "2 maps, resuming first, SRT killed", "", base)]
-    for constant, (reason, others) in natjam_micro.ALTERNATIVES.items():
-        choices += [(constant, choice, reason, variant(base)) for choice, variant in others.items()]
-    plans = [plan(lab) for *_, lab in choices for plan in natjam_micro.MICRO]
-    done = iter(carry_out(plans, run))
-    found = []
-    for constant, choice, reason, _ in choices:
-        figures = [next(done) for _ in natjam_micro.MICRO]
-        failed = sum(not claim.holds for figure in figures for claim in figure.claims)
-        ours = constant == "ours"
-        found.append(Alternative(constant, choice, ours, reason, *errors(figures), failed))
-    return found
-
-
 # --- with a folder and a bar -----------------------------------------------------------------
 
 
@@ -162,13 +134,21 @@ def report_kept(
     return report
 
 
-def alternatives_kept(runs: int, *, out: Path | None, workers: int | None) -> list[Alternative]:
+class Open(msgspec.Struct, frozen=True):
+    """What Fig 3 leaves open: the choices in Figs 4 to 6, and how the 87 s of Figs 10 and 11 are split."""
+
+    alternatives: list[Alternative]
+    splits: list[natjam_deadlines.Split]
+
+
+def alternatives_kept(runs: int, *, out: Path | None, workers: int | None) -> Open:
     """Return the alternatives, likewise."""
     with _running(out, workers) as (run, folder):
         found = alternatives(runs, run)
+        (splits,) = carry_out([natjam_deadlines.splits(runs, Lab().calibration)], run)
         if folder is not None:
-            folder.write("alternatives.json", {"alternatives": found})
-    return found
+            folder.write("alternatives.json", {"alternatives": found, "splits": splits})
+    return Open(found, splits)
 
 
 @contextmanager

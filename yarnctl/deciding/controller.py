@@ -44,7 +44,7 @@ from yarnctl.deciding.model import (
     Withdraw,
 )
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
-from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried, pending_count
 from yarnctl.deciding.prioritising import Prioritiser
 from yarnctl.deciding.records import (
@@ -130,7 +130,7 @@ class Controller:
         validate: bool = False,
         remembered: Remembered | None = None,
     ) -> None:
-        if settings.job_policy not in JOB_POLICIES:
+        if settings.job_policy not in {**JOB_POLICIES, **COMPARED_JOB_POLICIES}:
             raise BadInput(
                 "job_policy", f"no policy {settings.job_policy!r}", f"use one of {', '.join(JOB_POLICIES)}"
             )

@@ -22,7 +22,15 @@ from typing import Any
 from yarnctl.deciding.case import Case, Choice, Need, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES, JobPolicy, JobUsage, TaskPolicy
+from yarnctl.deciding.policies import (
+    COMPARED_JOB_POLICIES,
+    FOREVER_MS,
+    JOB_POLICIES,
+    TASK_POLICIES,
+    JobPolicy,
+    JobUsage,
+    TaskPolicy,
+)
 from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
@@ -69,7 +77,8 @@ class Selection:
     def __init__(self, case: Case, settings: Settings) -> None:
         self.case = case
         self.settings = settings
-        self.job_policy: JobPolicy = JOB_POLICIES[settings.job_policy]
+        name = settings.job_policy
+        self.job_policy: JobPolicy = JOB_POLICIES.get(name) or COMPARED_JOB_POLICIES[name]
         self.task_policy: TaskPolicy = TASK_POLICIES[settings.task_policy]
         self.lines: dict[int, Line] = {}
         self.picks: list[RawPick] = []

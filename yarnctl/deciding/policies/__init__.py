@@ -1,13 +1,21 @@
 """Eviction policies: plain dictionaries of pure, cited key functions.
 
 Law: command lines, REST choices, experiment grids and property tests read these two dictionaries
-and nothing else.
+and nothing else. ``COMPARED_JOB_POLICIES`` is for the paper's table of alternatives alone.
 """
 
-from yarnctl.deciding.policies.jobs import FOREVER_MS, JOB_POLICIES, JobPolicy, JobUsage, laxity_ms
+from yarnctl.deciding.policies.jobs import (
+    COMPARED_JOB_POLICIES,
+    FOREVER_MS,
+    JOB_POLICIES,
+    JobPolicy,
+    JobUsage,
+    laxity_ms,
+)
 from yarnctl.deciding.policies.tasks import TASK_POLICIES, TaskPolicy
 
 __all__ = [
+    "COMPARED_JOB_POLICIES",
     "FOREVER_MS",
     "JOB_POLICIES",
     "TASK_POLICIES",

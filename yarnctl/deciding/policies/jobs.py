@@ -56,6 +56,11 @@ def most_resources(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
     return (-usage.share,)
 
 
+def most_resources_once(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
+    """MR as Natjam's published code had it, against section 2.1: not re-evaluated, one job gives all."""
+    return (usage.clock or -usage.share,)
+
+
 def least_resources(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
     """LR, section 2.1: the job that holds least; it sticks to that job until it is empty."""
     return (usage.share,)
@@ -106,3 +111,6 @@ JOB_POLICIES: dict[str, JobPolicy] = {
     "MDF": JobPolicy(maximum_deadline),
     "MLF": JobPolicy(maximum_laxity),
 }
+
+COMPARED_JOB_POLICIES: dict[str, JobPolicy] = {"MR-once": JobPolicy(most_resources_once)}
+"""What the paper's experiments compare with; no command line, API or property test offers it."""
