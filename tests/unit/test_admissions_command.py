@@ -124,6 +124,7 @@ def test_without_a_gate_it_is_1_with_what_to_do(capsys):
 def test_what_is_not_used_is_given_back(capsys, tmp_path, monkeypatch):
     token = tmp_path / "token"
     token.write_text("a-secret-of-sixteen\n")
+    token.chmod(0o600)
     monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(token))
     with Gate() as gate:
         assert admissions(gate, "--withdraw", ID) == 0

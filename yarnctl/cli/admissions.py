@@ -99,7 +99,8 @@ def command(
 ) -> None:
     """Show who asked to be let in, what became of it and why; with ID one admission in full.
 
-    --withdraw needs the daemon's token: name its file in YARNCTL_TOKEN_FILE.
+    --withdraw needs a token with the scope submit (for what is yours) or operate: name its file in
+    YARNCTL_TOKEN_FILE.
     """
     filters = {"state": state, "queue": queue, "user": user}
     if admission is not None and any(filters.values()):

@@ -78,7 +78,7 @@ def command(
     """Wait at the gate until the streaming job WORDS may start, then submit it.
 
     It meets its deadline with as few containers as the gate gives it, or is rejected with the reason. Asking
-    needs the daemon's token: name its file in YARNCTL_TOKEN_FILE.
+    needs a token with the scope submit, for the job's user: name its file in YARNCTL_TOKEN_FILE.
     """
     from uuid import uuid4
 

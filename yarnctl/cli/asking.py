@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput, Different, Unreachable
 
 DEFAULT_URL = "http://127.0.0.1:8188"
 CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"
-"""The environment's name for the file with the daemon's token; only needed where reading needs it."""
+"""The environment's name for the file with the caller's token: for writes, and where reading needs it."""
 CONNECT_S = 3.0
 ANSWER_S = 10.0
 ANSWER_MAX_BYTES = 64 * 2**20
@@ -198,13 +198,9 @@ def _credentials() -> dict[str, str]:
     file = os.environ.get(CREDENTIALS_ENV)
     if not file:
         return {}
-    try:
-        token = Path(file).read_text(encoding="ascii").strip()
-    except (OSError, UnicodeError) as error:
-        remedy = "name the file that was given to yarnctl run --token-file"
-        raise BadInput(
-            f"{CREDENTIALS_ENV}={file}", f"cannot be read ({type(error).__name__})", remedy
-        ) from None
+    from yarnctl.service.tokens import read_secret
+
+    token = read_secret(Path(file), f"{CREDENTIALS_ENV}={file}")
     return {"Authorization": f"Bearer {token}"}
 
 
@@ -254,7 +250,7 @@ def _read(address: str, status: int, content: bytes) -> Answer:
         raise Unreachable(f"{address}: answers {status}; is this a yarnctl? see --url")
     message, remedy = (str(error.get(name, ""))[: 2 * SHOWN_MAX] for name in ("message", "next"))
     if status == 401:
-        raise BadInput(address, message, f"name the daemon's token file in {CREDENTIALS_ENV}")
+        raise BadInput(address, message, f"name the file with your token in {CREDENTIALS_ENV}")
     if status == 404:
         raise Different(f"{address}: {message}; {remedy}")
     if status < 500:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
+    from yarnctl.service.tokens import Tokens
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
-TOKEN_BYTES_MIN = 16
 LOOK_MS = 500
 """So often it is looked whether anybody hurried waits, by one cheap request."""
 REST_MS = 1_000
@@ -78,7 +78,14 @@ REST_MS = 1_000
 @click.option(
     "--token-file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Secret that allows writes, and reads beyond loopback.",
+    help="Secret that allows everything, and reads beyond loopback: one operator's token. chmod 600.",
+)
+@click.option(
+    "--tokens",
+    "tokens_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TOML file of tokens with a name, a user, scopes (read, submit, operate) and a token file each;"
+    " docs/admission.md. chmod 600, as each token file.",
 )
 @click.option("--open-reads", is_flag=True, help="Let everybody read who reaches --listen, without token.")
 @click.option(
@@ -110,6 +117,7 @@ REST_MS = 1_000
 def command(**given: Any) -> None:
     """Attach to a cluster: make room for hurried jobs without losing patient ones' work."""
     from yarnctl.daemon.running import run
+    from yarnctl.service.tokens import read_tokens
 
     logging.basicConfig(
         stream=sys.stderr,
@@ -119,10 +127,10 @@ def command(**given: Any) -> None:
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     logging.getLogger("hdfs").setLevel(logging.ERROR)
     plan = plan_of(given)
-    token = _token(given["token_file"])
-    if plan.admitting is not None and (token is None or given["listen"] == "off"):
-        _LOG.warning("nobody can ask at the gate: that takes --listen and --token-file")
-    run(plan, service(given["listen"], token, open_reads=given["open_reads"], allow=given["allow_hosts"]))
+    tokens = read_tokens(given["tokens_file"], given["token_file"])
+    if plan.admitting is not None and (not tokens or given["listen"] == "off"):
+        _LOG.warning("nobody can ask at the gate: that takes --listen and --tokens or --token-file")
+    run(plan, service(given["listen"], tokens, open_reads=given["open_reads"], allow=given["allow_hosts"]))
 
 
 def plan_of(given: dict[str, Any]) -> Plan:
@@ -199,7 +207,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
 
 
 def service(
-    listen: str, token: str | None, *, open_reads: bool = False, allow: tuple[str, ...] = ()
+    listen: str, token: str | Tokens | None, *, open_reads: bool = False, allow: tuple[str, ...] = ()
 ) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
     """Return what starts API and page, None for ``off``; raises BadInput before anything is started."""
     if listen == "off":
@@ -229,16 +237,3 @@ def service(
         return handle.stop
 
     return serve
-
-
-def _token(file: Path | None) -> str | None:
-    if file is None:
-        return None
-    try:
-        token = file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeError) as error:
-        raise BadInput(f"--token-file {file}", f"cannot be read ({type(error).__name__})") from None
-    if len(token) < TOKEN_BYTES_MIN:
-        remedy = f"write at least {TOKEN_BYTES_MIN} characters"
-        raise BadInput(f"--token-file {file}", "is too short for a secret", remedy)
-    return token

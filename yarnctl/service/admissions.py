@@ -1,8 +1,9 @@
 """Admissions: ask to be let in, wait, look, withdraw.
 
 Law: what is read is read from one view. What is handed to the desk is answered once it is written down and
-shown; asking and withdrawing need the token, as every write. Waiting is bounded, in time and in heads: who
-finds no place to wait is answered at once.
+shown; asking, renewing and withdrawing need a token with the scope ``submit``, for its own user's admissions
+only, or ``operate``. Where reading is not free such a token reads its own, too. Waiting is bounded, in time
+and in heads: who finds no place to wait is answered at once.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 
 from yarnctl.daemon.desk import Desked
@@ -21,9 +22,10 @@ from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.hadoop.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
 from yarnctl.service import admission_models as models
+from yarnctl.service.access import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.paging import NoParameters, by_number
 from yarnctl.service.problems import ApiProblem, responses
-from yarnctl.service.writing import Credentials, require_token
+from yarnctl.service.tokens import Caller, Tokens
 
 DONE_MS = 10_000
 """So long the loop has to come to what was handed over."""
@@ -44,20 +46,24 @@ Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$"
 Source = Callable[[], View]
 
 
-def admission_routes(source: Source, token: str | None, window: Window | None) -> APIRouter:
+def admission_routes(source: Source, tokens: Tokens, window: Window | None) -> APIRouter:
     """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
     router = APIRouter(prefix="/v1/admissions", tags=["admissions"], responses=responses(401, 421))
     _add_reading(router, source, window)
-    _add_writing(router, source, token, window)
+    _add_writing(router, source, tokens, window)
     return router
 
 
 def _add_reading(router: APIRouter, source: Source, window: Window | None) -> None:
     @router.get("")
-    def admissions(asked: Annotated[models.AdmissionsQuery, Query()]) -> models.AdmissionPage:
+    def admissions(
+        request: Request, asked: Annotated[models.AdmissionsQuery, Query()]
+    ) -> models.AdmissionPage:
         """All admissions that are open and the last that are over, newest first."""
         view = source()
-        found = [each for each in (view.desk.admissions if view.desk else ()) if _is_wanted(each, asked)]
+        only = request.scope.get(ONLY_USER)
+        listed = [each for each in (view.desk.admissions if view.desk else ()) if only in (None, each.user)]
+        found = [each for each in listed if _is_wanted(each, asked)]
         shown, following = by_number(found, lambda each: each.sequence, asked)
         return models.AdmissionPage(
             now_ms=view.now_ms,
@@ -69,18 +75,26 @@ def _add_reading(router: APIRouter, source: Source, window: Window | None) -> No
         )
 
     @router.get("/{admission_id}", responses=responses(404))
-    def one(admission_id: Id, asked: Annotated[models.WaitQuery, Query()]) -> models.AdmissionOut:
+    def one(
+        request: Request, admission_id: Id, asked: Annotated[models.WaitQuery, Query()]
+    ) -> models.AdmissionOut:
         """One admission; with `wait_ms` as soon as it is no longer `waiting`. Looking renews no lease."""
+        only = request.scope.get(ONLY_USER)
+        if only is not None:
+            _require_own(source, Caller("", only, frozenset({"submit"})), admission_id)
         return _waited(source, window, admission_id, asked.wait_ms)
 
 
-def _add_writing(router: APIRouter, source: Source, token: str | None, window: Window | None) -> None:
+def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Window | None) -> None:
     @router.post("", status_code=202, responses=responses(400, 403, 409, 413, 503))
     def ask(
         given: Credentials, _: Annotated[NoParameters, Query()], request: models.AdmissionRequest
     ) -> models.AdmissionOut:
         """Ask to be let in. It is written down when this answers; the verdict may come later."""
-        desk = _desk(given, token, window)
+        caller, desk = _desk(given, tokens, window)
+        if not caller.may_touch(request.user):
+            told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
+            raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
         return _shown(source, _done(desk.hand(_asking(request), DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
@@ -88,8 +102,8 @@ def _add_writing(router: APIRouter, source: Source, token: str | None, window: W
         admission_id: Id, given: Credentials, asked: Annotated[models.WaitQuery, Query()]
     ) -> models.AdmissionOut:
         """Say that somebody still waits, and wait as reading does."""
-        desk = _desk(given, token, window)
-        _shown(source, admission_id)
+        caller, desk = _desk(given, tokens, window)
+        _require_own(source, caller, admission_id)
         desk.renew(admission_id, asked.wait_ms)
         return _waited(source, desk, admission_id, asked.wait_ms)
 
@@ -98,17 +112,26 @@ def _add_writing(router: APIRouter, source: Source, token: str | None, window: W
         admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]
     ) -> models.AdmissionOut:
         """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
-        desk = _desk(given, token, window)
+        caller, desk = _desk(given, tokens, window)
+        _require_own(source, caller, admission_id)
         return _shown(source, _done(desk.hand(Withdrawing(admission_id), DONE_MS)))
 
 
-def _desk(given: Credentials, token: str | None, window: Window | None) -> Window:
-    """Return the desk's window to who may hand something over."""
-    require_token(given, token)
+def _require_own(source: Source, caller: Caller, name: str) -> None:
+    """Let a token touch what is its own, or anything with ``operate``; raises ApiProblem (403, 404)."""
+    _, found = _find(source, name)
+    if found is None:
+        raise _unknown(name)
+    require_own(caller, found.user)
+
+
+def _desk(given: Credentials, tokens: Tokens, window: Window | None) -> tuple[Caller, Window]:
+    """Return who may hand something over, and the desk's window."""
+    caller = require(tokens, given, "submit")
     if window is None:
         told = "this daemon keeps no gate"
         raise ApiProblem(409, "gate-off", told, "start it with yarnctl run --admission")
-    return window
+    return caller, window
 
 
 def _done(answer: str | Refusal) -> str:
@@ -161,9 +184,13 @@ def _find(source: Source, name: str) -> tuple[Desked | None, Admission | None]:
 def _shown(source: Source, name: str) -> models.AdmissionOut:
     desk, found = _find(source, name)
     if desk is None or found is None:
-        told = f"admission {name} is not known (any more)"
-        raise ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
+        raise _unknown(name)
     return admission(found, desk)
+
+
+def _unknown(name: str) -> ApiProblem:
+    told = f"admission {name} is not known (any more)"
+    return ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
 
 
 def gate(desk: Desked) -> models.GateOut:

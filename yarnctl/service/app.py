@@ -1,7 +1,7 @@
 """The API: what can be asked of the daemon, and the few things that can be done to it.
 
 Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
-on loopback and needs the token elsewhere, unless told otherwise; every write needs it. An
+on loopback and needs a token elsewhere, unless told otherwise; every write needs one. An
 unknown query parameter is refused, never ignored: who mistypes a filter must not take all for some.
 """
 
@@ -22,6 +22,7 @@ from yarnctl.service.guards import Guards
 from yarnctl.service.reading import reading_routes
 from yarnctl.service.state import state_routes
 from yarnctl.service.static import page_routes
+from yarnctl.service.tokens import Tokens
 from yarnctl.service.writing import writing_routes
 
 STUCK_MS = 60_000
@@ -36,9 +37,10 @@ What yarnctl sees, decides and does, read from the view that its loop publishes 
 * Every error has the body `{"error": {"code", "message", "next"}}`; `next` says what to do.
 * A job with a deadline asks to be let in with `POST /v1/admissions` (if the daemon keeps a gate:
   `--admission`), waits with `POST /v1/admissions/ID/renew?wait_ms=20000`, and is submitted by who asked.
-* The loop can be paused and continued, and admissions asked for and withdrawn, with
-  `Authorization: Bearer TOKEN`, and only if the daemon was given a token (`--token-file`).
-* Reading is free where the daemon listens on loopback. Elsewhere it needs the same token, except for this
+* A token has scopes: `read`; `submit` (ask for admissions of its own user, see, renew and withdraw these);
+  `operate` (everything: pause and continue the loop, anybody's admissions). It is sent as
+  `Authorization: Bearer TOKEN`; the daemon has tokens only if it was given some (`--tokens`, `--token-file`).
+* Reading is free where the daemon listens on loopback. Elsewhere it needs the scope `read`, except for this
   page, `/healthz` and `/readyz`, unless the daemon was started with `--open-reads`.
 * Only the Host names `localhost` and `127.0.0.1`, those given with `--allow-host`, and beyond loopback any
   IP address are answered (421 `bad-host` otherwise), so that no name can be pointed here from outside.
@@ -55,7 +57,7 @@ def now_ms() -> int:
 def make_app(
     source: Callable[[], View],
     *,
-    token: str | None = None,
+    token: str | Tokens | None = None,
     control: Control | None = None,
     journal: Path | None = None,
     names: frozenset[str] = LOOPBACK_NAMES,
@@ -66,9 +68,10 @@ def make_app(
 ) -> FastAPI:
     """Make the app.
 
-    ``source`` returns the newest view. Without ``token`` (or ``control``) writes are always refused.
+    ``source`` returns the newest view. ``token``: the tokens, or the one operator's; without any (or without
+    ``control``) writes are always refused.
     ``journal`` is only named, to who asks for what has been forgotten. ``names`` are the host names
-    that are answered. Without ``open_reads`` reading needs ``token``, too. ``clock`` is the clock of
+    that are answered. Without ``open_reads`` reading needs a token, too. ``clock`` is the clock of
     :attr:`View.now_ms`, in ms. ``window`` is that of the gate's desk (None: there is no gate).
     """
     app = FastAPI(
@@ -82,8 +85,9 @@ def make_app(
     problems.install(app)
     app.include_router(state_routes(source, clock, stuck_ms))
     app.include_router(reading_routes(source, journal))
-    app.include_router(writing_routes(source, token, control))
-    app.include_router(admission_routes(source, token, window))
+    tokens = Tokens.of(token)
+    app.include_router(writing_routes(source, tokens, control))
+    app.include_router(admission_routes(source, tokens, window))
     app.include_router(page_routes())
-    app.add_middleware(Guards, names=names, reading_token=None if open_reads else token or "")
+    app.add_middleware(Guards, names=names, readers=None if open_reads else tokens)
     return app

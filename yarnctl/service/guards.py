@@ -1,8 +1,8 @@
 """Guards before every request: who may speak to us, how much, and with which headers we answer.
 
 Law: only names that are ours are answered (a page on a foreign name that is pointed at this address reads
-nothing), on loopback those of loopback only, and no page of another origin. Where reading needs the token,
-all but the page's own files and the health checks needs it. Bodies are bounded; no answer may be kept,
+nothing), on loopback those of loopback only, and no page of another origin. Where reading needs a token,
+all but the page's own files and the health checks needs one. Bodies are bounded; no answer may be kept,
 framed, or guessed at. There is no CORS: other origins see nothing.
 """
 
@@ -13,8 +13,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from yarnctl.listening.names import BAD_HOST, Answered
-from yarnctl.service.problems import body
-from yarnctl.service.secret import bearer_of, is_same
+from yarnctl.service.access import ONLY_USER, reader
+from yarnctl.service.problems import ApiProblem, body
+from yarnctl.service.secret import bearer_of
+from yarnctl.service.tokens import Tokens
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -47,13 +49,13 @@ HEADERS = (
 class Guards:
     """ASGI middleware. ``names`` are the host names that are answered.
 
-    ``reading_token``: who reads must send it (None: reading is free).
+    ``readers``: who reads must send one of these tokens (None: reading is free).
     """
 
-    def __init__(self, app: App, names: frozenset[str], reading_token: str | None = None) -> None:
+    def __init__(self, app: App, names: frozenset[str], readers: Tokens | None = None) -> None:
         self.app = app
         self.answered = Answered(names)
-        self.reading_token = reading_token
+        self.readers = readers
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Check, bound, pass on."""
@@ -71,10 +73,10 @@ class Guards:
             remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
             await _refuse(dressed, refused.status, refused.code, refused.problem, remedy)
             return
-        if not self._may_read(scope):
-            told = "reading needs the token here, and it is missing or wrong"
-            remedy = "send Authorization: Bearer TOKEN with the daemon's token"
-            await _refuse(dressed, 401, "unauthorized", told, remedy)
+        try:
+            self._require_reader(scope)
+        except ApiProblem as no:
+            await _refuse(dressed, no.status_code, no.code, no.detail, no.remedy)
             return
         whole = await _whole_body(receive)
         if whole is None:
@@ -83,11 +85,13 @@ class Guards:
             return
         await self.app(scope, _replay(whole, receive), dressed)
 
-    def _may_read(self, scope: MutableMapping[str, Any]) -> bool:
-        """Say whether a request may be answered; writes are judged where they are made."""
-        if self.reading_token is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
-            return True
-        return is_same(bearer_of(scope["headers"]), self.reading_token)
+    def _require_reader(self, scope: MutableMapping[str, Any]) -> None:
+        """Raise ApiProblem for who may not read this; writes are judged where they are made."""
+        if self.readers is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
+            return
+        caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])
+        if not caller.may("read"):
+            scope[ONLY_USER] = caller.user
 
 
 async def _whole_body(receive: Receive) -> list[Message] | None:

@@ -43,8 +43,11 @@ def body(code: str, message: str, remedy: str) -> dict[str, Any]:
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI entries of these errors (422 always: parameters are checked)."""
-    return {status: {"model": ErrorBody} for status in (*statuses, 422)}
+    """Return the OpenAPI entries of these errors.
+
+    422 always: parameters are checked; 403, too: a foreign Origin, or a token without the scope for reading.
+    """
+    return {status: {"model": ErrorBody} for status in (*statuses, 403, 422)}
 
 
 def install(app: FastAPI) -> None:

@@ -1,20 +1,14 @@
-"""The daemon's token: how it is compared, and where a request carries it.
+"""Secrets: what is kept of one, and where a request carries it.
 
-Law: compared in a time that tells nothing of it, never logged, never repeated in an answer.
+Law: never logged, never repeated in an answer; compared as digests only (:mod:`yarnctl.service.tokens`).
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Iterable
 
 _BEARER = "bearer "
-
-
-def is_same(given: str, expected: str) -> bool:
-    """Compare two secrets in a time that tells nothing of either, not even the length."""
-    return hmac.compare_digest(_digest(given), _digest(expected))
 
 
 def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
@@ -25,5 +19,6 @@ def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
     return given[0][len(_BEARER) :].strip()
 
 
-def _digest(secret: str) -> bytes:
+def digest(secret: str) -> bytes:
+    """Return what stands for a secret where it is kept and compared."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from yarnctl.errors import BadInput
 from yarnctl.listening.connections import Bounds, protocol
 from yarnctl.listening.names import is_loopback
+from yarnctl.service.tokens import Tokens
 
 CONNECTIONS_MAX = 256
 """Beyond so many the one is closed that has waited longest for the rest of a request, or is idle."""
@@ -42,13 +43,13 @@ def parse_listen(text: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port)
 
 
-def require_safe(host: str, token: str | None, open_reads: bool = False) -> None:
+def require_safe(host: str, token: str | Tokens | None, open_reads: bool = False) -> None:
     """Raise BadInput for an address beyond loopback without a token, unless reads are open expressly."""
     if not is_loopback(host) and not token and not open_reads:
         raise BadInput(
             "--listen",
             f"{host} can be reached from other machines, and there is no token",
-            "set a token (--token-file), let everybody read (--open-reads), or listen on 127.0.0.1",
+            "set a token (--tokens, --token-file), let everybody read (--open-reads), or listen on 127.0.0.1",
         )
 
 
@@ -86,7 +87,7 @@ def serve_in_thread(
     host: str = "127.0.0.1",
     port: int = 0,
     *,
-    token: str | None = None,
+    token: str | Tokens | None = None,
     open_reads: bool = False,
     bounds: Bounds = BOUNDS,
 ) -> Handle:

@@ -1,6 +1,6 @@
 """The two things that can be done to the loop: pause it and let it go on.
 
-Law: only with the token, compared in constant time and never logged or repeated. Without a token in the
+Law: only with a token that has the scope ``operate`` (:mod:`yarnctl.service.access`). Without a token in the
 daemon's configuration every write is refused, whatever comes with it.
 """
 
@@ -9,39 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Body, Depends, Query
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import APIRouter, Body, Query
 
 from yarnctl.daemon.view import Control, View
 from yarnctl.service import models
+from yarnctl.service.access import Credentials, require
 from yarnctl.service.paging import NoParameters
-from yarnctl.service.problems import ApiProblem, responses
-from yarnctl.service.secret import is_same
+from yarnctl.service.problems import responses
 from yarnctl.service.showing import loop
-
-Credentials = Annotated[
-    HTTPAuthorizationCredentials | None,
-    Depends(HTTPBearer(auto_error=False, scheme_name="token", description="The daemon's token.")),
-]
+from yarnctl.service.tokens import Tokens
 
 
-def require_token(given: HTTPAuthorizationCredentials | None, token: str | None) -> None:
-    """Let only those on who send the daemon's token; raises ApiProblem (403: it has none, 401)."""
-    if not token:
-        told = "this daemon takes no orders: it was started without a token"
-        raise ApiProblem(403, "writes-off", told, "start it with a token; see yarnctl run --help")
-    if given is None or not is_same(given.credentials, token):
-        told = "the token is missing or wrong"
-        remedy = "send Authorization: Bearer TOKEN with the daemon's token"
-        raise ApiProblem(401, "unauthorized", told, remedy, {"WWW-Authenticate": "Bearer"})
-
-
-def writing_routes(source: Callable[[], View], token: str | None, control: Control | None) -> APIRouter:
+def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control | None) -> APIRouter:
     """Make the routes that change the loop's state."""
     router = APIRouter(prefix="/v1/loop", tags=["writing"], responses=responses(400, 401, 403, 413, 421))
 
-    def allowed(given: HTTPAuthorizationCredentials | None) -> Control:
-        require_token(given, token if control is not None else None)
+    def allowed(given: Credentials) -> Control:
+        require(tokens if control is not None else Tokens(), given, "operate")
         assert control is not None
         return control
 

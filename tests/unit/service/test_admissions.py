@@ -13,13 +13,15 @@ import pytest
 import requests
 
 from tests.unit.daemon.at_the_desk import AtTheDesk
-from tests.unit.service.conftest import TOKEN
+from tests.unit.service.conftest import TOKEN, Told
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view import LoopStatus, View
 from yarnctl.daemon.window import HEADS_MAX, WAITERS_MAX
+from yarnctl.listening.names import names_for
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
+from yarnctl.service.tokens import Tokens
 
 WISH: dict[str, Any] = {
     "name": "job",
@@ -34,15 +36,24 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 class Daemon:
     """A desk with a loop of its own, served. ``held`` keeps the loop from going round."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: str | Tokens = TOKEN, host: str = "127.0.0.1", open_reads: bool = True) -> None:
         self.there = AtTheDesk(history=False)
         self.view = View(version=0, now_ms=self.there.now_ms, loop=LoopStatus(ticks=1))
         self._held, self._going = False, threading.Lock()
         self._wake, self._over = threading.Event(), False
         self.there.window.on_wake = self._wake.set
         self.thread = threading.Thread(target=self._loop, daemon=True)
-        app = make_app(lambda: self.view, token=TOKEN, window=self.there.window)
-        self.handle = serve_in_thread(app, token=TOKEN)
+        self.control = Told()
+        app = make_app(
+            lambda: self.view,
+            token=token,
+            window=self.there.window,
+            control=self.control,
+            names=names_for(host),
+            open_reads=open_reads,
+            clock=lambda: self.view.now_ms,
+        )
+        self.handle = serve_in_thread(app, host, token=token)
         self.thread.start()
 
     @property

@@ -156,6 +156,10 @@ def test_where_reading_needs_the_token_its_file_is_named(say, monkeypatch, tmp_p
         monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(file))
         assert say("apps")[0] == 2
         file.write_text(TOKEN + "\n")
+        file.chmod(0o644)
+        status, _, err = say("apps")
+        assert (status, f"chmod 600 {file}" in err, TOKEN in err) == (2, True, False)
+        file.chmod(0o600)
         status, out, _ = say("apps")
         assert (status, PRODUCTION in out) == (0, True)
     finally:

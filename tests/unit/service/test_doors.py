@@ -1,0 +1,201 @@
+"""Who may do what: every endpoint of the OpenAPI document x every kind of token x on loopback and beyond.
+
+The table below has one row for each endpoint; one that is new and has none fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.unit.service.test_admissions import WISH, Daemon
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.service.app import make_app
+from yarnctl.service.tokens import Caller, Scope, Tokens
+
+ROWS = {
+    "GET /healthz": "free",
+    "GET /readyz": "free",
+    "GET /metrics": "read",
+    "GET /v1/reclaims": "read",
+    "GET /v1/reclaims/{application_id}": "read",
+    "GET /v1/decisions": "read",
+    "GET /v1/decisions/{decision_id}": "read",
+    "GET /v1/refusals": "read",
+    "GET /v1/explanations/{any_id}": "read",
+    "GET /v1/snapshot": "read",
+    "GET /v1/applications": "read",
+    "GET /v1/checkpoints": "read",
+    "GET /v1/occupancy": "read",
+    "GET /v1/admissions": "list",
+    "GET /v1/admissions/{admission_id}": "one",
+    "POST /v1/admissions": "ask",
+    "POST /v1/admissions/{admission_id}/renew": "own",
+    "DELETE /v1/admissions/{admission_id}": "own",
+    "POST /v1/loop/pause": "operate",
+    "POST /v1/loop/continue": "operate",
+}
+"""Endpoint -> what it needs."""
+
+WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "operate")
+DONE, NO, SCOPE, NOT_OWN, OTHER = "done", "401", "missing-scope", "not-own", "other-user"
+NEEDS: dict[str, tuple[str, ...]] = {  # who, in the order of WHO
+    "free": (DONE, DONE, DONE, DONE, DONE, DONE),
+    "read": (NO, NO, DONE, SCOPE, SCOPE, DONE),
+    "list": (NO, NO, DONE, DONE, DONE, DONE),
+    "one": (NO, NO, DONE, DONE, NOT_OWN, DONE),
+    "ask": (NO, NO, SCOPE, DONE, OTHER, DONE),
+    "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE),
+    "operate": (NO, NO, SCOPE, SCOPE, SCOPE, DONE),
+}
+READS = ("free", "read", "list", "one")
+"""What is free on loopback."""
+
+SECRETS = {
+    "a wrong token": "a wrong secret, long enough",
+    "read": "the secret of who reads",
+    "submit, own": "the secret of ann, who submits",
+    "submit, foreign": "the secret of bob, who submits",
+    "operate": "the secret of who operates",
+}
+
+
+def caller(name: str, user: str, *scopes: Scope) -> tuple[Caller, str]:
+    return Caller(name, user, frozenset(scopes)), SECRETS[name]
+
+
+TOKENS = Tokens(
+    [
+        caller("read", "", "read"),
+        caller("submit, own", "ann", "submit"),
+        caller("submit, foreign", "bob", "submit"),
+        caller("operate", "", "operate"),
+    ]
+)
+
+
+class Place:
+    """A daemon with an admission of ann's; ``known`` is its id."""
+
+    def __init__(self, beyond: bool) -> None:
+        host = "0.0.0.0" if beyond else "127.0.0.1"
+        self.beyond = beyond
+        self.daemon = Daemon(TOKENS, host, open_reads=not beyond)
+        self.url = f"http://127.0.0.1:{self.daemon.handle.port}"
+        answer = self.asked("POST /v1/admissions", "operate")
+        self.known = answer.json()["id"]
+
+    def asked(self, endpoint: str, who: str, **headers: str) -> requests.Response:
+        method, _, path = endpoint.partition(" ")
+        told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2"}
+        path = path.format(**told, admission_id=getattr(self, "known", ""))
+        given = {"Authorization": f"Bearer {SECRETS[who]}"} if who in SECRETS else {}
+        body: dict[str, Any] = {"json": WISH} if endpoint == "POST /v1/admissions" else {}
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.request(method, self.url + path, headers={**given, **headers}, timeout=60, **body)
+
+
+@pytest.fixture(scope="module")
+def places() -> Iterator[dict[bool, Place]]:
+    made = {beyond: Place(beyond) for beyond in (False, True)}
+    yield made
+    for place in made.values():
+        place.daemon.stop()
+
+
+def became(answer: requests.Response) -> str:
+    """Say what an answer is: a 404 or 503 is one that was let through."""
+    if answer.status_code == 401:
+        assert answer.headers["www-authenticate"] == "Bearer"
+        return NO
+    return str(answer.json()["error"]["code"]) if answer.status_code == 403 else DONE
+
+
+def test_every_endpoint_has_a_row() -> None:
+    paths: dict[str, dict[str, Any]] = make_app(lambda: None).openapi()["paths"]  # type: ignore[arg-type,return-value]
+    there = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert there == set(ROWS)
+    assert set(ROWS.values()) == set(NEEDS)
+
+
+@pytest.mark.parametrize("beyond", [False, True], ids=["loopback", "beyond"])
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("endpoint", ROWS)
+def test_who_may_do_what(places: dict[bool, Place], endpoint: str, who: str, beyond: bool) -> None:
+    needs = ROWS[endpoint]
+    expected = NEEDS[needs][WHO.index(who)] if beyond or needs not in READS else DONE
+    answer = places[beyond].asked(endpoint, who)
+    assert became(answer) == expected, answer.text
+    assert not any(secret in answer.text for secret in SECRETS.values())
+
+
+@pytest.mark.parametrize("beyond", [False, True], ids=["loopback", "beyond"])
+@pytest.mark.parametrize("endpoint", ROWS)
+def test_foreign_names_and_origins_are_refused_whoever_asks(
+    places: dict[bool, Place], endpoint: str, beyond: bool
+) -> None:
+    place = places[beyond]
+    assert place.asked(endpoint, "operate", Host="evil.example").json()["error"]["code"] == "bad-host"
+    answer = place.asked(endpoint, "operate", Origin="http://evil.example")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "foreign-origin")
+    assert place.asked(endpoint, "operate", Origin=place.url).status_code not in (403, 421)
+
+
+@pytest.mark.parametrize("beyond", [False, True], ids=["loopback", "beyond"])
+def test_a_list_shows_a_submitter_its_own_where_reading_is_not_free(
+    places: dict[bool, Place], beyond: bool
+) -> None:
+    def listed(who: str) -> tuple[int, set[str]]:
+        page = places[beyond].asked("GET /v1/admissions", who).json()
+        return page["total"], {each["request"]["user"] for each in page["items"]}
+
+    everything = listed("operate")
+    assert everything[1] == {"ann"}
+    assert listed("submit, own") == listed("read") == everything
+    assert listed("submit, foreign") == ((0, set()) if beyond else everything)
+
+
+def test_what_is_refused_does_nothing(places: dict[bool, Place]) -> None:
+    daemon = places[True].daemon
+    before = list(daemon.control.orders)
+    kept = len(daemon.there.book.admissions)
+    for who in WHO[:-1]:
+        places[True].asked("POST /v1/loop/pause", who)
+    for who in ("nobody", "read", "submit, foreign"):
+        places[True].asked("POST /v1/admissions", who)
+    assert daemon.control.orders == before
+    assert len(daemon.there.book.admissions) == kept
+
+
+def test_an_admission_that_is_not_known_is_not_known_to_everybody(places: dict[bool, Place]) -> None:
+    for who in ("submit, own", "submit, foreign", "operate"):
+        answer = places[True].asked("DELETE /v1/admissions/adm-ffff-77", who)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("who", "words"),
+    [
+        ("submit, foreign", "is for admissions of bob, and this one is another user's"),
+        ("read", "this needs the scope submit, and the token read has read"),
+        ("a wrong token", "name the file with your token in YARNCTL_TOKEN_FILE"),
+    ],
+)
+def test_the_command_line_says_which_scope_is_missing(
+    places: dict[bool, Place], who: str, words: str, tmp_path, monkeypatch, capsys
+) -> None:
+    file = tmp_path / "token"
+    file.touch(mode=0o600)
+    file.write_text(SECRETS[who])
+    monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(file))
+    place = places[True]
+    arguments = ["admissions", place.known, "--withdraw", "--url", place.url]
+    assert exit_status_of(PROGRAM, arguments) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert SECRETS[who] not in told
