@@ -22,6 +22,7 @@ import requests
 
 from tests.cluster.admission_hosts import Gate, Host, gate, live
 from tests.cluster.admission_set import COLUMNS, Arrival, Ran, arrivals, judged, met, table
+from tests.measured.provenance import head, load
 from yarnctl.command_line import print_json, print_table
 
 REJECTED, TOO_LATE = 1, 2
@@ -189,11 +190,14 @@ def main(on: str, output: Path | None, allocator: str, keep: Path | None) -> Non
     with tempfile.TemporaryDirectory(prefix="yarnctl-admission-") as own:
         folder = keep or Path(own)
         folder.mkdir(parents=True, exist_ok=True)
+        first = head(f"admission-{on}")
         with host_of(on, folder) as host:
-            found = compare(host, host, folder, lambda text: click.echo(text, err=True), allocator)
+            found = first | compare(host, host, folder, lambda text: click.echo(text, err=True), allocator)
     print_table(COLUMNS, found.pop("table"), f"{found['on']}: deadlines met, plain and through the gate")
     if output is not None:
         import msgspec
+
+        found["load_after"] = load()
 
         output.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     else:

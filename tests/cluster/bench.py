@@ -9,10 +9,13 @@ with an unfinished one. A completion time is the ResourceManager's own (finished
 from __future__ import annotations
 
 import argparse
+import math
+import re
 import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,8 @@ from tests.cluster.launcher import Cluster
 from tests.cluster.overhead import interruptions, timetable
 from tests.cluster.recording import before, begin, configuration
 from tests.cluster.schemes import ALL, SCHEMES, Scheme
-from tests.measured.campaign import FOLDER, Campaign, goes_on, write
+from tests.measured.beginning import goes_on
+from tests.measured.campaign import FOLDER, Campaign, write
 from tests.measured.provenance import load
 from tests.measured.summary import told
 
@@ -34,6 +38,11 @@ KEY_S = 0.1
 RESEARCH_LONGEST_S = 120.0
 PRODUCTION_LONGEST_S = 30.0
 WARMING = ("01", "02")
+MOST = 300
+"""So much of why a run failed is kept."""
+
+FAILURES_MAX = 3
+
 SHAPE = Shape(node_memory_mib=SLOTS // 3 * 256)
 
 
@@ -114,8 +123,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--hadoop", default="3.4.2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--schemes", default=",".join(SCHEMES))
+    parser.add_argument("--minutes", type=float, help="begin no run after so many minutes")
     parser.add_argument("--into", type=Path, default=FOLDER, help="folder of the campaigns' files")
     given = parser.parse_args(arguments)
+    ends_s = time.monotonic() + 60 * given.minutes if given.minutes else math.inf
     wanted = {name: ALL[name] for name in given.schemes.split(",")}
     folder = Path(tempfile.mkdtemp(prefix="bench-hadoop-"))
     with Cluster(Shape(given.hadoop, node_memory_mib=SHAPE.node_memory_mib)) as cluster:
@@ -124,28 +135,44 @@ def main(arguments: Sequence[str]) -> int:
         print(f"campaign {campaign.name}, {len(campaign.runs)} runs so far", file=sys.stderr, flush=True)
         prepare(cluster)
         warm_up(cluster, folder)
-        play(cluster, campaign, wanted, given.rounds, folder, given.into)
+        play(cluster, campaign, wanted, folder, given.into, ends_s)
     shutil.rmtree(folder)
     print(told(campaign))
     return 0
 
 
 def play(
-    cluster: Cluster, campaign: Campaign, wanted: dict[str, Scheme], rounds: int, folder: Path, into: Path
+    cluster: Cluster, campaign: Campaign, wanted: dict[str, Scheme], folder: Path, into: Path, ends_s: float
 ) -> None:
-    """Play the rounds that the campaign lacks; each run is written down as it ends."""
-    for number in range(rounds):
-        for name, scheme in wanted.items():
-            if len(campaign.of(name)) > number:
-                continue
-            began_s = time.monotonic()
-            run = before(campaign, name, number + 1)
-            job_number = str(run["number"] + len(WARMING))
-            campaign.runs.append(
-                {**run, **run_once(cluster, scheme, folder, job_number), "load_after": load()}
-            )
+    """Play the rounds that the campaign lacks, while there is time; each run is written down as it ends.
+
+    A run that failed is written down, too, and made again in the next round; too many of them end the bench.
+    """
+    failed = 0
+    while campaign.unfinished(list(wanted), campaign.rounds or 0):
+        done = min(len(campaign.of(name)) for name in wanted)
+        for name in (name for name in wanted if len(campaign.of(name)) <= done):
+            if (began_s := time.monotonic()) > ends_s:
+                print("no time is left: no further run begins", file=sys.stderr)
+                return
+            run = before(campaign, name, done + 1)
+            try:
+                seen = run_once(cluster, wanted[name], folder, str(run["number"] + len(WARMING)))
+            except Exception as problem:
+                failed += 1
+                seen = {"left_out": failure(problem)}
+                traceback.print_exc()
+            campaign.runs.append({**run, **seen, "load_after": load()})
             write(campaign, into)
-            _progress(campaign.runs[-1], rounds, time.monotonic() - began_s)
+            _progress(campaign.runs[-1], campaign.rounds or 0, time.monotonic() - began_s)
+            if failed == FAILURES_MAX:
+                raise SystemExit(f"{failed} runs failed: the bench ends; {campaign.name} keeps what ran")
+
+
+def failure(problem: Exception) -> str:
+    """Return why a run failed, without the paths of this machine."""
+    first = (str(problem).splitlines() or [""])[0]
+    return re.sub(r"(?:/[\w.+-]+){2,}", "PATH", f"failed: {type(problem).__name__}: {first}")[:MOST]
 
 
 def jobs() -> dict[str, Plan]:

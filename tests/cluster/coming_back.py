@@ -23,6 +23,7 @@ from tests.cluster.jobs import LOOK_S, RESTARTABLE, Job, Plan
 from tests.cluster.launcher import Cluster
 from tests.cluster.overhead import interruptions
 from tests.cluster.schemes import SCHEMES
+from tests.measured.provenance import head, load
 
 VALUE_BYTES = 200_000
 GROUPS = 1200
@@ -90,13 +91,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--mib", type=int, default=2048, help="reduce input")
     parser.add_argument("--hadoop", default="3.4.2")
     given = parser.parse_args(arguments)
-    seen: dict[str, Any] = {"hadoop": given.hadoop, "reduce_input_mib": given.mib}
+    seen: dict[str, Any] = head("coming-back", hadoop=given.hadoop)
+    seen |= {"hadoop": given.hadoop, "reduce_input_mib": given.mib}
     with tempfile.TemporaryDirectory(prefix="coming-back-") as name, Cluster(Shape(given.hadoop)) as cluster:
         prepare(cluster)
         for scheme in ("yarnctl", "yarn-tuned"):
             seen[scheme] = one(cluster, scheme, given.mib, Path(name))
     seen["identical"] = seen["yarnctl"].pop("digests") == seen["yarn-tuned"].pop("digests")
-    print(json.dumps(seen, indent=1))
+    print(json.dumps(seen | {"load_after": load()}, indent=1))
     return 0 if seen["identical"] else 1
 
 

@@ -22,6 +22,7 @@ from tests.cluster.attached import Attached, prepare
 from tests.cluster.bench import SHAPE, groups_of, production, research
 from tests.cluster.jobs import LOOK_S, Job
 from tests.cluster.launcher import Cluster
+from tests.measured.provenance import head, load
 
 TICKS_IN_S = os.sysconf("SC_CLK_TCK")
 
@@ -74,7 +75,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.told:
         print(given.told.read_text(encoding="utf-8"))
         return 0
-    seen: dict[str, Any] = {"hadoop": given.hadoop, "stretch_s": given.seconds}
+    seen: dict[str, Any] = head("load-hadoop", hadoop=given.hadoop)
+    seen |= {"hadoop": given.hadoop, "stretch_s": given.seconds}
     with tempfile.TemporaryDirectory(prefix="load-") as name:
         folder = Path(name)
         with Cluster(replace(SHAPE, version=given.hadoop)) as cluster:
@@ -86,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
                 seen["busy_with"] = busy(cluster, folder, "with", given.seconds, True)
     added = seen["busy_with"]["rm_cpu_ratio"] - seen["busy_without"]["rm_cpu_ratio"]
     seen["added_cpu_ratio"] = round(added, 4)
-    print(json.dumps(seen, indent=1))
+    print(json.dumps(seen | {"load_after": load()}, indent=1))
     return 0
 
 

@@ -131,26 +131,3 @@ def write(campaign: Campaign, folder: Path = FOLDER) -> Path:
     beside.write_text(f'{text},\n "runs": [\n{lines}\n ]\n}}\n', encoding="utf-8")
     os.replace(beside, path)
     return path
-
-
-def goes_on(began: Campaign, schemes: Sequence[str], rounds: int, folder: Path = FOLDER) -> Campaign:
-    """Return the newest unfinished campaign of the same commit and configuration, else the one that begins.
-
-    A campaign that would take the name of another is refused: nothing is written over.
-    """
-    for found in reversed(all_of(began.kind, folder)):
-        if _same(found, began) and found.unfinished(schemes, rounds):
-            return found
-    if (folder / f"{began.name}.json").exists():
-        raise BadInput(
-            began.name, "a campaign of this name is there already", "wait a minute, or name another"
-        )
-    return began
-
-
-def _same(one: Campaign, other: Campaign) -> bool:
-    """Say whether runs of both may stand in one file."""
-    if one.commit is None:
-        return False
-    fields = ("commit", "uncommitted", "configuration", "versions", "machine")
-    return all(getattr(one, name) == getattr(other, name) for name in fields)

@@ -69,6 +69,19 @@ def versions(**given: str) -> dict[str, str | None]:
     }
 
 
+def head(kind: str, paths: Sequence[str] = (".", ":!docs/measured"), **known: str) -> dict[str, Any]:
+    """Return what a file of results says first, taken as the measurement begins; ``known`` are versions."""
+    return {
+        "kind": kind,
+        "began": now(),
+        "commit": commit(),
+        "uncommitted": uncommitted(paths),
+        "machine": machine(),
+        "load_before": load(),
+        "versions": versions(**known),
+    }
+
+
 def _java() -> str | None:
     try:
         done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)

@@ -95,11 +95,12 @@ def _span(least_and_most: list[float] | None) -> str:
 def campaigns(words: Sequence[str]) -> str:
     """Return every campaign's own table, the newest first, each under a heading."""
     folder = words[0] if words else "measured/"
-    parts = [_section(campaign, folder) for campaign in reversed(all_of())]
+    parts = [section(campaign, folder) for campaign in reversed(all_of())]
     return "\n\n".join(parts)
 
 
-def _section(campaign: Campaign, folder: str) -> str:
+def section(campaign: Campaign, folder: str) -> str:
+    """Return one campaign: what is known of it, its table, what was left out."""
     made = f"commit {campaign.commit[:8]}" if campaign.commit else "commit not recorded"
     if campaign.uncommitted:
         made += f" with {len(campaign.uncommitted)} files changed"
@@ -125,10 +126,8 @@ def _load(campaign: Campaign) -> str:
 
 
 def _left_out(campaign: Campaign, run: dict[str, Any]) -> str:
-    return (
-        f"{label(campaign, run['scheme'])}, production {run['production_s']:.1f} s, research "
-        f"{run['research_s']:.1f} s: {run['left_out']}"
-    )
+    times = [f"{job} {run[f'{job}_s']:.1f} s" for job in JOBS if run.get(f"{job}_s")]
+    return f"{', '.join([label(campaign, run['scheme']), *times])}: {run['left_out']}"
 
 
 def schemes_of(campaign: Campaign) -> str:

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from tests.measured import campaign as campaigns
-from tests.measured.campaign import KIND, Campaign, all_of, goes_on, named, read, write
+from tests.measured import index, tables
+from tests.measured.beginning import goes_on
+from tests.measured.campaign import KIND, Campaign, all_of, named, read, write
 from tests.measured.summary import figures, of_scheme, told
 from yarnctl.errors import BadInput
 
@@ -82,6 +84,15 @@ def test_the_bench_goes_on_with_an_unfinished_campaign(half):
 def test_whatever_differs_begins_a_campaign_of_its_own(half, changes):
     found = goes_on(begun("hadoop-2026-11-22-2100", **changes), SCHEMES, 2, half)
     assert (found.name, found.runs) == ("hadoop-2026-11-22-2100", [])
+
+
+def test_a_campaign_that_is_in_the_index_is_closed(half):
+    index.add(half)
+    assert goes_on(begun("hadoop-2026-11-22-2100"), SCHEMES, 2, half).runs == []
+
+
+def test_more_rounds_may_be_asked_for(half):
+    assert goes_on(begun("hadoop-2026-11-22-2100"), SCHEMES, 4, half).rounds == 4
 
 
 def test_a_finished_campaign_is_not_gone_on_with(half):
@@ -171,3 +182,11 @@ def test_runs_that_were_left_out_are_back_with_their_times():
         "production_s": [51.0, 54.0],
         "research_s": [155, 178],
     }
+
+
+def test_a_run_that_failed_is_told():
+    campaign = begun()
+    campaign.runs += [run("yarnctl", left_out="failed: production-7 FAILED"), run("yarnctl", 50.0, 100.0)]
+    campaign.configuration = {"schemes": {"yarnctl": {"attached": True, "options": []}}}
+    text = tables.section(campaign, "")
+    assert "Left out: **yarnctl** as shipped (no option): failed: production-7 FAILED." in text
