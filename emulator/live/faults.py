@@ -20,6 +20,7 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True):
 
     ``down``: the connection is cut without an answer. ``status``: this status and a page.
     ``garbage``: 200 and no JSON. ``delay_ms``: the answer comes later. ``drip_ms``: it comes byte by byte.
+    ``safe_mode``: what would change something is refused, as by a NameNode in safe mode.
     ``tear_bytes``: an upload is cut off after so many bytes (the file stays as it is then).
     """
 
@@ -31,6 +32,7 @@ class Fault(msgspec.Struct, forbid_unknown_fields=True):
     delay_ms: int = 0
     drip_ms: int = 0
     tear_bytes: int = -1
+    safe_mode: bool = False
 
 
 class Faults:

@@ -71,6 +71,14 @@ class WebHdfsServer:
         web.on_stop.append(self.names.owners.close)
         if self.faults is not None:
             web.add("GET PUT", "/emulator/v1/faults", self._switch)
+        web.add("GET", "/jmx", self._jmx)
+
+    def _jmx(self, _: Request) -> Reply:
+        """Answer what a NameNode's bean FSNamesystemState says."""
+        fault = self.faults.now if self.faults is not None else None
+        state = "safeMode" if fault is not None and fault.safe_mode else "Operational"
+        name = "Hadoop:service=NameNode,name=FSNamesystemState"
+        return json_reply({"beans": [{"name": name, "FSState": state}]})
 
     def _switch(self, request: Request) -> Reply:
         assert self.faults is not None
@@ -93,6 +101,8 @@ class WebHdfsServer:
             if _METHODS.get(op) != scope["method"]:
                 what = f'Invalid value for webhdfs parameter "op": {op[:40]} by {scope["method"][:10]}'
                 raise Problem(400, "IllegalArgumentException", what)
+            if fault is not None and fault.safe_mode and scope["method"] != "GET":
+                raise Problem(403, "SafeModeException", f"Cannot change {path}. Name node is in safe mode.")
             if op == "CREATE" and SECOND_STEP in request.query:
                 reply = await self._take(user, path, request, receive, fault)
             elif op == "OPEN" and SECOND_STEP in request.query:

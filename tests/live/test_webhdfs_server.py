@@ -20,11 +20,13 @@ from emulator.live.serving import Background
 from emulator.live.web import Problem, Web
 from emulator.live.webhdfs import WebHdfsServer
 from tests.thoroughness import examples
+from yarnctl.daemon.checking import _safe_mode
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, Uncertain
+from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Uncertain
 from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner import yarnctl_task
 
@@ -457,6 +459,19 @@ def test_a_store_that_is_down_and_comes_back(store):
         hdfs.make_directories("/user/ann")
     assert hdfs.status("/user").owner == "hdfs"
     assert store.faults.hit == 2
+
+
+def test_safe_mode_refuses_changes_and_shows_in_jmx(store):
+    hdfs = store.as_user()
+    node = Transport([f"http://{store.host}"], daemon="NameNode")
+    assert _safe_mode(node) is False
+    store.faults.now = Fault(safe_mode=True)
+    assert _safe_mode(node) is True
+    with pytest.raises(SafeMode):
+        hdfs.create("/user/ann/f", b"x")
+    assert hdfs.status("/user").owner == "hdfs"
+    store.faults.now = None
+    hdfs.create("/user/ann/f", b"x")
 
 
 @pytest.mark.parametrize("fault", [Fault(status=500), Fault(garbage=True), Fault(status=200)])

@@ -60,6 +60,7 @@ GOOD = Facts(
         "/yarnctl": FileStatus("DIRECTORY", owner="yarnctl", permission="755"),
     },
     lowered={},
+    safe_mode=False,
 )
 
 
@@ -156,6 +157,8 @@ TABLE = [
     ("lowered", "fail", but(lowered=LOWERED, leaves=None)),
     ("lowered", "warn", but(lowered={"lowered-a-1.json": None})),
     ("lowered", "unknown", but(lowered=None)),
+    ("safe-mode", "fail", but(safe_mode=True)),
+    ("safe-mode", "unknown", but(safe_mode=None)),
 ]  # fmt: skip
 
 

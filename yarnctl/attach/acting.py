@@ -42,7 +42,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.errors import YarnctlError
+from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent, AppMaster
 from yarnctl.hadoop.problems import Altered, Exists, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED, ResourceManager
@@ -59,6 +59,10 @@ from yarnctl.task_runner.yarnctl_task import (
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""
+
+UNWRITABLE = "no order is asked while HDFS cannot be written: {}"
+STORE_RETRY_MS = 5_000
+"""So long nobody is asked after a request that could not be written; who keeps the lock knows by then."""
 
 OVER = "its hold is over or nearly so (or clocks differ): it has gone on, or will"
 
@@ -93,6 +97,8 @@ class Acting:
         self._queue_of = queue_of
         self._store_of = store_of
         self._doubt = doubt
+        self._unwritable = ""
+        self._unwritable_until_ms = 0
 
     def perform(self, action: Action) -> Outcome:
         """Carry out one action; never raises for a fault of the cluster."""
@@ -155,10 +161,24 @@ class Acting:
             )
         if unseen := self._cannot_see(one):
             return Withheld(unseen)
-        self._write_request(self._hdfs, one)
+        self._ask(self._hdfs, one)
         one.requested = True
         self._ring(one)
         return Accepted()
+
+    def _ask(self, hdfs: WebHdfs, one: Watched) -> None:
+        """Write the request; if HDFS cannot be written now, nobody else is asked for a while."""
+        try:
+            self._write_request(hdfs, one)
+        except Unreachable as problem:
+            self._unwritable = UNWRITABLE.format(problem)
+            self._unwritable_until_ms = self._clock() + STORE_RETRY_MS
+            raise
+        self._unwritable = ""
+
+    def why_unwritable(self) -> str:
+        """Say why nobody should be asked now, "": HDFS could be written lately, or nobody knows."""
+        return self._unwritable if self._clock() < self._unwritable_until_ms else ""
 
     def _cannot_see(self, one: Watched) -> str:
         """Return why the attempt's checkpoint could not be seen, "": it could. Nobody is asked in vain."""

@@ -32,6 +32,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     what lies at the two roots; ``absent`` holds the roots at which there surely is nothing; ``above``
     the folders above them, by path. ``lock``: what lies at ``lock_path``, the directory of the lock.
     ``lowered``: records of queues that a daemon has lowered, by file; ``lock_holder``: who holds the lock.
+    ``safe_mode``: what the NameNode's /jmx says.
     ``counted``: the resources the scheduler says it decides by ("memory-mb", "vcores").
     """
 
@@ -58,6 +59,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     lock: FileStatus | None = None
     lowered: Mapping[str, LoweredRecord | None] | None = None
     lock_holder: str = ""
+    safe_mode: bool | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}

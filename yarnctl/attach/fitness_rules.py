@@ -41,6 +41,7 @@ RULES: dict[str, Rule] = {
     "speculation": cluster.speculation,
     "slow-start": cluster.slow_start,
     "webhdfs": store.webhdfs,
+    "safe-mode": store.safe_mode,
     "permissions": store.permissions,
     "isolation": store.isolation,
     "requests-root": store.requests_root,

@@ -24,6 +24,16 @@ def webhdfs(facts: Facts) -> Word:
     )
 
 
+def safe_mode(facts: Facts) -> Word:
+    """In safe mode HDFS cannot be written: nobody is asked to stop, and attempts that start fail at once."""
+    if facts.safe_mode is None:
+        return unknown(facts.reason("safe_mode"))
+    if facts.safe_mode:
+        fix = "hdfs dfsadmin -safemode get; it ends by itself, or: hdfs dfsadmin -safemode leave"
+        return fail("HDFS is in safe mode", fix)
+    return ok("off")
+
+
 def permissions(facts: Facts) -> Word:
     """Without permissions any tenant may change another's checkpoints and requests."""
     for source in (facts.name_node, facts.configuration):

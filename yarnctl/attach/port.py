@@ -119,7 +119,8 @@ class AttachedPort:
         """Say why nothing may be changed now; "": free to act (if told to enforce)."""
         if self._stable is not None:
             return SETTLING
-        return why_aside(self._configuration, self._look.leaves, self.attachment)
+        unwritable = self._acting.why_unwritable()
+        return unwritable or why_aside(self._configuration, self._look.leaves, self.attachment)
 
     @property
     def why_not(self) -> dict[str, str]:

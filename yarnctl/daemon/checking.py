@@ -17,6 +17,7 @@ from yarnctl.attach.fitness import Facts
 from yarnctl.attach.folders import above
 from yarnctl.config import Cluster
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop import wire
 from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered import read_all
@@ -25,10 +26,10 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.views import leaves
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire import ClusterInfo
 
 T = TypeVar("T")
-HDFS = ("requests", "store", "lock", "lowered", "above", "name_node")
+NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
+HDFS = ("requests", "store", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
 def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
@@ -63,7 +64,7 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
     return msgspec.structs.replace(begin, **seen, why=why)
 
 
-def _identified(manager: ResourceManager, to: Transport) -> ClusterInfo:
+def _identified(manager: ResourceManager, to: Transport) -> wire.ClusterInfo:
     """Return who answers; BadInput for another daemon of Hadoop, whose pages have no such address."""
     try:
         return manager.identify()
@@ -98,7 +99,14 @@ def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]
         cluster.name_nodes, cluster.identity, cluster.limits, daemon="NameNode", ca_file=cluster.ca_file
     )
     seen["name_node"] = _try(why, "name_node", ResourceManager(node).configuration)
+    seen["safe_mode"] = _try(why, "safe_mode", partial(_safe_mode, node))
     return seen | {"absent": tuple(absent)}
+
+
+def _safe_mode(node: Transport) -> bool | None:
+    """Ask the NameNode whether it is in safe mode; None if it does not say."""
+    beans = node.read("/jmx", wire.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
+    return next((one.state != "Operational" for one in beans if one.state), None)
 
 
 def _holder(hdfs: WebHdfs, path: str) -> str:

@@ -106,7 +106,8 @@ class Folders(Protocol):
 class Gate:
     """All reasons why nothing may be decided or done now; "" if there is none.
 
-    ``paused`` is set by a person, ``aside`` asks the port; ``lock`` and ``folders`` are None in observe mode.
+    ``paused`` is set by a person, ``store_why`` (HDFS cannot be written) by who keeps the lock, ``aside``
+    asks the port; ``lock`` and ``folders`` are None in observe mode.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Gate:
         self.folders = folders
         self.misdirection = misdirection
         self.paused = ""
+        self.store_why = ""
         self._aside = aside
 
     def closed(self) -> tuple[str, str]:
@@ -127,7 +129,9 @@ class Gate:
         if self.paused:
             return "paused", self.paused
         if self.lock is not None and not self.lock.held:
-            return "waiting", "another yarnctl holds the lock, or it cannot be renewed"
+            return "waiting", self.store_why or "another yarnctl holds the lock"
+        if self.store_why:
+            return "standing-aside", self.store_why
         if self.folders is not None and self.folders.why:
             return "standing-aside", self.folders.why
         if self.misdirection.why:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
+from yarnctl.attach.acting import UNWRITABLE
 from yarnctl.attach.port import SETTLING
 from yarnctl.daemon.desk import Desk
 from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
@@ -35,6 +36,7 @@ from yarnctl.deciding.records import (
     Transition,
 )
 from yarnctl.errors import InvariantBroken, YarnctlError
+from yarnctl.hadoop.problems import SafeMode, Standby
 from yarnctl.loop import Journal, tick
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -203,7 +205,7 @@ class Loop:
         self._wake = threading.Condition()
         self._stopping = False
         self._poked = False
-        self._lock_next_ms = 0
+        self._lock_next_ms = self._lock_failed = 0
         self._stance = ""
         self._stance_told = ""
         self._restorer = restorer
@@ -345,6 +347,7 @@ class Loop:
             self.recorder.append((record,))
 
     def _keep_lock(self, now_ms: int) -> None:
+        """Renew the lock, or try to get it: by that it is also known whether HDFS can be written."""
         if self.lock is None or now_ms < self._lock_next_ms:
             return
         self._lock_next_ms = now_ms + LOCK_EVERY_MS
@@ -352,7 +355,12 @@ class Loop:
             if not (self.lock.held and self.lock.renew()):
                 self.lock.acquire()
         except YarnctlError as error:
+            self._lock_failed += 1
+            if self._lock_failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
+                self.gate.store_why = UNWRITABLE.format(error)
             self._note(f"the lock: {error}")
+        else:
+            self._lock_failed, self.gate.store_why = 0, ""
 
     def _note(self, story: str) -> None:
         self.port.errors += 1

@@ -20,6 +20,8 @@ from yarnctl.hadoop.problems import (
     Uncertain,
     excerpt,
     explain,
+    is_safe_mode,
+    safe_mode,
     safe_url,
 )
 from yarnctl.hadoop.shapes import Many, One, Unreadable
@@ -94,6 +96,8 @@ def judge(answer: Answer, method: str, daemon: str) -> None:
     remote = _remote(answer)
     said = excerpt(remote.message or ("" if "html" in answer.kind else answer.body)) or "(nothing)"
     problem = f"HTTP {answer.status} {remote.exception}: {said}".replace(" :", ":")
+    if is_safe_mode(remote.exception, remote.message):
+        raise safe_mode(answer.url)
     if remote.exception in PASS_ON:
         raise Standby(explain(answer.url, f"{remote.exception} from a {daemon}", "", "wait for the failover"))
     if answer.status >= 500 and method == "GET":

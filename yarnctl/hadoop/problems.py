@@ -6,6 +6,7 @@
     ├── Unreachable             nothing usable answers
     │   ├── BadAnswer           something answers, but not in the form Hadoop promises
     │   ├── Standby             a standby daemon answers, and no active one is known
+    │   ├── SafeMode            HDFS can be read and not be written, until that ends
     │   └── Uncertain           a change was sent and no answer came: it may have been made
     └── Rejected                the daemon understood and said no (HTTP 4xx, or 5xx to a change)
         ├── Missing             what was asked for does not exist (404)
@@ -39,6 +40,10 @@ class BadAnswer(Unreachable):
 
 class Standby(Unreachable):
     """A standby answers and no active daemon is known to it."""
+
+
+class SafeMode(Unreachable):
+    """HDFS is in safe mode: nothing in it can be changed until that ends."""
 
 
 class Uncertain(Unreachable):
@@ -100,3 +105,15 @@ def explain(url: str, problem: str, expected: str = "", remedy: str = "") -> str
     """Put a message together: where, what, what was expected, what to do."""
     parts = [problem, f"expected {expected}" if expected else "", remedy]
     return f"{safe_url(url)}: " + "; ".join(part for part in parts if part)
+
+
+def is_safe_mode(remote: str, text: str) -> bool:
+    """Say whether an answer's Java exception means safe mode (in a pair of NameNodes it comes wrapped)."""
+    wrapped = remote in ("RetriableException", "IOException", "") and "safe mode" in text.lower()
+    return remote == "SafeModeException" or wrapped
+
+
+def safe_mode(url: str) -> SafeMode:
+    """Return the problem, with the command that shows it."""
+    remedy = "it goes on when that ends, see: hdfs dfsadmin -safemode get"
+    return SafeMode(explain(url, "HDFS is in safe mode, nothing can be written", "", remedy))

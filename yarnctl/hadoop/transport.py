@@ -29,7 +29,7 @@ from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.answers import JSON, Answer, decoded, judge
 from yarnctl.hadoop.auth import Identity, session_auth
 from yarnctl.hadoop.lane import Encoded, Lane
-from yarnctl.hadoop.problems import BadAnswer, Standby, Uncertain, explain, safe_url
+from yarnctl.hadoop.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
 from yarnctl.hadoop.session import FOREIGN, Limits, TooLarge, open_session
 from yarnctl.hadoop.shapes import Many, One
 
@@ -174,6 +174,9 @@ class Transport:
         if len(problems) == 1:
             raise problems[0]
         kind = Standby if all(isinstance(one, Standby) for one in problems) else Unreachable
+        safe = [one for one in problems if isinstance(one, SafeMode)]
+        if safe:  # said by the active one
+            raise safe[0]
         story = "; ".join(str(one) for one in problems)
         raise kind(f"none of {len(problems)} {self.daemon} addresses is of use: {story}")
 
@@ -333,6 +336,11 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (ConnectionError, "the connection broke"),
     (http.client.HTTPException, "the answer is no HTTP"),
 )
+
+
+def is_refused(fault: BaseException) -> bool:
+    """Say whether a library's exception means that the connection was refused."""
+    return any(isinstance(one, ConnectionRefusedError) for one in _chain(fault))
 
 
 def _chain(fault: BaseException) -> list[BaseException]:

@@ -33,10 +33,12 @@ from yarnctl.hadoop.problems import (
     Uncertain,
     excerpt,
     explain,
+    is_safe_mode,
+    safe_mode,
 )
 from yarnctl.hadoop.session import Limits, open_session
 from yarnctl.hadoop.shapes import One
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.transport import Transport, is_refused
 
 PREFIX = "/webhdfs/v1"
 
@@ -253,6 +255,9 @@ class WebHdfs:
         except requests.ConnectTimeout:
             raise Unreachable(explain(url, "no connection in time", "a NameNode")) from None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+            if is_refused(error):  # nothing was sent
+                remedy = "check that NameNode and DataNodes run and that this host may reach them"
+                raise Unreachable(explain(url, "connection refused", "HDFS", remedy)) from None
             story = f"the transfer broke off ({type(error).__name__})"
             if method == "GET":
                 raise Unreachable(explain(url, story, "a whole answer", "try again")) from None
@@ -268,6 +273,8 @@ def _said(url: str, method: str, error: Any) -> Exception:
     """Return our exception for one of the package's (its message is the NameNode's or DataNode's)."""
     remote = str(error.exception or "")
     story = f"{remote}: {excerpt(str(error))}".removeprefix(": ")
+    if is_safe_mode(remote, story):
+        return safe_mode(url)
     if remote == "FileAlreadyExistsException" or "already exists" in story:
         return Exists(explain(url, story), 403, remote)
     if remote == "FileNotFoundException":

@@ -274,6 +274,12 @@ class DaemonProperty(msgspec.Struct, frozen=True):
     final: bool = field(name="isFinal", default=False)
 
 
+class NameNodeState(msgspec.Struct, frozen=True):
+    """GET /jmx of a NameNode, bean FSNamesystemState: "Operational", or "safeMode"."""
+
+    state: str = field(name="FSState", default="")
+
+
 class RemoteException(msgspec.Struct, frozen=True):
     """The error body of YARN and of WebHDFS."""
 
@@ -297,6 +303,7 @@ APPLICATION_QUEUE = One(QueueWord, "appqueue")
 SCHEDULER_OVERVIEW = One(SchedulerOverview, "scheduler")
 SCHEDULER_CONFIGURATION = Many(Property, "configuration", "property")
 DAEMON_CONFIGURATION = Many(DaemonProperty, "properties")
+NAME_NODE_STATE = Many(NameNodeState, "beans")
 REMOTE_EXCEPTION = One(RemoteException, "RemoteException")
 
 

@@ -14,7 +14,7 @@ from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop import elapsed
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, Standby, Uncertain
+from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Standby, Uncertain
 from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.webhdfs import WebHdfs
 
@@ -188,6 +188,34 @@ def test_only_plain_absolute_paths_are_used(path, little):
         with pytest.raises(BadInput):
             ask(path)
     assert little.replay.heard == []
+
+
+@pytest.mark.parametrize("exception", ["SafeModeException", "RetriableException"])
+def test_safe_mode_is_told_as_what_it_is(little, exception):
+    """Not as a matter of owners: nothing can be written, by anybody, until it ends."""
+    no = remote(exception, message="Cannot create /a. Name node is in safe mode.")
+    for op in ("create", "mkdirs", "rename", "delete", "setpermission"):
+        setattr(little, f"_{op}", lambda path, heard: no)
+    fs = store(little.replay)
+    for change in (
+        lambda: fs.create("/a", b"x"),
+        lambda: fs.make_directories("/a"),
+        lambda: fs.rename("/a", "/b"),
+        lambda: fs.rename("/a", "/b", overwrite=True),
+        lambda: fs.delete("/a"),
+        lambda: fs.set_mode("/a", 0o700),
+    ):
+        with pytest.raises(SafeMode, match="hdfs dfsadmin -safemode get") as told:
+            change()
+        assert "owner" not in str(told.value)
+
+
+def test_a_refused_connection_is_told_as_what_it_is():
+    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], Identity("ann"), PLAIN, bulk=PLAIN)
+    for ask in (lambda: fs.create("/a", b"x"), lambda: fs.read("/a"), lambda: fs.status("/a")):
+        with pytest.raises(Unreachable, match="connection refused") as told:
+            ask()
+        assert not isinstance(told.value, Uncertain), "nothing was sent"
 
 
 # --- the lock ---------------------------------------------------------------------------------

@@ -1,0 +1,121 @@
+"""HDFS that cannot be written: told as what it is, nobody is asked meanwhile, and it goes on by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.attach.fake_cluster import EPOCH, application, attempt, container
+from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
+from tests.unit.hadoop.little_hdfs import remote
+from tests.unit.hadoop.replaying import Heard, Reply
+from yarnctl.attach.acting import STORE_RETRY_MS
+from yarnctl.deciding.model import Accepted, Scope, Suspend, Withheld
+from yarnctl.deciding.records import Stance
+from yarnctl.errors import Unreachable, YarnctlError
+from yarnctl.hadoop.problems import Rejected, SafeMode, Standby
+
+SUSPEND = Suspend("o-1", application(1), attempt(1, 1), container(1, 2), 1, EPOCH)
+COMMAND = "hdfs dfsadmin -safemode get"
+WORDS = "Cannot create file/yarnctl/x. Name node is in safe mode."
+
+
+def safe_mode_begins(hdfs, exception: str = "SafeModeException") -> list[Heard]:
+    """Refuse what changes something; return the list of what was refused."""
+    refused: list[Heard] = []
+
+    def no(_path: str, heard: Heard) -> Reply:
+        refused.append(heard)
+        return remote(exception, message=WORDS)
+
+    for op in ("create", "mkdirs", "rename", "delete"):
+        setattr(hdfs, f"_{op}", no)
+    return refused
+
+
+def it_ends(hdfs) -> None:
+    for op in ("create", "mkdirs", "rename", "delete"):
+        delattr(hdfs, f"_{op}")
+
+
+@pytest.mark.parametrize("exception", ["SafeModeException", "RetriableException"])
+def test_a_request_that_cannot_be_written_stops_asking_until_it_ends(cluster, exception: str) -> None:
+    port = cluster.port()
+    assert port.observe(Scope()).cluster == "seen"
+    refused = safe_mode_begins(cluster.hdfs, exception)
+    first = port.perform(SUSPEND)
+    assert isinstance(first, Withheld)
+    assert COMMAND in first.why
+    assert "owner" not in first.why
+    assert COMMAND in port.standing_aside()
+    sent = len(refused)
+    assert isinstance(port.perform(SUSPEND), Withheld)
+    assert len(refused) == sent, "asked in vain"
+    it_ends(cluster.hdfs)
+    cluster.now_ms += STORE_RETRY_MS
+    assert port.standing_aside() == ""
+    assert port.perform(SUSPEND) == Accepted()
+
+
+def test_a_request_that_somebody_must_allow_is_no_matter_of_time(cluster) -> None:
+    port = cluster.port()
+    assert port.observe(Scope()).cluster == "seen"
+    cluster.hdfs._mkdirs = lambda path, heard: remote("AccessControlException", message="Permission denied")
+    outcome = port.perform(SUSPEND)
+    assert isinstance(outcome, Withheld)
+    assert "Permission denied" in outcome.why
+    assert port.standing_aside() == ""
+
+
+class FailingLock(Lock):
+    """A lock that is held, and whose renewal fails while ``problem`` is set."""
+
+    problem: YarnctlError | None = None
+
+    def renew(self) -> bool:
+        if self.problem is not None:
+            raise self.problem
+        return True
+
+
+@pytest.mark.parametrize(
+    ("problem", "renewals"),
+    [
+        (SafeMode(f"http://nn: HDFS is in safe mode; {COMMAND}"), 1),
+        (Standby("http://nn: a standby"), 1),
+        (Unreachable("http://nn: connection refused"), 2),
+        (Rejected("http://nn: Permission denied"), 2),
+    ],
+    ids=["safe mode", "standby", "once slow is not away", "refused"],
+)
+def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError, renewals: int) -> None:
+    cluster, lock = busy(), FailingLock()
+    loop, journal = daemon(cluster, lock=lock)
+    lock.problem = problem
+    for _ in range(renewals - 1):
+        loop._keep_lock(loop._lock_next_ms)
+        assert loop.gate.closed() == ("running", "")
+    loop.run(20)
+    assert kinds(cluster) == []
+    assert (loop.status().state, str(problem) in loop.status().why) == ("standing-aside", True)
+    stances = [record for record in journal.records if isinstance(record, Stance)]
+    assert [(one.stance, str(problem) in one.why) for one in stances] == [("standing-aside", True)]
+    lock.problem = None
+    loop.run(80)
+    assert kinds(cluster).count("Suspend") == 3
+
+
+def test_a_lock_that_cannot_be_taken_is_not_called_anothers() -> None:
+    lock = Lock(held=False)
+    loop, _ = daemon(busy(), lock=lock)
+    loop._keep_lock(loop._lock_next_ms)
+    assert loop.gate.closed() == ("waiting", "another yarnctl holds the lock")
+
+    def away() -> bool:
+        raise Unreachable("http://nn: connection refused")
+
+    lock.acquire = away  # type: ignore[method-assign]
+    loop._keep_lock(loop._lock_next_ms)
+    state, why = loop.gate.closed()
+    assert state == "waiting"
+    assert "connection refused" in why
+    assert "another" not in why
