@@ -118,6 +118,7 @@ def test_group_fields_need_as_many_key_fields():
         (["-D", "mapreduce.reduce.speculative=true", "-reducer", "r"], "share a checkpoint"),
         (["-D", "stream.map.output.field.separator=||", "-reducer", "r"], "one byte"),
         (["-reducer", "python3", "red.py"], "expected here"),
+        (["-reducer", "python3", "red.py"], "only jobs of hadoop-streaming can be wrapped, no Java job"),
     ],
 )
 def test_what_cannot_be_suspended_is_refused_with_the_reason(more, why):

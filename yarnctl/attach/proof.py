@@ -63,7 +63,9 @@ def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -
 def _prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof:
     command = unquote_plus(configuration.get(REDUCER, ""))
     if not command:
-        raise Unusable(f"no streaming job with a reducer of its own: {REDUCER} is not set")
+        is_streaming = any(name.startswith("stream.") for name in configuration)
+        kind = "its reducer is a Java class, or it has none" if is_streaming else "a Java job"
+        raise Unusable(f"no streaming job with a reducer of its own ({kind}): {REDUCER} is not set")
     splits = [words for words in (_by_streaming(command), _by_shell(command)) if words]
     found = [_runner_words(words) for words in splits]
     options, _ = found[0]

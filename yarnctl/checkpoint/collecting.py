@@ -2,6 +2,14 @@
 
 Law: pure. Only what the ResourceManager or the history server calls ended, with an end that is known and
 long enough ago, may go. Unknown is not finished; what no runner would have written is not ours to delete.
+
+The one exception must be asked for (``Forgotten``, ``gc --unknown-after``). Why no running job loses its
+checkpoints by it: an application that runs is known to the active ResourceManager of its cluster, restarted
+or not (what it does not recover, it ends); one that answers and does not know it does not run it. A job of
+*another* cluster is unknown here too: therefore an id that is younger than this ResourceManager stays, and so
+does everything that was written to within the span, which is a week at least; whose clusters share a store
+must not ask for it, and the option's help says so. Both servers must have answered that they do not know
+the job (silence is not ignorance), every file's time must be known, and it is all asked again right before.
 """
 
 from __future__ import annotations
@@ -17,6 +25,20 @@ from yarnctl.hadoop.ends import TERMINAL
 
 DAY_MS = 24 * 3_600_000
 """Nothing goes sooner after its job's end."""
+WEEK_MS = 7 * DAY_MS
+"""Nothing of a job that nobody knows goes sooner after it was written to."""
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """What is needed to judge jobs that neither server knows: after which span their files may go.
+
+    ``epoch_ms``: when the ResourceManager was started (None: not known). ``written_at_ms``: by what and job,
+    when the newest of a folder's files was written (0, or not there: not known).
+    """
+
+    after_ms: int
+    epoch_ms: int | None
+    written_at_ms: Mapping[tuple[str, str], int]
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -49,16 +71,37 @@ def why_kept(ending: Ending | None, now_ms: int | None, older_than_ms: int) -> s
     return ""
 
 
+def why_forgotten_kept(what: str, job: str, ending: Ending, now_ms: int | None, forgotten: Forgotten) -> str:
+    """Return why the files of a job that nobody knows must stay; "" if they may go."""
+    if not ending.is_forgotten:
+        return f"its state is unknown ({ending.why})"
+    if forgotten.epoch_ms is None:
+        return "nobody knows it, and when the ResourceManager was started is not known"
+    if int(job.removeprefix("job_").partition("_")[0]) > forgotten.epoch_ms:
+        return "nobody knows it, and its id is younger than the ResourceManager: another cluster's?"
+    if now_ms is None:
+        return "nobody knows it, and the cluster does not tell its time (no Date in its answers)"
+    written_at_ms = forgotten.written_at_ms.get((what, job), 0)
+    if written_at_ms <= 0:
+        return "nobody knows it, and when it was written to is not known"
+    age_ms, least_ms = now_ms - written_at_ms, max(forgotten.after_ms, WEEK_MS)
+    if age_ms < least_ms:
+        span = f"{age_ms / DAY_MS:.1f} d ago, less than {least_ms / DAY_MS:g} d"
+        return f"nobody knows it; it was written to {span}"
+    return ""
+
+
 def decide(
     checkpoints: Sequence[JobHeld],
     requests: Sequence[JobHeld],
     endings: Mapping[str, Ending],
     now_ms: int | None,
     older_than_ms: int = DAY_MS,
+    forgotten: Forgotten | None = None,
 ) -> tuple[Kept, ...]:
     """Judge each job's folder of checkpoints and of requests, ordered by job; see the law above."""
-    rows = [_judge("checkpoints", job, endings, now_ms, older_than_ms) for job in checkpoints]
-    rows += [_judge("requests", job, endings, now_ms, older_than_ms) for job in requests]
+    rows = [_judge("checkpoints", job, endings, now_ms, older_than_ms, forgotten) for job in checkpoints]
+    rows += [_judge("requests", job, endings, now_ms, older_than_ms, forgotten) for job in requests]
     return tuple(sorted(rows, key=lambda row: (row.job, row.what)))
 
 
@@ -68,9 +111,14 @@ def _judge(
     endings: Mapping[str, Ending],
     now_ms: int | None,
     older_than_ms: int,
+    forgotten: Forgotten | None,
 ) -> Kept:
     ending = endings.get(application_of(job.job))
-    why = why_kept(ending, now_ms, older_than_ms)
+    is_unknown = forgotten is not None and ending is not None and not ending.state
+    if is_unknown and forgotten is not None and ending is not None:
+        why = why_forgotten_kept(what, job.job, ending, now_ms, forgotten)
+    else:
+        why = why_kept(ending, now_ms, older_than_ms)
     unseen = job.problem or next((task.problem for task in job.tasks if task.problem), "")
     if not why and unseen:
         why = f"what is in it cannot be seen: {unseen}"
@@ -78,5 +126,10 @@ def _judge(
         why = f"it holds what no runner writes: {', '.join(job.strange[:3])}"[:300]
     if why or ending is None or now_ms is None:
         return Kept(what, job.job, False, why, job.bytes, job.files)
+    if is_unknown and forgotten is not None:
+        days = (now_ms - forgotten.written_at_ms[(what, job.job)]) / DAY_MS
+        return Kept(
+            what, job.job, True, f"nobody knows it, written to {days:.1f} d ago", job.bytes, job.files
+        )
     hours = (now_ms - ending.ended_at_ms) / 3_600_000
     return Kept(what, job.job, True, f"{ending.state} {hours:.1f} h ago", job.bytes, job.files)

@@ -16,16 +16,21 @@ from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.dates import HISTORY_INFO, MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.ends import End, application_end, job_end
 from yarnctl.hadoop.problems import BadAnswer, Missing
+from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """``state`` "" : unknown, ``why`` says so. ``ended_at_ms`` 0: not ended, or not told."""
+    """``state`` "" : unknown, ``why`` says so. ``ended_at_ms`` 0: not ended, or not told.
+
+    ``is_forgotten``: ResourceManager and history server both answered, and neither knows it.
+    """
 
     state: str = ""
     ended_at_ms: int = 0
     user: str = ""
     why: str = ""
+    is_forgotten: bool = False
 
 
 class Endings:
@@ -35,6 +40,7 @@ class Endings:
         self._manager: Transport | None = manager
         self._history = history
         self.unreachable: list[str] = []
+        self.has_history = history is not None
 
     def of(self, application: str) -> Ending:
         """Return what is known of an application's end."""
@@ -45,7 +51,19 @@ class Endings:
         if seen.state and (seen.ended_at_ms or self._history is None):
             return seen
         told = self._ask_history(f"job_{number}")
-        return told if told.state else msgspec.structs.replace(seen, why=told.why or seen.why)
+        if told.state:
+            return told
+        is_forgotten = seen.is_forgotten and told.is_forgotten
+        return msgspec.structs.replace(seen, why=told.why or seen.why, is_forgotten=is_forgotten)
+
+    def epoch_ms(self) -> int | None:
+        """Return when the ResourceManager that answers was started; None: not known."""
+        if self._manager is None:
+            return None
+        try:
+            return ResourceManager(self._manager).identify().epoch
+        except YarnctlError:
+            return None
 
     def now_ms(self, clock_ms: Callable[[], int], ca_file: str = "") -> int | None:
         """Return an instant that is surely not later than now by any clock; None: not known.
@@ -67,7 +85,7 @@ class Endings:
         try:
             return _ending(application_end(self._manager, application))
         except Missing:
-            return Ending(why="the ResourceManager does not know it (any more)")
+            return Ending(why="the ResourceManager does not know it (any more)", is_forgotten=True)
         except BadAnswer as error:
             return Ending(why=f"the ResourceManager's answer cannot be used: {error}"[:300])
         except YarnctlError as error:
@@ -81,7 +99,7 @@ class Endings:
         try:
             return _ending(job_end(self._history, job))
         except Missing:
-            return Ending(why="neither ResourceManager nor history server know it")
+            return Ending(why="neither ResourceManager nor history server know it", is_forgotten=True)
         except BadAnswer as error:
             return Ending(why=f"the history server's answer cannot be used: {error}"[:300])
         except YarnctlError as error:

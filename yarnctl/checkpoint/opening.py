@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.checkpoint.collecting import Kept, decide
+from yarnctl.checkpoint.collecting import Forgotten, Kept, decide
 from yarnctl.checkpoint.endings import Ending, Endings
 from yarnctl.checkpoint.holding import (
     CHECKPOINTS,
@@ -132,8 +132,12 @@ class Opening:
 
     # --- collecting ---------------------------------------------------------------------------
 
-    def judged(self, now_ms: int | None, older_than_ms: int) -> tuple[Kept, ...]:
+    def judged(
+        self, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None = None
+    ) -> tuple[Kept, ...]:
         """Return what ``gc`` would do with each folder, asking for each application's end once.
+
+        ``unknown_after_ms``: also what nobody knows and was written to so long ago (None: never).
 
         ``now_ms`` by the slowest clock (:meth:`Endings.now_ms`); raises Unreachable, Rejected where a root
         cannot be listed.
@@ -141,10 +145,36 @@ class Opening:
         checkpoints, requests = self.jobs(), self._requests()
         names = sorted({application_of(job.job) for job in (*checkpoints, *requests)})
         endings: dict[str, Ending] = {name: self.endings.of(name) for name in names}
-        return decide(checkpoints, requests, endings, now_ms, older_than_ms)
+        forgotten = self._forgotten(checkpoints, requests, endings, unknown_after_ms)
+        return decide(checkpoints, requests, endings, now_ms, older_than_ms, forgotten)
+
+    def _forgotten(
+        self,
+        checkpoints: Sequence[JobHeld],
+        requests: Sequence[JobHeld],
+        endings: dict[str, Ending],
+        after_ms: int | None,
+    ) -> Forgotten | None:
+        """Return by what jobs that nobody knows are judged; None: they stay."""
+        if after_ms is None:
+            return None
+        written = {
+            (what, job.job): _written_at_ms(store, job)
+            for what, store, jobs in (
+                ("checkpoints", self.checkpoints, checkpoints),
+                ("requests", self.requests, requests),
+            )
+            for job in jobs
+            if endings[application_of(job.job)].is_forgotten
+        }
+        return Forgotten(after_ms, self.endings.epoch_ms() if written else None, written)
 
     def delete(
-        self, rows: Sequence[Kept], now_ms: int | None, older_than_ms: int
+        self,
+        rows: Sequence[Kept],
+        now_ms: int | None,
+        older_than_ms: int,
+        unknown_after_ms: int | None = None,
     ) -> dict[tuple[str, str], str]:
         """Delete the folders that may go; return (what, job) -> why one could not be, or must not any more.
 
@@ -155,7 +185,7 @@ class Opening:
             if not row.delete or not JOB.fullmatch(row.job):
                 continue
             try:
-                changed = self._changed(row, now_ms, older_than_ms)
+                changed = self._changed(row, now_ms, older_than_ms, unknown_after_ms)
                 root = self.checkpoints.root if row.what == "checkpoints" else self.requests.root
                 if changed:
                     failed[(row.what, row.job)] = changed
@@ -165,14 +195,16 @@ class Opening:
                 failed[(row.what, row.job)] = str(error)
         return failed
 
-    def _changed(self, row: Kept, now_ms: int | None, older_than_ms: int) -> str:
+    def _changed(
+        self, row: Kept, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
+    ) -> str:
         """Say what speaks against deleting a folder that was judged before; "": nothing."""
         is_checkpoints = row.what == "checkpoints"
         ends = {application_of(row.job): self.endings.of(application_of(row.job))}
         held = self.jobs([row.job]) if is_checkpoints else self._requests([row.job])
-        again = decide(
-            held if is_checkpoints else (), () if is_checkpoints else held, ends, now_ms, older_than_ms
-        )
+        checkpoints, requests = (held, ()) if is_checkpoints else ((), held)
+        forgotten = self._forgotten(checkpoints, requests, ends, unknown_after_ms)
+        again = decide(checkpoints, requests, ends, now_ms, older_than_ms, forgotten)
         if not again:
             return "kept: it is gone already"
         if not again[0].delete:
@@ -191,6 +223,17 @@ class Opening:
             self._hdfs.listing(root)
         except Missing:
             return
+
+
+def _written_at_ms(store: Any, job: JobHeld) -> int:
+    """Return when the newest file or folder of a job was written; 0 if one of them does not say."""
+    paths = [job.job, *(f"{job.job}/{task.task}" for task in job.tasks)]
+    paths += [f"{job.job}/{task.task}/{entry.name}" for task in job.tasks for entry in task.entries]
+    try:
+        times = [store.written_at_ms(path) for path in paths]
+    except StoreError as error:
+        raise Unreachable(str(error)) from error
+    return 0 if min(times) <= 0 else max(times)
 
 
 def _held(store: Any, jobs: Sequence[str], layout: Layout) -> tuple[JobHeld, ...]:

@@ -174,19 +174,26 @@ def verify_command(opening: Opening, names: tuple[str, ...], quick: bool, output
     metavar="SPAN",
     help="Since the job's end; a day at least.",
 )
+@click.option(
+    "--unknown-after",
+    metavar="SPAN",
+    help="Also of jobs that neither ResourceManager nor history server know, so long after their files were"
+    " written to; a week at least, only with --history, not where clusters share a store.  [default: never]",
+)
 @_cluster_options
-def gc_command(opening: Opening, yes: bool, older_than: str, output: str) -> int:
+def gc_command(opening: Opening, yes: bool, older_than: str, unknown_after: str | None, output: str) -> int:
     """Delete checkpoints and requests of jobs that ended long enough ago; says what, unless --yes."""
     from yarnctl.checkpoint.collecting import DAY_MS
 
+    unknown_after_ms = None if unknown_after is None else _unknown_after_ms(opening, unknown_after)
     older_than_ms = span_ms(older_than)
     if older_than_ms < DAY_MS:
         remedy = "give 24h or more: the end that is told may be older or younger than it seems"
         raise BadInput("--older-than", f"{older_than[:40]} is less than a day", remedy)
     by_all_clocks_ms = opening.endings.now_ms(now_ms)
-    rows = opening.judged(by_all_clocks_ms, older_than_ms)
+    rows = opening.judged(by_all_clocks_ms, older_than_ms, unknown_after_ms)
     _warn(opening)
-    failed = opening.delete(rows, by_all_clocks_ms, older_than_ms) if yes else {}
+    failed = opening.delete(rows, by_all_clocks_ms, older_than_ms, unknown_after_ms) if yes else {}
     gone = [row for row in rows if row.delete and (row.what, row.job) not in failed]
     summary = {
         "deleted": yes,
@@ -200,6 +207,20 @@ def gc_command(opening: Opening, yes: bool, older_than: str, output: str) -> int
     else:
         _print_gc(rows, failed, summary)
     return 1 if failed else 0
+
+
+def _unknown_after_ms(opening: Opening, text: str) -> int:
+    """Return after which span what nobody knows may go; BadInput where that could be too soon."""
+    from yarnctl.checkpoint.collecting import WEEK_MS
+
+    after_ms = span_ms(text, "--unknown-after")
+    if after_ms < WEEK_MS:
+        remedy = "give 7d or more: a job that nobody knows here may be another cluster's"
+        raise BadInput("--unknown-after", f"{text[:40]} is less than a week", remedy)
+    if not opening.endings.has_history:
+        remedy = "give --history: who asks the ResourceManager alone takes what it forgot for unknown"
+        raise BadInput("--unknown-after", "is only judged with the history server's word", remedy)
+    return after_ms
 
 
 def _print_gc(rows: tuple[Kept, ...], failed: dict[tuple[str, str], str], summary: dict[str, Any]) -> None:
@@ -216,11 +237,11 @@ def _print_gc(rows: tuple[Kept, ...], failed: dict[tuple[str, str], str], summar
     print_table(("job", "what", "decision", "bytes", "why"), table, title + hint)
 
 
-def span_ms(text: str) -> int:
+def span_ms(text: str, option: str = "--older-than") -> int:
     """Return a span like 90s, 30m, 24h or 2d in milliseconds; raises BadInput."""
     match = _SPAN.fullmatch(text.strip())
     if match is None:
-        raise BadInput("--older-than", f"{text[:40]!r} is no span", "write it like 30m, 24h or 2d")
+        raise BadInput(option, f"{text[:40]!r} is no span", "write it like 30m, 24h or 2d")
     return int(float(match[1]) * _UNITS_MS[match[2]])
 
 

@@ -52,7 +52,8 @@ class CommandLine:
             word = words[place]
             size = 1 if word in FLAGS or (word.startswith("-D") and word != "-D") else 2
             if not word.startswith("-") or place + size > len(words):
-                raise BadInput(word, "an option of streaming was expected here", "quote values with blanks")
+                remedy = "quote values with blanks; only jobs of hadoop-streaming can be wrapped, no Java job"
+                raise BadInput(word, "an option of streaming was expected here", remedy)
             self.options.append(list(words[place : place + size]))
             place += size
 

@@ -280,3 +280,15 @@ def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(na
 )  # fmt: skip
 def test_hdfs_is_found_by_the_configuration_of_yarn(configuration, found):
     assert name_nodes_in(configuration, "http://rm1:8088") == found
+
+
+@pytest.mark.parametrize(
+    ("configuration", "kind"),
+    [
+        ({}, "a Java job"),
+        ({"mapreduce.job.reduce.class": "org.example.Count"}, "a Java job"),
+        ({"stream.map.streamprocessor": "cat"}, "its reducer is a Java class, or it has none"),
+    ],
+)
+def test_a_java_job_is_called_one(configuration, kind) -> None:
+    assert f"no streaming job with a reducer of its own ({kind}): " in str(prove(configuration, "ann", OURS))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
-from yarnctl.checkpoint.collecting import DAY_MS, decide, why_kept
+from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, Forgotten, decide, why_forgotten_kept, why_kept
 from yarnctl.checkpoint.endings import Ending
 from yarnctl.checkpoint.holding import JobHeld, TaskHeld
 from yarnctl.cli import PROGRAM
@@ -329,3 +329,155 @@ def test_a_root_of_everything_is_refused(capfd) -> None:
     for root in ("/", "//", "relative", "/a/../b"):
         assert exit_status_of(PROGRAM, ["checkpoints", "gc", "--rm", "http://h:1", "--store", root]) == 2
         assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+# --- jobs that nobody knows ---------------------------------------------------------------------------
+
+EPOCH_MS = 1_700_000_000_000 + 1_000
+"""When the ResourceManager was started: after the jobs' own, as after a restart without recovery."""
+
+
+def knowing_nobody(states: dict[str, tuple[str, int]] | None = None, epoch_ms: int = EPOCH_MS) -> Replay:
+    """A ResourceManager that was started at an instant and knows these applications only."""
+    known = manager(states or {}).answer
+
+    def answer(heard: Heard) -> Reply:
+        if heard.path == "/ws/v1/cluster/info":
+            return Reply(json.dumps({"clusterInfo": {"id": epoch_ms, "haState": "ACTIVE"}}))
+        return known(heard)
+
+    return Replay(dated(answer))
+
+
+def aged(hdfs: LittleHdfs, job: str, age_ms: int) -> None:
+    """Let all that lies in a job's folders have been written so long ago."""
+    for path in (*hdfs.files, *hdfs.folders):
+        if job in path:
+            hdfs.modified[path] = NOW_MS - age_ms
+
+
+UNKNOWN = ("gc", "--yes", "--unknown-after", "30d")
+
+
+def test_gc_deletes_what_nobody_knows_only_where_it_is_told_to(capfd, day) -> None:
+    hdfs = Hdfs()
+    jobs = [put(hdfs, number) for number in (1, 2)]
+    assert request(hdfs, 1) == jobs[0]
+    aged(hdfs, jobs[0], 30 * DAY_MS)
+    aged(hdfs, jobs[1], 30 * DAY_MS - 1)
+    with history({}) as server:
+        run(capfd, hdfs, knowing_nobody(), "gc", "--yes", "--history", server.url)
+        assert hdfs.deleted == []
+        told = run(capfd, hdfs, knowing_nobody(), "gc", "--unknown-after", "30d", "--history", server.url)
+        assert hdfs.deleted == []
+        done = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", server.url)
+    assert hdfs.deleted == [f"{ROOT}/{jobs[0]}", f"{REQUESTS}/{jobs[0]}"]
+    assert done["jobs"] == 1
+    whys = {(row["what"], row["job"]): row["why"] for row in told["folders"]}
+    assert whys["checkpoints", jobs[0]] == "nobody knows it, written to 30.0 d ago"
+    assert "written to 30.0 d ago, less than 30 d" in whys["checkpoints", jobs[1]]
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "ACCEPTED"])
+def test_a_job_that_runs_never_loses_its_checkpoints_however_old_they_are(capfd, day, state: str) -> None:
+    hdfs = Hdfs()
+    aged(hdfs, put(hdfs, 1), 3000 * DAY_MS)
+    with history({}) as server:
+        run(capfd, hdfs, knowing_nobody({application(1): (state, 0)}), *UNKNOWN, "--history", server.url)
+    assert hdfs.deleted == []
+
+
+def test_a_job_that_only_the_history_server_knows_to_run_stays(capfd, day) -> None:
+    hdfs = Hdfs()
+    job = put(hdfs, 1)
+    aged(hdfs, job, 3000 * DAY_MS)
+    with history({job: ("RUNNING", 0)}) as server:
+        run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", server.url)
+    assert hdfs.deleted == []
+
+
+def test_one_file_that_is_young_keeps_the_whole_folder(capfd, day) -> None:
+    for young in range(4):  # the job's folder, the task's, and its two files
+        hdfs = Hdfs()
+        job = put(hdfs, 1)
+        aged(hdfs, job, 3000 * DAY_MS)
+        path = sorted(each for each in hdfs.modified if job in each)[young]
+        hdfs.modified[path] = NOW_MS - DAY_MS
+        with history({}) as server:
+            done = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", server.url)
+        assert hdfs.deleted == [], path
+        assert "written to 1.0 d ago, less than 30 d" in done["folders"][0]["why"]
+
+
+def test_another_clusters_younger_id_stays_and_silence_is_not_ignorance(capfd, day) -> None:
+    hdfs = Hdfs()
+    aged(hdfs, put(hdfs, 1), 3000 * DAY_MS)
+    with history({}) as server:
+        younger = knowing_nobody(epoch_ms=1_600_000_000_000)
+        done = run(capfd, hdfs, younger, *UNKNOWN, "--history", server.url)
+        assert "another cluster's?" in done["folders"][0]["why"]
+        run(capfd, hdfs, {}, *UNKNOWN, "--history", server.url)  # does not say when it was started
+    with Replay(dated(lambda heard: Reply("busy", 503))) as silent:
+        told = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", silent.url)
+        assert told["folders"][0]["why"].startswith("its state is unknown")
+    assert hdfs.deleted == []
+
+
+def test_what_becomes_known_or_is_written_to_in_between_stays(capfd, day) -> None:
+    hdfs = Hdfs()
+    job = put(hdfs, 1)
+    aged(hdfs, job, 3000 * DAY_MS)
+    asked = []
+
+    def answer(heard: Heard) -> Reply:
+        asked.append(heard.path)
+        if len([path for path in asked if "/jobs/" in path]) > 1:  # asked again: it goes on
+            return Reply(json.dumps({"job": {"id": job, "state": "RUNNING", "user": "a", "finishTime": 0}}))
+        return Reply('{"RemoteException":{"exception":"NotFoundException","message":"no"}}', 404)
+
+    with Replay(dated(answer)) as server:
+        done = run(capfd, hdfs, knowing_nobody(), *UNKNOWN, "--history", server.url, status=1)
+    assert hdfs.deleted == []
+    assert done["failed"][0]["problem"] == "kept: it is RUNNING"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--unknown-after", "6d", "--history", "http://127.0.0.1:1"), "less than a week"),
+        (("--unknown-after", "30"), "--unknown-after: '30' is no span"),
+        (("--unknown-after", "30d"), "give --history"),
+    ],
+)
+def test_what_could_be_too_soon_is_refused(capfd, words, why: str) -> None:
+    where = ["--rm", "http://127.0.0.1:1", "--name-node", "http://127.0.0.1:2"]
+    assert exit_status_of(PROGRAM, ["checkpoints", "gc", *words, *where]) == 2
+    assert why in capfd.readouterr().err
+
+
+NOBODY = Ending(why="neither", is_forgotten=True)
+OLD = {("checkpoints", "job_5_1"): 1}
+
+
+@pytest.mark.parametrize(
+    ("ending", "now_ms", "forgotten", "why"),
+    [
+        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, 9, OLD), ""),
+        (
+            Ending(why="no answer"),
+            40 * DAY_MS,
+            Forgotten(30 * DAY_MS, 9, OLD),
+            "its state is unknown (no answer)",
+        ),
+        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, None, OLD), "was started is not known"),
+        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, 4, OLD), "another cluster's?"),
+        (NOBODY, None, Forgotten(30 * DAY_MS, 9, OLD), "does not tell its time"),
+        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, 9, {}), "when it was written to is not known"),
+        (NOBODY, 30 * DAY_MS, Forgotten(30 * DAY_MS, 9, OLD), "less than 30 d"),
+        (NOBODY, 6 * DAY_MS, Forgotten(0, 9, OLD), "less than 7 d"),
+        (NOBODY, WEEK_MS + 1, Forgotten(0, 9, OLD), ""),
+    ],
+)
+def test_why_the_files_of_a_job_that_nobody_knows_stay(ending, now_ms, forgotten, why: str) -> None:
+    told = why_forgotten_kept("checkpoints", "job_5_1", ending, now_ms, forgotten)
+    assert (why in told) if why else not told
