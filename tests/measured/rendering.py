@@ -30,6 +30,7 @@ TABLES: dict[str, Callable[[Sequence[str]], str]] = {
     "overview": tables.overview,
     "campaigns": tables.campaigns,
     "coming-back": tables.coming_back,
+    "admission": tables.admission,
     "speed": tables.speed,
     "fidelity": fidelity_tables.deviations,
     "fidelity-means": fidelity_tables.means,

@@ -217,3 +217,30 @@ def speed(words: Sequence[str]) -> str:
 
 def _amount(value: float, unit: str) -> str:
     return f"{value:,.2f} {unit}" if value < 10 and unit != "ms" else f"{value:,.1f} {unit}"
+
+
+def admission(words: Sequence[str]) -> str:
+    """Return deadlines met and times taken with plain queues and through the gate, by kind of job."""
+    document = json.loads((FOLDER / f"{words[0]}.json").read_bytes())
+    hopeless = {job["name"] for job in document["jobs"] if job["hopeless"]}
+    sides = {side: {row["name"]: row for row in document[side]["jobs"]} for side in ("plain", "gate")}
+    rows: list[list[object]] = [
+        [f"deadlines met, of {len(document['jobs'])}", *(document[side]["met"] for side in sides)]
+    ]
+    for kind in dict.fromkeys(job["kind"]["name"] for job in document["jobs"]):
+        alike = [job["name"] for job in document["jobs"] if job["kind"]["name"] == kind]
+        for title, names in (
+            (f"{kind}, could be met", [name for name in alike if name not in hopeless]),
+            (f"{kind}, hopeless", [name for name in alike if name in hopeless]),
+        ):
+            if names:
+                cells = [_taken([found[name] for name in names]) for found in sides.values()]
+                rows.append([f"{len(names)} {title}", *cells])
+    return table([f"{document['on']}, {words[0]}", "plain queue", "gate"], rows)
+
+
+def _taken(jobs: Sequence[dict[str, Any]]) -> str:
+    """Return how long jobs took from their submission, and what became of them."""
+    spans = [(job["ended_at_ms"] - job["submitted_at_ms"]) / 1000 for job in jobs if job["ended_at_ms"]]
+    outcomes = ", ".join(dict.fromkeys(job["outcome"] for job in jobs))
+    return f"{min(spans):.0f} to {max(spans):.0f} s: {outcomes}" if spans else outcomes
