@@ -141,8 +141,70 @@ def test_the_command_line_prints_runs_and_refuses():
     refused = yarnctl("--restartable", "--", *HADOOP, "-reducer", "NONE")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr.startswith("error: -reducer: NONE is no command")
-    ran = yarnctl("--exec", "--restartable", "--", "echo", "jar", "x.jar", "-reducer", "cat")
+    store = ("--store", "webhdfs://nn:9870/y")
+    ran = yarnctl("--exec", "--restartable", *store, "--", "echo", "jar", "x.jar", "-reducer", "cat")
     assert "-reducer sh yarnctl_task.py --restartable -- cat" in ran.stdout
+
+
+def test_a_job_is_not_submitted_whose_checkpoints_have_nowhere_to_go():
+    job = ("echo", "jar", "x.jar", "-reducer", "cat")
+    refused = yarnctl("--exec", "--restartable", "--", *job)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "nowhere to write checkpoints" in refused.stderr
+    assert "YARNCTL_STORE=webhdfs://" in refused.stderr
+    assert yarnctl("--exec", "--", *job).returncode == 0  # nothing is promised, nothing is suspended
+    own = (*job, "-cmdenv", "YARNCTL_STORE=webhdfs://nn:9870/mine")
+    assert yarnctl("--exec", "--restartable", "--", *own).returncode == 0
+
+
+def test_a_promise_that_was_not_tested_is_named_once_with_the_command():
+    job = ("echo", "jar", "x.jar", "-reducer", "sort -u")
+    ran = yarnctl(
+        "--exec", "--restartable", "--group-fields", "1", "--store", "webhdfs://nn:9870/y", "--", *job
+    )
+    assert ran.stderr.count("was not tested") == 1
+    assert "yarnctl wrap --verify SORTED_SAMPLE --group-fields 1 -- sort -u" in ran.stderr
+    printed = yarnctl("--restartable", "--store", "webhdfs://nn:9870/y", "--", *job)
+    assert "was not tested" not in printed.stderr
+
+
+def test_a_job_of_java_is_told_that_only_streaming_can_be_wrapped():
+    refused = yarnctl("--restartable", "--", "hadoop", "jar", "x.jar", "wordcount", "a", "b")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("error: wordcount: ")
+    assert "only streaming jobs can be wrapped" in refused.stderr
+
+
+REPORTING = """
+import sys
+for line in sys.stdin:
+    sys.stderr.write("reporter:counter:g,n,1\\nreporter:status:at %sa note\\n" % line)
+    sys.stdout.write(line)
+"""
+
+
+def test_lines_to_hadoop_are_counted_and_others_passed_on(tmp_path):
+    sample = tmp_path / "sample"
+    sample.write_bytes(b"a\t1\nb\t2\nc\t3\n")
+    told = yarnctl("--verify", str(sample), "--rounds", "1", "--", *python(REPORTING))
+    assert told.returncode == 0
+    assert "note: the reducer wrote 3 counter lines, 3 status lines in an undisturbed run" in told.stderr
+    assert told.stderr.count("a note") == 3
+    assert "reporter:" not in told.stderr
+
+
+def test_a_reducer_under_test_is_bounded_in_time_and_memory(tmp_path):
+    sample = tmp_path / "sample"
+    sample.write_bytes(b"a\t1\nb\t2\n")
+    long = yarnctl(
+        "--verify", str(sample), "--time-limit-s", "1", "--", "sh", "-c", "sleep 1000 & sleep 1000"
+    )
+    assert long.returncode == 2
+    assert "took longer than 1 s" in long.stderr
+    hungry = python("x = bytearray(1 << 30); print(len(x))")
+    large = yarnctl("--verify", str(sample), "--memory-limit-mib", "512", "--", *hungry)
+    assert large.returncode == 2
+    assert "MemoryError" in large.stderr
 
 
 # --------------------------------------------------------------------------------- verify

@@ -39,6 +39,20 @@ from yarnctl.errors import BadInput, Different
 @click.option(
     "--rounds", default=8, show_default=True, type=click.IntRange(1), help="With --verify: runs with cuts."
 )
+@click.option(
+    "--time-limit-s",
+    default=300,
+    show_default=True,
+    type=click.IntRange(1),
+    help="With --verify: seconds for each run of the reducer.",
+)
+@click.option(
+    "--memory-limit-mib",
+    default=4096,
+    show_default=True,
+    type=click.IntRange(0),
+    help="With --verify: address space of each of its processes; 0: no limit.",
+)
 @click.option("--seed", default=1, show_default=True, help="With --verify: where the cuts fall.")
 @click.option(
     "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
@@ -55,6 +69,8 @@ def command(
     run_it: bool,
     verify: Path | None,
     rounds: int,
+    time_limit_s: int,
+    memory_limit_mib: int,
     seed: int,
     settings: tuple[str, ...],
     words: tuple[str, ...],
@@ -67,18 +83,42 @@ def command(
         raise BadInput("--save, --load", "one without the other", "give both or none")
     more = [word for name, value in (("--save", save), ("--load", load)) if value for word in (name, value)]
     if verify is not None:
-        check_promise(verify, words, group_fields or 0, settings, more, rounds, seed)
+        limits = (time_limit_s, memory_limit_mib)
+        check_promise(verify, words, group_fields or 0, settings, more, rounds, seed, limits)
         return
     from yarnctl.task_runner.wrapping import wrap
 
     wrapped = wrap(words, restartable, group_fields or 0, store, more, requests, requests_owner)
     if not restartable:
         click.echo("note: without --restartable no reduce of this job is ever suspended", err=True)
+    elif run_it:
+        refuse_nowhere(wrapped)
+        click.echo(untested(words, group_fields or 0), err=True)
     elif not store:
         click.echo("note: without --store (or YARNCTL_STORE) there is nowhere to write checkpoints", err=True)
     if run_it:
         os.execvp(wrapped[0], wrapped)  # noqa: S606
     click.echo(shlex.join(wrapped))
+
+
+def refuse_nowhere(wrapped: list[str]) -> None:
+    """Refuse to submit a job that is promised to be restartable and whose checkpoints have nowhere to go."""
+    if not any(word.startswith("YARNCTL_STORE=") for word in wrapped):
+        raise BadInput(
+            "--exec --restartable",
+            "without --store (or YARNCTL_STORE) there is nowhere to write checkpoints",
+            "set YARNCTL_STORE=webhdfs://NAMENODE:PORT/yarnctl/checkpoints, or leave --restartable away",
+        )
+
+
+def untested(words: tuple[str, ...], group_fields: int) -> str:
+    """Return the reminder that a promise can be tested, with the command for this job's reducer."""
+    reducer = words[words.index("-reducer") + 1]
+    fields = f" --group-fields {group_fields}" if group_fields else ""
+    return (
+        "note: the promise --restartable was not tested; a false one gives a wrong output with status 0."
+        f" Test it: yarnctl wrap --verify SORTED_SAMPLE{fields} -- {reducer}"
+    )
 
 
 def check_promise(
@@ -89,12 +129,15 @@ def check_promise(
     more: list[str],
     rounds: int,
     seed: int,
+    limits: tuple[int, int],
 ) -> None:
     """Cut the sample and say whether the output stayed the same."""
-    from yarnctl.task_runner.verifying import verify
+    from yarnctl.task_runner.verifying import Limits, verify
 
     job = dict(pair.partition("=")[::2] for pair in settings)
-    verdict = verify(sample, reducer, group_fields, job, more, rounds, seed)
+    verdict = verify(sample, reducer, group_fields, job, more, rounds, seed, Limits(*limits))
+    if verdict.reported:
+        click.echo(f"note: {verdict.reported} in an undisturbed run", err=True)
     if not verdict.holds:
         raise Different(f"not restartable: {verdict.story}")
     cuts = f"{verdict.suspensions} suspensions in {verdict.rounds} runs"

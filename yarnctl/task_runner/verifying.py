@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,22 +25,56 @@ from yarnctl.task_runner.wrapping import RUNNER
 from yarnctl.task_runner.yarnctl_task import EXIT_SUSPENDED, Conf, KeyRule, Scanner, Unusable, read_rule
 
 SHOWN_BYTES = 80
+KINDS = {"counter": "counter lines", "status": "status lines"}
 BLOCK_BYTES = 1 << 20
 TASK = "1_0001_r_000000"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the cuts showed. ``story`` says the first difference, empty if there is none."""
+    """What the cuts showed. ``story`` says the first difference, empty if there is none.
+
+    ``reported``: how many lines the reducer wrote to Hadoop (counters, status) when nobody disturbed it.
+    """
 
     groups: int
     rounds: int
     suspensions: int
     story: str
+    reported: str = ""
 
     @property
     def holds(self) -> bool:
         """Say whether the promise held wherever it was tried."""
         return not self.story
+
+
+class Limits(NamedTuple):
+    """What one run of the user's code may take. ``memory_mib``: address space of a process, 0: no limit."""
+
+    time_s: int = 300
+    memory_mib: int = 4096
+
+
+USUAL = Limits()
+
+
+def bounded(argv: Sequence[str], limits: Limits, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a command within limits; raise BadInput where it takes longer. All that it started ends with it."""
+    if limits.memory_mib:
+        argv = ["/bin/sh", "-c", f'ulimit -v {limits.memory_mib << 10}; exec "$@"', "sh", *argv]
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, **more
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=limits.time_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise BadInput(
+                "--verify",
+                f"a run of the reducer took longer than {limits.time_s} s",
+                "give a smaller sample, or --time-limit-s",
+            ) from None
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
 def environment(settings: Mapping[str, str], store: Path, attempt: int) -> dict[str, str]:
@@ -82,6 +119,7 @@ def verify(
     options: Sequence[str] = (),
     rounds: int = 8,
     seed: int = 1,
+    limits: Limits = USUAL,
 ) -> Verdict:
     """Run the reducer undisturbed and then ``rounds`` times with random cuts, and compare."""
     settings = settings or {}
@@ -92,30 +130,46 @@ def verify(
         raise BadInput("--group-fields", str(why)) from why
     promises = ["--restartable", *(["--group-fields", str(group_fields)] if group_fields else []), *options]
     draw = random.Random(seed)
-    wanted = undisturbed(sample, reducer)
+    prefix = settings.get("stream.stderr.reporter.prefix", "reporter:")
+    wanted, reported = undisturbed(sample, reducer, limits, prefix)
     suspensions = 0
     for number in range(rounds):
         last = 1 if number == 0 else draw.randint(1, min(4, groups - 1))
         cuts = sorted(draw.sample(range(1, groups), last))
         with tempfile.TemporaryDirectory(prefix="yarnctl-verify-") as folder:
-            got = interrupted(sample, reducer, cuts, promises, settings, Path(folder))
+            got = interrupted(sample, reducer, cuts, promises, settings, Path(folder), limits)
         suspensions += len(cuts)
         story = difference(wanted, got, cuts, groups)
         if story:
-            return Verdict(groups, number + 1, suspensions, story)
-    return Verdict(groups, rounds, suspensions, "")
+            return Verdict(groups, number + 1, suspensions, story, reported)
+    return Verdict(groups, rounds, suspensions, "", reported)
 
 
-def undisturbed(sample: Path, reducer: Sequence[str]) -> bytes:
-    """Return what the reducer writes when nobody disturbs it."""
+def undisturbed(
+    sample: Path, reducer: Sequence[str], limits: Limits, prefix: str = "reporter:"
+) -> tuple[bytes, str]:
+    """Return what the reducer writes when nobody disturbs it, and how many lines to Hadoop are among it.
+
+    The rest of its standard error is passed on.
+    """
+    found = shutil.which(reducer[0])
+    if found is None:
+        raise BadInput(reducer[0], "No such file or directory", "name a command that can be run here")
     with sample.open("rb") as stream:
-        try:
-            done = subprocess.run(list(reducer), stdin=stream, stdout=subprocess.PIPE, check=False)
-        except OSError as error:
-            raise BadInput(reducer[0], str(error.strerror), "name a command that can be run here") from error
+        done = bounded([found, *reducer[1:]], limits, stdin=stream)
+    lines = done.stderr.splitlines(keepends=True)
+    mark = prefix.encode()
+    sys.stderr.write(b"".join(line for line in lines if not line.startswith(mark)).decode("utf-8", "replace"))
     if done.returncode:
         raise BadInput(reducer[0], f"ends with status {done.returncode} on the sample even undisturbed")
-    return done.stdout
+    return done.stdout, counted(lines, mark)
+
+
+def counted(lines: Sequence[bytes], mark: bytes) -> str:
+    """Say how many lines of each kind the reducer wrote to Hadoop, nothing if none."""
+    kinds = {name: sum(line.startswith(mark + name.encode() + b":") for line in lines) for name in KINDS}
+    told = ", ".join(f"{number} {KINDS[name]}" for name, number in kinds.items() if number)
+    return f"the reducer wrote {told}" if told else ""
 
 
 def interrupted(
@@ -125,6 +179,7 @@ def interrupted(
     promises: Sequence[str],
     settings: Mapping[str, str],
     folder: Path,
+    limits: Limits,
 ) -> bytes | str:
     """Return what the last attempt writes when each one before was suspended; text says what failed."""
     for attempt, cut in enumerate([*cuts, 0]):
@@ -137,7 +192,7 @@ def interrupted(
         work.mkdir(parents=True)
         (work / "part-00000").touch()
         with sample.open("rb") as stream:
-            done = subprocess.run(argv, stdin=stream, capture_output=True, env=env, check=False)
+            done = bounded(argv, limits, stdin=stream, env=env)
         if done.returncode != (EXIT_SUSPENDED if cut else 0):
             said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
             last = "; ".join(line for line in said[-6:] if not line.startswith("reporter:status:"))

@@ -51,6 +51,12 @@ class CommandLine:
         while place < len(words):
             word = words[place]
             size = 1 if word in FLAGS or (word.startswith("-D") and word != "-D") else 2
+            if not word.startswith("-") and place == start:
+                raise BadInput(
+                    word,
+                    "this is no option of streaming, and only streaming jobs can be wrapped",
+                    "submit other jobs as they are: they run as if yarnctl were not there",
+                )
             if not word.startswith("-") or place + size > len(words):
                 remedy = "quote values with blanks; only jobs of hadoop-streaming can be wrapped, no Java job"
                 raise BadInput(word, "an option of streaming was expected here", remedy)

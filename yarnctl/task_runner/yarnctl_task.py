@@ -1203,6 +1203,11 @@ def check_root(store: Store) -> None:
         )
 
 
+NOT_SEEN = "the job's own output is not seen"
+LOOKS_FOR_PART, LOOKS_FOR_PART_S = 5, 0.1
+"""With LazyOutputFormat Java makes the part when it has read the first output."""
+
+
 class WorkFolder:
     """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
 
@@ -1246,7 +1251,7 @@ class WorkFolder:
         if beside:
             told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
             raise Unusable(f"side files would be lost: {told} in {self.url}")
-        return "" if own else f"the job's own output is not seen in its work folder: {self.url}"
+        return "" if own else f"{NOT_SEEN} in its work folder: {self.url}"
 
 
 # --------------------------------------------------------------------------------- manifest
@@ -2868,7 +2873,7 @@ class Runner:
             self.answer(request, "refused", self.why_not)
         elif self.nothing_new():
             self.unchanged(request)
-        elif why := self.too_large() or self.looked():
+        elif why := self.too_large() or self.looked(seen=False):
             self.answer(request, "refused", why)
         else:
             self.suspend(request)
@@ -3069,10 +3074,20 @@ class Runner:
             raise Leave(EXIT_SUSPENDED)
         self.hold(request)
 
-    def looked(self) -> str:
-        """Look into the work folder; return what forbids a suspension now, empty if nothing does."""
+    def looked(self, seen: bool = True) -> str:
+        """Look into the work folder; return what forbids a suspension now, empty if nothing does.
+
+        ``seen``: the job's own part must be seen; before output was drained it may not be there yet.
+        """
         try:
-            return self.work.why_not()
+            for _ in range(LOOKS_FOR_PART if seen else 1):
+                why = self.work.why_not()
+                if not why.startswith(NOT_SEEN):
+                    return why
+                if seen:
+                    self.wait(-1, 0, LOOKS_FOR_PART_S)
+                    self.beat()
+            return why if seen else ""
         except Unusable as why:
             self.cannot(str(why))
             return self.why_not
