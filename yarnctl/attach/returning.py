@@ -15,6 +15,7 @@ Waiting for a container is no cost. The middle one of the newest few counts: one
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median_low
@@ -24,11 +25,13 @@ import msgspec
 from yarnctl.attach.calls import Calls, Problem
 from yarnctl.attach.live import Held, LiveContainers
 from yarnctl.attach.settings import Attachment
-from yarnctl.attach.status import parse
+from yarnctl.attach.status import WORKING, parse
 from yarnctl.deciding.model import CameBack
 from yarnctl.hadoop.app_master import Absent, AppMaster
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
 from yarnctl.task_runner.yarnctl_task import attempt_number
+
+_LOG = logging.getLogger("yarnctl.attach")
 
 KEPT = 9
 """So many spans of a kind are remembered of each job, and so many jobs for those that have shown none."""
@@ -78,7 +81,10 @@ class Spans:
 
 
 class Away(msgspec.Struct):
-    """A task that left by an order and has not been seen at new keys since. Instants in ms."""
+    """A task that left by an order and has not been seen at new keys since. Instants in ms.
+
+    ``generation``, ``groups``: what its runner said that it has saved; 0: not known.
+    """
 
     order: str
     application: str
@@ -86,6 +92,8 @@ class Away(msgspec.Struct):
     attempt: str
     shuffle_ms: int
     looked_at_ms: int = 0
+    generation: int = 0
+    groups: int = 0
 
 
 class Returning:
@@ -147,7 +155,9 @@ class Returning:
         if leave_ms >= 0:
             self._leave.add(application, leave_ms)
         shuffle_ms = -1 if row is None else self.shuffle_ms(application, row)
-        self.away[order] = Away(order, application, task, attempt, shuffle_ms, self._clock())
+        status = None if row is None else parse(row.status)
+        saved = (max(0, status.gen), max(0, status.groups)) if status is not None else (0, 0)
+        self.away[order] = Away(order, application, task, attempt, shuffle_ms, self._clock(), *saved)
         while len(self.away) > AWAY_MAX:
             del self.away[next(iter(self.away))]
 
@@ -166,11 +176,32 @@ class Returning:
         for one in due:
             one.looked_at_ms = now_ms
             rows = answers[one.application, one.task]
-            row = None if isinstance(rows, Absent | Problem) else _resumed(one, rows)
-            if row is not None:
+            later = () if isinstance(rows, Absent | Problem) else _later(one, rows)
+            lost = next((row for row in later if _started_lower(one, row)), None)
+            row = next((row for row in later if _is_back(row)), None)
+            if lost is not None and (
+                row is None or attempt_number(lost.attempt) <= attempt_number(row.attempt)
+            ):
+                self._lost(one, lost)
+            elif row is not None:
                 back.append((one, row))
         held = self._live.look(dict.fromkeys(one.application for one, _ in back))
         return [self._came_back(one, row, held[one.application]) for one, row in back]
+
+    def _lost(self, one: Away, row: TaskAttempt) -> None:
+        """Say that saved work was done again; no later attempt is credited with coming back by this order."""
+        status = parse(row.status)
+        began = status.gen if status is not None else 0
+        del self.away[one.order]
+        _LOG.warning(
+            "%s: work lost: %s began from generation %d, not from %d (%s keys were saved);"
+            " its standard error says why",
+            one.order,
+            row.attempt,
+            began,
+            one.generation,
+            one.groups or "unknown",
+        )
 
     def _came_back(self, one: Away, row: TaskAttempt, held: Held | Problem) -> CameBack:
         status = parse(row.status)
@@ -207,16 +238,23 @@ class Returning:
             del self.away[order]
 
 
-def _resumed(one: Away, rows: Sequence[TaskAttempt]) -> TaskAttempt | None:
-    """Return the first later attempt whose runner says how long it took to be at new keys."""
+def _later(one: Away, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
+    """Return the attempts after the one that left which have merged their input, in order."""
     number = attempt_number(one.attempt)
-    for row in sorted(rows, key=lambda row: attempt_number(row.attempt)):
-        if attempt_number(row.attempt) <= number or row.merged_at_ms <= 0:
-            continue
-        status = parse(row.status)
-        if status is not None and status.back >= 0:
-            return row
-    return None
+    found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
+    return sorted(found, key=lambda row: attempt_number(row.attempt))
+
+
+def _is_back(row: TaskAttempt) -> bool:
+    """Say whether an attempt's runner tells how long it took to be at new keys."""
+    status = parse(row.status)
+    return status is not None and status.back >= 0
+
+
+def _started_lower(one: Away, row: TaskAttempt) -> bool:
+    """Say whether an attempt is at work on less than what was saved: its runner could not use all of it."""
+    status = parse(row.status)
+    return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
 
 
 def _is_first(attempt: str) -> bool:

@@ -92,6 +92,21 @@ def test_an_attempt_that_died_on_its_way_is_passed_over(cluster):
     assert [fact.attempt for fact in told(cluster, port)] == [attempt(1, 1, 2)]
 
 
+@pytest.mark.parametrize("generation", [0, 1])
+def test_an_attempt_that_begins_lower_is_told_as_lost_and_nobody_is_credited(cluster, caplog, generation):
+    port = left(cluster)
+    if generation:  # an older one could be used, or none
+        port._returning.away["o-1"].generation = 2
+    work = AT_WORK.replace("gen=1", f"gen={generation}")
+    again(cluster, work if generation else work.replace(" back=850", ""))
+    assert told(cluster, port) == []
+    assert f"o-1: work lost: {attempt(1, 1, 1)} began from generation {generation}, not from" in caplog.text
+    assert "(50 keys were saved)" in caplog.text
+    cluster.killed(attempt(1, 1, 1))
+    again(cluster, AT_WORK, nth=2)
+    assert told(cluster, port) == []
+
+
 def test_an_owners_word_counts_within_reason(cluster):
     """It cannot have taken longer than since its merge."""
     port = left(cluster)
