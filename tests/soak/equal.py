@@ -1,9 +1,10 @@
 """Equal to undisturbed: jobs suspended 1 to 5 times at random moments, beside the same jobs left alone.
 
 Law: a run counts as equal only if every part has the same bytes as without runner and without suspensions,
-the final counters are the same, every key group was computed, and none that a checkpoint held was computed
-again. A run in which nothing was suspended proves nothing, nor does a planted bug that had no occasion: it
-is tried again, at other moments.
+side files too, the final counters are the same, every key group was computed, and none that a checkpoint held
+was computed again. A run in which nothing was suspended proves nothing, nor does a planted bug that had no
+occasion: it is tried again, at other moments. A workload that may not be suspended must be refused with its
+reason; where it could be suspended before the reason arose, it must be equal all the same.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from tests.soak.rig import (
     Counters,
     LiveCluster,
     computed_twice,
+    digests,
     live_cluster,
     number_of,
     parts_of,
@@ -54,6 +56,7 @@ class Reference(msgspec.Struct):
     """What an undisturbed job without runner left behind; ``start_ms``: container start to first key."""
 
     parts: dict[str, tuple[int, str]]
+    elsewhere: dict[str, tuple[int, str]]
     counters: Counters
     keys: frozenset[bytes]
     start_ms: list[int]
@@ -75,6 +78,7 @@ class Run(msgspec.Struct, kw_only=True):
     computed_twice: int = 0
     suspended: int = 0
     saved: int = 0
+    refused: int = 0
     asked: list[Asked] = []
     notes: list[str] = []
     manifest_ms: list[int] = []
@@ -169,7 +173,7 @@ class Campaign:
         if run is None:
             return Job(work, variant, folder, self.cluster.submit(job), time.monotonic())
         runner = plant(run.planted, folder) if run.planted else None
-        job = self.cluster.with_runner(job, work.group_fields, runner=runner)
+        job = self.cluster.with_runner(job, work.group_fields, runner=runner, options=work.options)
         run.application = self.cluster.submit(job)
         moments = self._chance(f"{run.index}:moments:{run.tries}")
         victim = Victim(run.application, moments, run.times, work.work_ms, work.pause_ms, work.reduces)
@@ -218,6 +222,7 @@ class Campaign:
         starts = {done.attempt: done.started_at_ms for done in tasks.values() if done.kind == "reduce"}
         return Reference(
             parts_of(job.folder / "out"),
+            digests(job.folder / "elsewhere"),
             self._counters(job),
             frozenset(one.key for one in log),
             [at_ms - starts[attempt] for attempt, at_ms in firsts.items()],
@@ -239,10 +244,14 @@ class Campaign:
         run.notes = victim.notes
         run.suspended = sum(asked.ending == "suspended" for asked in run.asked)
         run.saved = sum(asked.is_new for asked in run.asked)
+        words = job.workload.refused
+        said = [*run.notes, *(asked.said for asked in run.asked)]
+        run.refused = sum(bool(words) and words in what for what in said)
         if status != "SUCCEEDED":
             run.differs.append(f"{status}: {why}")
         for what, here, there in (
             ("output", parts, reference.parts),
+            ("files elsewhere", digests(job.folder / "elsewhere"), reference.elsewhere),
             ("counters", counters, reference.counters),
         ):
             if here != there:
@@ -257,7 +266,7 @@ class Campaign:
         """Count a run that shows something, and try one that does not again."""
         if not run.differs:
             shutil.rmtree(folder)
-        shown = self.found(run) if run.planted else run.suspended or run.differs
+        shown = self.found(run) if run.planted else run.suspended or run.refused or run.differs
         if shown or run.tries == MOST_TRIES:
             self._told(run)
         else:
@@ -277,9 +286,10 @@ class Campaign:
         self.runs.append(run)
         word = "DIFFERS: " + "; ".join(run.differs)[:500] if run.differs else "equal"
         planted = f"with the bug {run.planted} " if run.planted else ""
+        refused = f"refused {run.refused} times, " if run.refused else ""
         self.say(
             f"{len(self.runs):4} run {run.index:3} {run.workload:<10} {planted}suspended {run.suspended} of"
-            f" {len(run.asked)} asked, {run.attempts} attempts, {run.took_ms / 1000:.1f} s: {word}"
+            f" {len(run.asked)} asked, {refused}{run.attempts} attempts, {run.took_ms / 1000:.1f} s: {word}"
         )
 
     # --- summing up ---------------------------------------------------------------------------
@@ -297,7 +307,9 @@ class Campaign:
         return {
             "runs": len(runs),
             "different": sum(bool(run.differs) for run in runs),
-            "never_suspended": sum(not run.suspended for run in runs),
+            "never_suspended": sum(not run.suspended and not run.refused for run in runs),
+            "refused": sum(bool(run.refused) for run in runs),
+            "by_workload": Counter(run.workload for run in runs),
             "suspensions": sum(run.suspended for run in runs),
             "checkpoints": sum(run.saved for run in runs),
             "tried_again": sum(run.tries - 1 for run in runs),
@@ -347,7 +359,7 @@ def campaign(
 def main(arguments: Sequence[str]) -> int:
     """``python -m tests.soak equal``: return 1 if any run differs or was never suspended."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak equal")
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=10, help="so many jobs at a time")
     parser.add_argument("--quick", action="store_true", help="heartbeats of 100 ms: spans mean less")

@@ -32,6 +32,7 @@ BUGS = {
     "never-resumes": Bug("sum", "again, done by", ((MATCHES, 'return "no" if here == there else'),)),
     "forgets-counters": Bug("silent", "counters:", ((COUNTED, "(group, name, amount)"),)),
     "saves-inside-a-group": Bug("secondary", "output:", ((FINISHED, "            return True"),)),
+    "forgets-state": Bug("stateful", "output:", (("self.state = fetched.state", "self.state = None"),)),
     "saves-no-output": Bug("binary", "output:", ((KEPT, "if output is None:"),)),
 }
 

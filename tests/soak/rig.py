@@ -125,11 +125,14 @@ def computed_twice(log: Sequence[Computed], manifests: Sequence[Holds]) -> list[
 
 
 def parts_of(folder: Path) -> dict[str, tuple[int, str]]:
-    """Return the size and SHA-256 of every part of a job's output; empty if the job was not committed."""
-    if not (folder / "_SUCCESS").exists():
-        return {}
+    """Return size and SHA-256 of every file of a job's output, side files too; empty if not committed."""
+    return digests(folder) if (folder / "_SUCCESS").exists() else {}
+
+
+def digests(folder: Path) -> dict[str, tuple[int, str]]:
+    """Return size and SHA-256 of every file in a folder whose name does not begin with ``_`` or a dot."""
     found: dict[str, tuple[int, str]] = {}
-    for path in sorted(folder.glob("part-*")):
+    for path in sorted(folder.glob("[!_.]*")):
         with path.open("rb") as file:
             found[path.name] = (path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
     return found
@@ -188,14 +191,16 @@ class LiveCluster:
         group_fields: int = 0,
         restartable: bool = True,
         runner: Path | None = None,
+        options: str = "",
     ) -> StreamingJob:
         """Return the job with the task runner around its reducer, as ``yarn-emulator submit`` does it.
 
-        ``runner`` is shipped instead of yarnctl's own: one with a planted bug.
+        ``runner`` is shipped instead of yarnctl's own: one with a planted bug. ``options`` are the runner's.
         """
         made = wrapped(job, restartable, group_fields, checkpoint_environment(self.webhdfs))
         shipped = {} if runner is None else {RUNNER.name: str(runner)}
-        return msgspec.structs.replace(made, files={**made.files, **shipped})
+        reducer = made.reducer.replace(" -- ", f" {options} -- ", 1) if options else made.reducer
+        return msgspec.structs.replace(made, files={**made.files, **shipped}, reducer=reducer)
 
     def submit(self, job: SubmittedJob, queue: str = "research", priority: int = 0) -> str:
         """Submit a job as its own user; return its application's id."""

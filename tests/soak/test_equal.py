@@ -1,6 +1,6 @@
 """A slice of the campaign ``equal``: disturbed jobs, and a planted bug that it must notice.
 
-One of each kind of reducer; with ``--thorough`` there are twenty.
+One of each kind of reducer; with ``--thorough`` there are two of each.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.soak.workloads import WORKLOADS
 from tests.thoroughness import is_thorough
 
 ONE_WORKER = pytest.mark.xdist_group("equal")  # they share what was played
-RUNS = 20 if is_thorough() else len(WORKLOADS)
+RUNS = 24 if is_thorough() else len(WORKLOADS)
 PLANTED = ("skips-one-group-too-few",)
 
 
@@ -33,7 +33,7 @@ def test_disturbed_jobs_leave_what_undisturbed_ones_leave(played: Campaign) -> N
     assert {run.workload for run in honest} == set(WORKLOADS)
     assert {run.index: run.differs for run in honest if run.differs} == {}
     assert len(honest) == RUNS
-    assert sum(run.suspended > 0 for run in honest) >= RUNS - 2
+    assert sum(run.suspended > 0 or run.refused > 0 for run in honest) >= RUNS - 2
     assert played.summary()["computed_twice"] == 0
 
 

@@ -112,6 +112,14 @@ def test_a_planted_bug_is_noticed(name: str, workshop: Workshop) -> None:
     assert planted.verdict == bug.says, planted.tail
 
 
+@ONE_WORKER
+def test_a_state_that_is_taken_by_halves_is_given_whole(workshop: Workshop) -> None:
+    """Use 2 is what --load reads: a case that the campaign has found wrong."""
+    case = Case(Scene("state", "resume", "folder"), Fault("short", "write pipe-write", 2))
+    verdict = workshop.play(case)
+    assert verdict.verdict == "equal", verdict.tail
+
+
 ODD = """
 import os
 reading, writing = os.pipe()

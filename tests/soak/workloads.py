@@ -20,6 +20,8 @@ from tests.soak.rig import GROUP_LOG
 QUICK_MASTER = MappingProxyType({"yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": "100"})
 """A master that beats ten times as often as Hadoop's default."""
 PAUSE = "SOAK_PAUSE_MS"
+ELSEWHERE_AT = "SOAK_ELSEWHERE"
+"""The environment entry that names a folder outside of the job's output."""
 PRELUDE = f"""
 import hashlib, itertools, os, sys, time
 LOG = os.open(os.environ["{GROUP_LOG}"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -99,6 +101,44 @@ for name, group in itertools.groupby(records(), lambda record: record[0]):
     out.write(b"%s\\t%s %s %s\\n" % (name, first, before, digest.hexdigest().encode()))
     out.flush()
 """
+STATEFUL = """
+total = int(open("state").read()) if os.path.exists("state") else 0
+for key, values in groups(sys.stdin.buffer):
+    total += sum(map(int, values))
+    out.write(b"%s\\t%d\\n" % (key, total))
+    out.flush()
+if os.path.exists(os.environ.get("YARNCTL_SUSPENDING", "none")):
+    with open("state", "w") as file:
+        file.write(str(total))
+else:
+    out.write(b"~total\\t%d\\n" % total)
+"""
+COUNTING = """
+for key, values in groups(sys.stdin.buffer):
+    for value in values:
+        count("of %d" % (int(value) % 7), 1)
+        count("sum", int(value) - 500)
+    os.write(2, b"\\rreporter:counter:soak,after a return,1,\\n" * len(values))
+    out.write(b"%s\\t%d\\n" % (key, len(values)))
+"""
+SIDE_FILES = """
+folder = os.environ["mapreduce_task_output_dir"].removeprefix("file:")
+for key, values in groups(sys.stdin.buffer):
+    with open(os.path.join(folder, "side-" + key.decode()), "wb") as file:
+        file.write(b"%d" % sum(map(int, values)))
+    out.write(b"%s\\t%d\\n" % (key, len(values)))
+    out.flush()
+"""
+ELSEWHERE = """
+folder = os.environ["SOAK_ELSEWHERE"]
+os.makedirs(folder, exist_ok=True)
+for key, values in groups(sys.stdin.buffer):
+    with open(os.path.join(folder, key.decode()), "wb") as file:
+        file.write(b"%d" % sum(map(int, values)))
+    out.write(b"%s\\t%d\\n" % (key, len(values)))
+    out.flush()
+"""
+KEEPING = "--save 'cat state && rm state' --load 'cat > state'"
 COMBINE = """
 import itertools, sys
 for key, group in itertools.groupby(sys.stdin.buffer, lambda line: line.partition(b"\\t")[0]):
@@ -150,7 +190,10 @@ def secondary(chance: random.Random, keys: int) -> Iterator[bytes]:
 
 
 class Workload(NamedTuple):
-    """One kind of job. ``keys`` of ``pause_ms`` each are about the time that its reduces work, together."""
+    """One kind of job. ``keys`` of ``pause_ms`` each are about the time that its reduces work, together.
+
+    ``options`` are the task runner's. ``refused``: words of the reason with which its suspension is refused.
+    """
 
     name: str
     reducer: str
@@ -161,6 +204,8 @@ class Workload(NamedTuple):
     group_fields: int = 0
     combiner: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    options: str = ""
+    refused: str = ""
     compared: tuple[str, ...] = ("REDUCE_INPUT_GROUPS", "REDUCE_INPUT_RECORDS", "REDUCE_OUTPUT_RECORDS")
 
     @property
@@ -203,6 +248,10 @@ WORKLOADS = {
             settings=(("mapreduce.job.maps", "4"),),
             compared=("REDUCE_INPUT_GROUPS", "REDUCE_OUTPUT_RECORDS"),
         ),
+        Workload("stateful", STATEFUL, numbers, keys=80, pause_ms=40, options=KEEPING),
+        Workload("counting", COUNTING, numbers, keys=80, pause_ms=40),
+        Workload("side-files", SIDE_FILES, numbers, keys=80, pause_ms=40, refused="side files would be lost"),
+        Workload("elsewhere", ELSEWHERE, numbers, keys=80, pause_ms=40),
     )
 }
 
@@ -247,6 +296,10 @@ def job_of(
             **dict(work.settings),
             **settings,
         },
-        cmdenv={GROUP_LOG: str(folder / "groups"), PAUSE: str(pause)},
+        cmdenv={
+            GROUP_LOG: str(folder / "groups"),
+            PAUSE: str(pause),
+            ELSEWHERE_AT: str(folder / "elsewhere"),
+        },
         files={name: str(folder / name) for name in ("reduce.py", "combine.py")},
     )

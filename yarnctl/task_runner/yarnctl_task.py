@@ -2058,7 +2058,6 @@ def start_process(
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
-                bufsize=0,
                 env=dict(env),
                 start_new_session=True,
                 pass_fds=(reading,),
