@@ -55,6 +55,7 @@ def cluster(engine: Engine, context: Context, jobs: Path) -> Iterator[Composed]:
         "IMAGE": "yarnctl-hadoop:test",
         "YARNCTL_IMAGE": "yarnctl:test",
         "JOBS": str(jobs),
+        "MODE": "--enforce",
         "RM_PORT": str(free_port()),
         "YARNCTL_PORT": str(free_port()),
     }
