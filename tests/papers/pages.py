@@ -1,4 +1,4 @@
-"""``python -m tests.papers.pages``: render the tables of docs/paper.md from their data.
+"""``python -m tests.papers.pages``: render the tables of docs/paper.md and docs/admission.md from their data.
 
 Law: what stands between the markers ``paper-table`` of a page is a function of the files in docs/figures,
 which are what the commands of ``COMMANDS`` printed (rows that no table shows are left out). Nobody types a
@@ -19,7 +19,7 @@ import msgspec
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs/figures"
-PAGES = (ROOT / "docs/paper.md",)
+PAGES = (ROOT / "docs/paper.md", ROOT / "docs/admission.md")
 PAPER = ("yarn-emulator", "paper")
 COMMANDS: dict[str, tuple[str, ...]] = {
     "natjam-blocks": (*PAPER, "natjam", "--blocks", "10", "--json"),
@@ -27,8 +27,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "natjam-alternatives": (*PAPER, "natjam", "--alternatives", "--json"),
     "natjam-10": (*PAPER, "natjam", "--figure", "10", "--json"),
     "natjam-11": (*PAPER, "natjam", "--figure", "11", "--json"),
+    "pythia": (*PAPER, "pythia", "--runs", "5", "--json"),
 }
-CLAIMS_ONLY = ("natjam-11",)
+CLAIMS_ONLY = ("pythia", "natjam-11")
 """Reports of which only claims are kept."""
 MARKED = re.compile(r"(<!-- paper-table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- /paper-table -->)", re.DOTALL)
 
@@ -162,7 +163,27 @@ def claims_10_11(folder: Path) -> str:
 
 
 def _held(claim: dict[str, Any]) -> str:
-    return "holds" if claim["holds"] else "**does not**"
+    if claim["holds"]:
+        return "holds"
+    return "tie" if claim.get("verdict") == "tie" else "**does not**"
+
+
+def claims_of(name: str) -> Callable[[Path], str]:
+    """Return the table of every claim of a paper on admission."""
+
+    def render(folder: Path) -> str:
+        figures = load(name, folder)["figures"]
+        claims = [(figure["figure"], claim) for figure in figures for claim in figure["claims"]]
+        rows = [(fig, one["claim"], one["paper"], one["ours"], _held(one)) for fig, one in claims]
+        judged = [one["holds"] for _, one in claims if one["judged"] in ("ordering", "sign")]
+        every = [one["holds"] for _, one in claims]
+        said = (
+            f"{sum(judged)} of {len(judged)} orderings and signs hold, {sum(every)} of {len(every)} claims"
+            " in all (five generated traces):"
+        )
+        return f"{said}\n\n{table(('Fig', 'claim', 'paper', 'ours', ''), rows)}"
+
+    return render
 
 
 TABLES: dict[str, Callable[[Path], str]] = {
@@ -172,6 +193,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "natjam-alternatives": alternatives,
     "natjam-splits": splits,
     "natjam-deadlines": claims_10_11,
+    "pythia-claims": claims_of("pythia"),
 }
 
 
