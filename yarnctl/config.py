@@ -12,6 +12,7 @@ what Hadoop's own files in ``HADOOP_CONF_DIR`` say. A key that nobody knows is r
     user = "yarnctl"                                              # YARNCTL_USER
     authentication = "simple"                                     # YARNCTL_AUTHENTICATION, or "kerberos"
     ca_file = "/etc/ssl/cluster.pem"                              # YARNCTL_CA_FILE
+    token_over_http = false                                       # YARNCTL_TOKEN_OVER_HTTP=1
     hadoop_conf_dir = "/etc/hadoop/conf"                          # HADOOP_CONF_DIR
     connect_ms = 3000
     silence_ms = 10000
@@ -29,7 +30,7 @@ import msgspec
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop import addresses, site_xml
-from yarnctl.hadoop.auth import Identity, Method
+from yarnctl.hadoop.auth import OVER_HTTP, Identity, Method
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.transport import Transport
@@ -41,9 +42,11 @@ ENVIRONMENT = {
     "YARNCTL_USER": "user",
     "YARNCTL_AUTHENTICATION": "authentication",
     "YARNCTL_CA_FILE": "ca_file",
+    "YARNCTL_TOKEN_OVER_HTTP": "token_over_http",
     "HADOOP_CONF_DIR": "hadoop_conf_dir",
 }
 _LISTS = ("resource_managers", "name_nodes")
+_TRUTHS = {"1": True, "0": False}
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +57,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     user: str = ""
     authentication: Method = "simple"
     ca_file: str = ""
+    token_over_http: bool = False
     hadoop_conf_dir: str = ""
     connect_ms: int = 3_000
     silence_ms: int = 10_000
@@ -62,7 +66,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def identity(self) -> Identity:
         """Who we are."""
-        return Identity(self.user, self.authentication)
+        return Identity(self.user, self.authentication, self.token_over_http)
 
     @property
     def limits(self) -> Limits:
@@ -99,6 +103,8 @@ def load_cluster(
         if environment.get(variable):
             value = environment[variable]
             told[key] = _split(value) if key in _LISTS else value
+            if key == "token_over_http":
+                told[key] = _TRUTHS.get(value, value)
             places[key] = variable
     for key, value in (options or {}).items():
         if value is not None and value != ():
@@ -110,6 +116,11 @@ def load_cluster(
     if not cluster.resource_managers:
         remedy = "give --rm, set YARNCTL_RM or HADOOP_CONF_DIR, or write [cluster] resource_managers"
         raise BadInput("resource_managers", "no ResourceManager is named", remedy)
+    if cluster.authentication == "kerberos" and not cluster.token_over_http:
+        for address in cluster.name_nodes:
+            if address.startswith("http:"):
+                where = f"{places.get('name_nodes', 'HADOOP_CONF_DIR')}: name_nodes"
+                raise BadInput(where, f"{address} would be sent delegation tokens in plain text", OVER_HTTP)
     return cluster
 
 
@@ -147,7 +158,7 @@ def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> Cluster:
             made = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
             raise BadInput(where, str(error)) from None
-        if isinstance(made, int) and made <= 0:
+        if isinstance(made, int) and not isinstance(made, bool) and made <= 0:
             raise BadInput(where, f"{made} is no span", "give milliseconds above 0")
     return msgspec.convert(dict(told), Cluster)
 

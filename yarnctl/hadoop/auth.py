@@ -22,6 +22,7 @@ from requests.auth import AuthBase
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.elapsed import passed_s
+from yarnctl.hadoop.problems import Rejected, explain
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -29,14 +30,21 @@ if TYPE_CHECKING:
 TOKEN_KEPT_S = 6 * 3600.0
 """How long one delegation token is used; the NameNode lets it live for a day (facts: the default)."""
 
+OVER_HTTP = "give an https address, or token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
+"""What to do where a delegation token would go over plain HTTP."""
+
 Method = Literal["simple", "kerberos"]
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The caller. ``user`` "" with ``simple``: whatever the cluster's static user is."""
+    """The caller. ``user`` "" with ``simple``: whatever the cluster's static user is.
+
+    ``token_over_http``: a delegation token may be sent over plain HTTP, where whoever listens can take it.
+    """
 
     user: str = ""
     method: Method = "simple"
+    token_over_http: bool = False
 
     def query(self) -> dict[str, str]:
         """Return the query parameters that say who we are."""
@@ -86,11 +94,15 @@ class Delegation(AuthBase):
     """Adds one delegation token to every call of WebHDFS that has none, until one is refused or it is old.
 
     ``fetch`` asks the NameNode for a token as it stands in URLs ("": it gives none, then nothing is
-    added); it may raise, and then nothing is sent.
+    added); it may raise, and then nothing is sent. Raises Rejected for an address without TLS, unless
+    ``over_http``: the token stands in the URL.
     """
 
-    def __init__(self, fetch: Callable[[], str], clock: Callable[[], float] = passed_s) -> None:
+    def __init__(
+        self, fetch: Callable[[], str], clock: Callable[[], float] = passed_s, *, over_http: bool = False
+    ) -> None:
         self._fetch = fetch
+        self._over_http = over_http
         self._clock = clock
         self._lock = threading.Lock()
         self._token = ""
@@ -99,7 +111,9 @@ class Delegation(AuthBase):
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         """Add the token, and listen whether it is refused."""
         url = request.url or ""
-        query = urlsplit(url).query
+        place, query = url.partition("?")[0], urlsplit(url).query
+        if not self._over_http and not url.startswith("https:"):
+            raise Rejected(explain(place, "a delegation token would go over plain HTTP", "https", OVER_HTTP))
         if "delegation" not in parse_qs(query):  # a DataNode's address comes with it
             token = self._current()
             if token:

@@ -106,7 +106,9 @@ class WebHdfs:
         self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
         self._bulk = bulk or Limits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
         secure = self._to.identity.method == "kerberos"
-        session = open_session(self._bulk, Delegation(self._token) if secure else None, ca_file, follow=True)
+        over_http = self._to.identity.token_over_http
+        signed = Delegation(self._token, over_http=over_http) if secure else None
+        session = open_session(self._bulk, signed, ca_file, follow=True)
         session.headers["Accept-Encoding"] = "identity"
         joined = ";".join(self._to.addresses)
         user = self._to.identity.user

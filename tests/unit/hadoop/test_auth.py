@@ -23,6 +23,9 @@ from yarnctl.hadoop.webhdfs import WebHdfs
 
 QUICK = Limits(retries=0)
 TICKET = "Negotiate ticket"
+PLAIN_HTTP = Identity("ann", "kerberos", token_over_http=True)
+"""The daemons played here speak plain HTTP."""
+
 COOKIE = ("Set-Cookie", "hadoop.auth=u=ann&t=kerberos; Path=/; HttpOnly")
 ISSUED = '{"Token":{"urlString":"SeCrEt"}}'
 
@@ -186,7 +189,7 @@ def ops(daemon):
 
 def test_files_go_by_one_token_and_the_datanode_gets_no_ticket():
     with Replay(little_hdfs()) as nn:
-        store = WebHdfs([nn.url], Identity("ann", "kerberos"), QUICK)
+        store = WebHdfs([nn.url], PLAIN_HTTP, QUICK)
         for _ in range(3):
             assert store.read("/a") == b"abc"
         store.create("/b", b"1")
@@ -198,7 +201,7 @@ def test_files_go_by_one_token_and_the_datanode_gets_no_ticket():
 
 
 def test_an_address_that_comes_with_a_token_is_left_as_it_is():
-    url = "http://dn:9864/webhdfs/v1/x?op=CREATE&delegation=theirs"
+    url = "https://dn:9865/webhdfs/v1/x?op=CREATE&delegation=theirs"
     assert requests.Request("PUT", url, auth=Delegation(lambda: "ours")).prepare().url == url
 
 
@@ -207,7 +210,7 @@ def test_an_hdfs_that_gives_no_token_is_asked_without():
         nn.answer = lambda heard, inner=nn.answer: inner(
             heard._replace(headers={**heard.headers, "Authorization": TICKET})
         )
-        assert WebHdfs([nn.url], Identity("ann", "kerberos"), QUICK).read("/a") == b"abc"
+        assert WebHdfs([nn.url], PLAIN_HTTP, QUICK).read("/a") == b"abc"
     assert all("delegation" not in heard.query for heard in nn.heard)
 
 
@@ -217,7 +220,7 @@ def test_a_token_that_is_refused_or_old_is_replaced():
     auth = Delegation(lambda: next(given), lambda: now[0])
 
     def sent(status=200):
-        request = requests.Request("GET", "http://nn:9870/webhdfs/v1/x?op=OPEN", auth=auth).prepare()
+        request = requests.Request("GET", "https://nn:9871/webhdfs/v1/x?op=OPEN", auth=auth).prepare()
         response = requests.Response()
         response.status_code = status
         for hook in request.hooks["response"]:
@@ -231,12 +234,19 @@ def test_a_token_that_is_refused_or_old_is_replaced():
 
 def test_no_token_no_transfer_and_no_secret_in_the_message():
     with Replay(secured(lambda _heard: Reply("<html>"))) as nn, pytest.raises(Unreachable):
-        WebHdfs([nn.url], Identity("ann", "kerberos"), QUICK).create("/b", b"1")
+        WebHdfs([nn.url], PLAIN_HTTP, QUICK).create("/b", b"1")
     assert set(ops(nn)) == {"GETDELEGATIONTOKEN"}
 
     def cut(heard):
         return Reply(ISSUED) if heard.query["op"] == "GETDELEGATIONTOKEN" else Reply("delegation=SeCrEt", 403)
 
     with Replay(secured(cut)) as nn, pytest.raises((Rejected, Unreachable)) as caught:
-        WebHdfs([nn.url], Identity("ann", "kerberos"), QUICK).create("/b", b"1")
+        WebHdfs([nn.url], PLAIN_HTTP, QUICK).create("/b", b"1")
     assert "SeCrEt" not in repr(caught.value) + str(caught.value)
+
+
+def test_no_token_goes_over_plain_http_unless_told():
+    with Replay(little_hdfs()) as nn, pytest.raises(Rejected, match=r"plain HTTP.*token_over_http") as caught:
+        WebHdfs([nn.url], Identity("ann", "kerberos"), QUICK).create("/b", b"1")
+    assert nn.heard == []  # not even a token was asked for
+    assert "SeCrEt" not in str(caught.value)

@@ -69,3 +69,34 @@ def test_other_places_are_named_too(tmp_path):
         load_cluster(options={"answer_ms": "soon"})
     with pytest.raises(BadInput, match="is no folder"):
         load_cluster(environment={"HADOOP_CONF_DIR": str(tmp_path / "none")})
+
+
+RM = {"YARNCTL_RM": "http://rm:8088", "YARNCTL_AUTHENTICATION": "kerberos"}
+
+
+@pytest.mark.parametrize(
+    ("more", "refused"),
+    [
+        ({"YARNCTL_NAME_NODE": "http://nn:9870"}, True),
+        ({"YARNCTL_NAME_NODE": "https://nn:9871,http://nn2:9870"}, True),
+        ({"YARNCTL_NAME_NODE": "https://nn:9871"}, False),
+        ({"YARNCTL_NAME_NODE": "http://nn:9870", "YARNCTL_TOKEN_OVER_HTTP": "1"}, False),
+        ({"YARNCTL_NAME_NODE": "http://nn:9870", "YARNCTL_AUTHENTICATION": "simple"}, False),
+        ({}, False),
+    ],
+)
+def test_with_kerberos_plain_http_to_a_name_node_must_be_allowed(more, refused):
+    """Files go with a delegation token in the URL: over plain HTTP whoever listens can use it."""
+    if refused:
+        with pytest.raises(
+            BadInput, match=r"YARNCTL_NAME_NODE: name_nodes: http://nn.*YARNCTL_TOKEN_OVER_HTTP"
+        ):
+            load_cluster(environment=RM | more)
+    else:
+        cluster = load_cluster(environment=RM | more)
+        assert cluster.identity.token_over_http == ("YARNCTL_TOKEN_OVER_HTTP" in more)
+
+
+def test_token_over_http_is_0_or_1():
+    with pytest.raises(BadInput, match="YARNCTL_TOKEN_OVER_HTTP"):
+        load_cluster(environment=RM | {"YARNCTL_TOKEN_OVER_HTTP": "perhaps"})
