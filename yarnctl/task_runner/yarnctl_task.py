@@ -172,6 +172,8 @@ UPLOAD_BYTES_PER_S_GUESS = 20 << 20
 
 POLL_MIN_MS = 15_000
 HOLD_MS = 30_000
+STORE_WAIT_S = 120.0
+WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
 SPOOL_LIMIT_MIB = 1024
 TASK_TIMEOUT_MS = 600_000
 STATUS_EVERY_S = 2.0
@@ -203,6 +205,10 @@ class StoreError(Exception):
 
 class Exists(StoreError):
     """A name that must be new is taken."""
+
+
+class StoreAway(StoreError):
+    """It does not serve now and may do so later: no connection, a standby, safe mode. Nothing was done."""
 
 
 class Lost(StoreError):
@@ -1022,7 +1028,7 @@ class WebHdfsStore(Store):
                     answer = connection.getresponse()
                     body = answer.read(SMALL_FILE_BYTES)
                 if answer.status in (401, 403) and any(word in body for word in PASS_ON):
-                    last = StoreError(f"{host}: standby")
+                    last = StoreAway(f"{host}: standby")
                     continue
                 self.hosts.sort(key=lambda other: other != host)
                 return answer.status, body, answer.getheader("Location")
@@ -1033,7 +1039,8 @@ class WebHdfsStore(Store):
                     raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from None
             finally:
                 close_quietly(connection)
-        raise StoreError(f"{self._name(path)}: {op}: {last!r}") from None
+        kind = StoreAway if isinstance(last, (StoreAway, OSError)) else StoreError
+        raise kind(f"{self._name(path)}: {op}: {last!r}") from None
 
     def _connect(self, url: str) -> tuple[Any, str]:
         """Return a connection and what to ask there."""
@@ -1055,7 +1062,8 @@ class WebHdfsStore(Store):
             connection.connect()
             return connection, target
         except self._faults() as error:
-            raise StoreError(f"{url.partition('?')[0][:200]}: {error!r}") from None
+            kind = StoreAway if isinstance(error, OSError) else StoreError
+            raise kind(f"{url.partition('?')[0][:200]}: {error!r}") from None
 
     def _url(self, host: str, path: str, op: str, query: dict[str, str] | None) -> str:
         from urllib.parse import quote, urlencode
@@ -1069,6 +1077,8 @@ class WebHdfsStore(Store):
 
     def _refused(self, path: str, op: str, status: int, body: bytes) -> StoreError:
         kind = Lost if status >= 500 else StoreError
+        if any(word in body for word in (*PASS_ON, b"SafeModeException")):
+            kind = StoreAway
         if b"FileAlreadyExistsException" in body:
             kind = Exists
         said = body.decode("utf-8", "replace")
@@ -2244,6 +2254,7 @@ class Settings(NamedTuple):
     suspend_at: tuple[int, ...]
     leave_when_saved: bool
     secured: Secured = PLAIN
+    store_wait_s: float = 0.0
 
 
 class Conf:
@@ -2340,6 +2351,7 @@ def option_parser() -> Parser:
     parser.add_argument("--token-service", default="")
     parser.add_argument("--token-over-http", action="store_true")
     parser.add_argument("--ca-file", default="")
+    parser.add_argument("--store-wait-s", type=float, default=-1.0)
     parser.add_argument("--hold-ms", type=int, default=HOLD_MS)
     parser.add_argument("--poll-ms", type=int, default=POLL_MIN_MS)
     parser.add_argument("--spool-limit-mib", type=int, default=SPOOL_LIMIT_MIB)
@@ -2389,7 +2401,19 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
         suspend_at=read_cuts(given.suspend_at),
         leave_when_saved=given.leave_when_saved,
         secured=secured,
+        store_wait_s=read_wait_s(given.store_wait_s, env),
     )
+
+
+def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
+    """Return how long a store that is away is waited for at the start of an attempt that may resume."""
+    try:
+        wait_s = given_s if given_s >= 0 else float(env.get("YARNCTL_STORE_WAIT_S", STORE_WAIT_S))
+    except ValueError as error:
+        raise Unusable(f"YARNCTL_STORE_WAIT_S: {error}") from error
+    if not 0 <= wait_s < math.inf:
+        raise Unusable(f"--store-wait-s {wait_s}: not a span of time")
+    return wait_s
 
 
 def read_prefix(conf: Conf) -> str:
@@ -2454,6 +2478,8 @@ class Runner:
         self.errors = Errors(settings.reporter_prefix)
         self.store = open_store(settings.store_url, settings.user, settings.secured)
         self.work = WorkFolder(Conf(env), self.store)
+        may_resume = attempt_number(task.attempt) > 0
+        self.patience = Patience(settings.store_wait_s if may_resume else 0.0, self.say_waiting)
         self.requests = open_store(settings.requests_url, settings.user, settings.secured)
         self.settings = settings._replace(request_owners=settings.request_owners or (self.store.user,))
         self.inbox: collections.deque[Request] = collections.deque()
@@ -2533,6 +2559,10 @@ class Runner:
     def says_why(self) -> str:
         """Return why this attempt cannot be suspended any more, to the end of the runner's words."""
         return f" why={self.why_not}" if self.why_not else ""
+
+    def say_waiting(self, why: str) -> None:
+        """Say that the store is waited for: the task lives."""
+        self.errors.status(f"phase=fetch groups=0 gen={self.generation} waits for its store: {why}")
 
     def pace_so_far(self) -> str:
         """Return since when and from where the child at work has worked: what its speed follows from."""
@@ -3181,8 +3211,9 @@ class Runner:
     def fetch(self, manifest: Manifest) -> Fetched | None:
         """Bring saved output and state here, checked, before anything is skipped: both or neither."""
         self.enter("fetch")
-        saved = Spool(sys.maxsize)
-        try:
+
+        def fetched() -> Fetched:
+            saved = Spool(sys.maxsize)
             if (manifest.state is None) != (not self.settings.save):
                 raise Unusable("made with --save, or without it, other than this attempt")
             for part in manifest.parts:
@@ -3193,6 +3224,10 @@ class Runner:
             if saved.failed:
                 raise StoreError(f"the local disk: {saved.failed}")
             return Fetched(saved, state)
+
+        try:
+            found: Fetched = self.patience.call(fetched)
+            return found
         except StoreError as why:
             self.errors.note(f"generation {manifest.generation} is not used: {why}")
             self.manifest = None
@@ -3332,6 +3367,39 @@ def die_together(runner: Runner) -> None:
             signal.signal(number, end)
 
 
+class Patience:
+    """Asks a store again that is away, as HDFS's own client does: after growing pauses, for a bounded time.
+
+    Meanwhile the master is told that the task lives. ``clock`` and ``pause`` are given by tests.
+    """
+
+    def __init__(
+        self,
+        wait_s: float,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.wait_s = wait_s
+        self.say = say
+        self.clock = clock
+        self.pause = pause
+
+    def call(self, asked: Callable[[], Any]) -> Any:
+        """Return what a call that changes nothing gives; raise StoreAway when the time is over."""
+        ends_s, pause_s = self.clock() + self.wait_s, WAIT_FIRST_S
+        while True:
+            try:
+                return asked()
+            except StoreAway as why:
+                left_s = ends_s - self.clock()
+                if left_s <= 0:
+                    raise
+                self.say(str(why))
+                self.pause(min(pause_s, left_s))
+                pause_s = min(pause_s * 2, WAIT_MOST_S)
+
+
 def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, str]) -> Runner:
     """Return a runner that may suspend, or raise with why there is none; no input is touched."""
     settings = read_settings(arguments, env)
@@ -3346,13 +3414,17 @@ def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, st
         env.get("CONTAINER_ID", ""),
     )
     runner = Runner(settings, task, words, env)
-    check_root(runner.store)
-    runner.store.make_folder(task.folder)
-    for path in (task.job, task.folder):
-        entry = runner.store.entry(path)
-        if entry is not None:
-            check_owner(entry, (runner.store.user,), path)
-    runner.look_for_checkpoint()
+
+    def opened() -> None:
+        check_root(runner.store)
+        runner.store.make_folder(task.folder)
+        for path in (task.job, task.folder):
+            entry = runner.store.entry(path)
+            if entry is not None:
+                check_owner(entry, (runner.store.user,), path)
+        runner.look_for_checkpoint()
+
+    runner.patience.call(opened)
     return runner
 
 
