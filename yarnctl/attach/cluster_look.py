@@ -98,6 +98,7 @@ class ClusterLook:
             applications=self._applications(names, asks, why_not),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
+            node_count=len(nodes),
         )
 
     def refresh(self) -> None:

@@ -11,7 +11,7 @@ import click
 
 from yarnctl.command_line import Progress, lines_in, output_option, print_json
 from yarnctl.errors import BadInput
-from yarnctl.journal.file import Interrupted, read
+from yarnctl.journal.file import Interrupted, journal_at, read
 from yarnctl.journal.replay import replay
 from yarnctl.journal.segments import segments
 
@@ -24,6 +24,7 @@ from yarnctl.journal.segments import segments
 @output_option
 def command(journal: Path, unfinished: bool, output: str) -> None:
     """Decide every record of FILE again; stop at the first difference with exit status 1."""
+    journal = journal_at(journal)
     try:
         with Progress("records decided again", lambda: lines_in(*segments(journal))) as progress:
             lines = progress.counted(read(journal, closed=not unfinished))

@@ -183,10 +183,16 @@ class GuardedPort:
         seen = self._observe(scope)
         self.seen = seen
         if seen.snapshot is not None:
-            self.snapshot, self.snapshot_at_ms = seen.snapshot, seen.as_of_ms
+            self.show(seen.snapshot, seen.as_of_ms)
         if self.gate.closed()[1]:
             return msgspec.structs.replace(seen, snapshot=None, cluster="unreachable", tasks={})
         return seen
+
+    def show(self, snapshot: Snapshot, at_ms: int) -> None:
+        """Keep a snapshot for people, and the number of nodes that it tells."""
+        self.snapshot, self.snapshot_at_ms = snapshot, at_ms
+        if snapshot.node_count is not None and self.identity is not None:
+            self.identity = msgspec.structs.replace(self.identity, node_count=snapshot.node_count)
 
     def _observe(self, scope: Scope) -> Observation:
         """Look; what ends in an error that the port promised not to raise is a cluster nobody can see."""

@@ -468,5 +468,5 @@ class Loop:
             return None
         shown = self._look()
         if shown is not None:
-            self.port.snapshot, self.port.snapshot_at_ms = shown, seen.now_ms
+            self.port.show(shown, seen.now_ms)
         return shown

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.journal.file import JOURNAL
 from yarnctl.journal.segments import require_same
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -44,7 +45,7 @@ class StateDir:
     @property
     def journal(self) -> Path:
         """Where the journal is."""
-        return self.path / "journal.jsonl"
+        return self.path / JOURNAL
 
     @property
     def place(self) -> str:

@@ -88,7 +88,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``free_by_node`` holds only nodes with free room. ``total`` is the sum over live nodes;
     ``largest_node`` the largest single node. ``reserved_by_node`` names the application that holds a
-    reservation on a node: whatever room appears there is its own.
+    reservation on a node: whatever room appears there is its own. ``node_count``: live nodes, for people.
     """
 
     total: Resources
@@ -97,6 +97,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     applications: tuple[ApplicationView, ...]
     free_by_node: Mapping[str, Resources]
     reserved_by_node: Mapping[str, str] = {}
+    node_count: int | None = None
 
 
 class TaskView(NamedTuple):

@@ -23,6 +23,9 @@ from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
 from yarnctl.journal.segments import opened, require_in_place, segments, set_aside, written_last
 
+JOURNAL = "journal.jsonl"
+"""A journal's name in a state directory."""
+
 
 class Line(NamedTuple):
     """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope."""
@@ -35,6 +38,15 @@ class Line(NamedTuple):
 class Interrupted(BadInput):
     """The journal was not closed, or its last line is torn; all lines before are whole."""
 
+
+MENDED = "make room there, or see to the disk, and start again: it goes on from this journal"
+"""What to do about a journal that cannot be written."""
+ASIDE = (
+    "it cannot be gone on from: look at it with `yarnctl replay`; to start all the same move the directory"
+    " aside (explain and replay then know nothing from before, orders still open run out by themselves, and"
+    " a queue that was lowered is named by `yarnctl check`)"
+)
+"""What to do about a journal that has been changed."""
 
 # --- writing ----------------------------------------------------------------------------------
 
@@ -89,8 +101,12 @@ class JournalFile(JournalStream):
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records at the end, in order; return when they are safe. Raises OSError if they are not."""
-        super().append(records)
-        self._save()
+        try:
+            super().append(records)
+            self._save()
+        except OSError as error:
+            story = f"{error.strerror or error}; {MENDED}"
+            raise OSError(error.errno, story, str(self.path)) from error
         self.require_in_place()
         if self.segment_bytes is not None and self.file.tell() >= self.segment_bytes:
             self._go_on_in_a_new_file()
@@ -152,6 +168,7 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
     Interrupted after the last whole line if the next is torn or, with ``closed``, if the journal
     was not closed; OSError.
     """
+    path = journal_at(path)
     chain = Chain()
     ended = True  # the first line, and the next after a closing one, must be a header
     where = str(path)
@@ -170,6 +187,11 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
         raise BadInput(str(path), "the journal is empty")
     if closed and not ended:
         raise Interrupted(where, "the journal ends here without having been closed (cut, or being written)")
+
+
+def journal_at(path: Path) -> Path:
+    """Return the journal that is meant: a state directory stands for the one in it."""
+    return path / JOURNAL if path.is_dir() else path
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -208,9 +230,10 @@ def _check_link(raw: bytes, body: bytes | None, chain: Chain, where: str) -> Non
     sealed = chain.seal_body(body)
     if link is not None and link.number != chain.number:
         raise Different(
-            f"{where}: the line says it is number {link.number}: lines were removed, added or moved"
+            f"{where}: the line says it is number {link.number}: lines were removed, added or moved; {ASIDE}"
         )
     if sealed != raw:
         raise Different(
-            f"{where}: the chain breaks: this line, or one that was before it, is not what was written"
+            f"{where}: the chain breaks: this line, or one that was before it, is not what was written;"
+            f" {ASIDE}"
         )

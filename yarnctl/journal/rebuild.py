@@ -9,6 +9,7 @@ been acted on (the line comes before the act).
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.records import Contact, Epoch, Holding, Record, Stance, Transition
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.believing import Believing
-from yarnctl.journal.file import Interrupted, Line, read
+from yarnctl.journal.file import MENDED, Interrupted, Line, read
 from yarnctl.journal.maxima import Maxima
 from yarnctl.journal.priorities import Priorities
 from yarnctl.journal.replay import Replay
@@ -57,9 +58,21 @@ def mend(path: Path) -> Path | None:
         file.seek(keep)
         torn = file.read()
         beside = last.with_name(f"{last.name}.torn-{keep}")
-        beside.write_bytes(torn)
+        _keep(beside, torn)
         file.truncate(keep)
     return beside
+
+
+def _keep(beside: Path, torn: bytes) -> None:
+    """Write half a line down, whole or not at all."""
+    try:
+        with beside.open("wb") as file:
+            file.write(torn)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise OSError(error.errno, f"{error.strerror or error}; {MENDED}", str(beside)) from error
 
 
 def _last_newline(path: Path, size: int) -> int:

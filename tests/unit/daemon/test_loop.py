@@ -440,3 +440,49 @@ def test_a_stance_is_logged_once(caplog) -> None:
     loop.run(20)
     told = [line.getMessage() for line in caplog.records if "standing-aside" in line.getMessage()]
     assert told == ["standing-aside: nodes come and go"]
+
+
+def test_the_number_of_nodes_shown_is_that_of_now() -> None:
+    """After a restart of the ResourceManager it is met with no node yet; others come and go later."""
+    cluster = busy()
+    loop, _ = daemon(cluster)
+    cluster.identify = lambda: ClusterIdentity("1", 0)  # type: ignore[method-assign]
+    whole = cluster.observe
+    nodes = 3
+
+    def counted(scope: Scope) -> Observation:
+        seen = whole(scope)
+        snapshot = seen.snapshot and msgspec.structs.replace(seen.snapshot, node_count=nodes)
+        return msgspec.structs.replace(seen, snapshot=snapshot)
+
+    cluster.observe = counted  # type: ignore[method-assign]
+    shown = []
+    for nodes in (3, 2, 5):
+        while loop.port.seen is None or loop.port.seen.snapshot is None or nodes != count_of(loop):
+            loop._once()
+            assert loop.ticks < 100
+        shown.append(count_of(loop))
+    assert shown == [3, 2, 5]
+    view = loop.publisher.view.loop
+    assert view.cluster is not None
+    assert view.cluster.node_count == 5
+
+
+def count_of(loop: Loop) -> int:
+    who = loop.status().cluster
+    return -1 if who is None else who.node_count
+
+
+def test_the_number_of_nodes_follows_in_quiet_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Attached(3, 4, {"production": 11, "research": 1})
+    cluster.submit("research-1", "research", 2)
+    loop, _ = daemon(cluster)
+    loop.run(3)
+    shown = loop.port.snapshot
+    assert shown is not None
+    loop._look = lambda: msgspec.structs.replace(shown, node_count=2)
+    assert loop.port.seen is not None
+    loop.port.seen = msgspec.structs.replace(loop.port.seen, cluster="quiet")
+    loop.port.snapshot_at_ms = loop.port.seen.now_ms - SHOW_EVERY_MS
+    assert loop._shown() is not None
+    assert count_of(loop) == 2
