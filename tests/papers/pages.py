@@ -28,9 +28,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "natjam-10": (*PAPER, "natjam", "--figure", "10", "--json"),
     "natjam-11": (*PAPER, "natjam", "--figure", "11", "--json"),
     "pythia": (*PAPER, "pythia", "--runs", "5", "--json"),
+    "justice": (*PAPER, "justice", "--runs", "5", "--json"),
 }
-CLAIMS_ONLY = ("pythia", "natjam-11")
-"""Reports of which only claims are kept."""
+CLAIMS_ONLY = ("pythia", "justice", "natjam-11")
+"""Reports of which only claims are kept (and Justice's Fig 8, which has no claim)."""
 MARKED = re.compile(r"(<!-- paper-table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- /paper-table -->)", re.DOTALL)
 
 
@@ -186,6 +187,15 @@ def claims_of(name: str) -> Callable[[Path], str]:
     return render
 
 
+def idle_groups(folder: Path) -> str:
+    """Justice's Fig 8, which has no claim."""
+    (figure,) = (one for one in load("justice", folder)["figures"] if one["figure"] == "8")
+    told = "; ".join(
+        f"{bar['label']} {bar['metric']} {bar['paper']:.2f} / {bar['ours']:.2f}" for bar in figure["rows"]
+    )
+    return f"Fig 8, idle groups of CPUs (TR1, 2250 CPUs, Aria1x3x), paper / ours: {told}."
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "natjam-bars": bars,
     "natjam-errors": errors_over_blocks,
@@ -194,6 +204,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "natjam-splits": splits,
     "natjam-deadlines": claims_10_11,
     "pythia-claims": claims_of("pythia"),
+    "justice-claims": claims_of("justice"),
+    "justice-idle": idle_groups,
 }
 
 
@@ -209,7 +221,8 @@ def kept(name: str, report: Any) -> Any:
     """Return a command's report without the rows that no table shows."""
     if name in CLAIMS_ONLY:
         for figure in report["figures"]:
-            figure["rows"] = []
+            if figure["figure"] != "8":
+                figure["rows"] = []
     return report
 
 
