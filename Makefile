@@ -16,6 +16,8 @@ SEED ?= 1
 HADOOP ?= 3.4.2
 ROUNDS ?= 5
 ON ?= live
+COUNT ?= 300
+TARGET ?= yarnctl/deciding
 # A plugin that comes with a tool of ours, unused, costs every process a second.
 PYTEST := $(BIN)/python -m pytest -p no:schemathesis -p no:anyio
 # All but what needs containers or a real Hadoop; a new folder is in it by itself.
@@ -23,7 +25,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak hadoop-up hadoop-down bench-hadoop bench-admission lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +57,9 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)
 	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
+
+mutants: $(VENV)/.dev ## would the tests notice? COUNT=300 mutants of TARGET, drawn by SEED=N; goes on where it stopped
+	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) --target $(TARGET) $(MUTANTS_ARGS)
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
 	@$(BIN)/python -m tests.cluster up --hadoop $(HADOOP)
@@ -91,7 +96,7 @@ acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and 
 clean: ## remove .venv, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
 	rm -rf docker/emulator/context docker/hadoop/context
-	rm -f acceptance.json bench-results.json soak-*.json soak-*.jsonl
+	rm -f acceptance.json bench-results.json soak-*.json soak-*.jsonl mutants-*.json*
 
 # The demo needs no development tools: two stamps, the second implies the first.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python

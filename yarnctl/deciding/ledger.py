@@ -234,6 +234,7 @@ class Ledger:
         self._unindex(self.by_group, order.group, order.order)
         self.settled[order.order] = order
         if order.state == "killed":
+            self.dying.pop(order.container, None)  # an older order's: the last killed stands last
             self.dying[order.container] = order
         assert order.settled_at_ms is not None
         latest = self._retiring[-1][0] if self._retiring else order.settled_at_ms

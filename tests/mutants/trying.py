@@ -1,0 +1,188 @@
+"""Trying: each mutant against the tests that execute its line, quickest first.
+
+Law: in a child of a process that has imported everything, with the tests that execute the line. What runs at
+import cannot be changed there: such a mutant is tried in a fresh process, with all tests of the files that
+execute the line. Sources are never written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import queue
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from tests.mutants.cold import FAILED
+from tests.mutants.population import Mutant
+from tests.mutants.results import Result
+
+TIMES, LEAST_CPU_S = 10, 20
+"""A mutant may use so many times the processor time of what it replaces, and this at least."""
+WALL_S = 3600
+
+
+class Broken(Exception):
+    """The tests do not pass without a mutant, or their process has ended."""
+
+
+class Trials:
+    """All that is needed to try mutants: which test executes what, and warm processes."""
+
+    def __init__(self, root: Path, target: str, tests: Sequence[str], workers: int, kept: Path) -> None:
+        self.root, self.tests, self.workers = root, list(tests), workers
+        if not kept.exists():
+            kept.write_text(_baseline(root, target, tests))
+        told = json.loads(kept.read_text())
+        self.seconds: dict[str, float] = told["tests"]
+        self.lines: dict[str, dict[str, list[str]]] = told["lines"]
+        self._idle: queue.SimpleQueue[Warm] = queue.SimpleQueue()
+
+    def run(self, mutants: Sequence[Mutant]) -> Iterator[Result]:
+        """Yield results as they come."""
+        warm = [Warm(self.root, self.tests) for _ in range(min(self.workers, len(mutants)))]
+        for each in warm:
+            self._idle.put(each)
+        try:
+            with ThreadPoolExecutor(len(warm)) as pool:
+                for done in as_completed([pool.submit(self._try, mutant) for mutant in mutants]):
+                    yield done.result()
+        finally:
+            for each in warm:
+                each.close()
+
+    def _try(self, mutant: Mutant) -> Result:
+        source = mutant.make()
+        assert source is not None
+        began_s = time.monotonic()
+        change = _change((self.root / mutant.path).read_text(), source)
+        outcome, by = self._judge(mutant, source)
+        return Result(mutant.identity, outcome, by, change, round(time.monotonic() - began_s, 1))
+
+    def _judge(self, mutant: Mutant, source: str) -> tuple[str, str]:
+        chosen, at_import = self.tests_of(mutant.path, mutant.line)
+        if not chosen and not at_import:
+            return "survived", "no test executes it"
+        wanted = {
+            "path": str(self.root / mutant.path),
+            "source": source,
+            "tests": chosen,
+            "cpu_s": self._cpu_s(chosen),
+        }
+        if chosen and not at_import:
+            warm = self._idle.get()
+            try:
+                told = warm.ask(wanted)
+            finally:
+                self._idle.put(warm)
+            if told["outcome"] == "killed":
+                return "killed", told["by"]
+            if told["outcome"] == "survived":
+                return "survived", f"{len(chosen)} tests execute it"
+        return self._cold(wanted, chosen)
+
+    def _cold(self, wanted: dict[str, Any], chosen: Sequence[str]) -> tuple[str, str]:
+        """Try in a fresh process: the quickest files first, one process for all."""
+        files = dict.fromkeys(name.split("::")[0] for name in chosen) or dict.fromkeys(self.tests)
+        wanted = wanted | {"tests": list(files), "cpu_s": self._cpu_s(list(self.seconds))}
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.mutants.cold"],
+            cwd=self.root,
+            env=_environment(),
+            input=json.dumps(wanted),
+            capture_output=True,
+            text=True,
+            timeout=WALL_S,
+            check=False,
+        )
+        if done.returncode == 0:
+            return "survived", f"{len(chosen)} tests execute it"
+        failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+        if done.returncode == FAILED:
+            return "killed", failed[0].split()[1] if failed else "the tests cannot be collected"
+        return "killed", "time or memory" if done.returncode < 0 else "the process ended"
+
+    def tests_of(self, path: str, line: int) -> tuple[list[str], bool]:
+        """Return the tests that execute a line, quickest first, and whether it runs at import.
+
+        A line that is not the first of its statement has none of its own: those of the line before count.
+        """
+        lines = self.lines.get(path, {})
+        while line > 0 and str(line) not in lines:
+            line -= 1
+        names = lines.get(str(line), [])
+        chosen = [name for name in names if name in self.seconds]
+        return sorted(chosen, key=lambda name: (self.seconds[name], name)), "" in names
+
+    def _cpu_s(self, tests: Sequence[str]) -> int:
+        return int(TIMES * sum(self.seconds[name] for name in tests)) + LEAST_CPU_S
+
+
+def _baseline(root: Path, target: str, tests: Sequence[str]) -> str:
+    """Return which test executes which line, and its time: minutes, for everything is traced."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutants.baseline", target, *tests],
+        cwd=root,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Broken(f"the tests do not pass without a mutant: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment in which this package is found, whatever folder is tried."""
+    here = str(Path(__file__).parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+
+
+class Warm:
+    """A process that has imported everything; one mutant at a time."""
+
+    def __init__(self, root: Path, tests: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutants.warm", *tests],
+            cwd=root,
+            env=_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._hear()
+
+    def ask(self, wanted: dict[str, Any]) -> dict[str, str]:
+        """Send a mutant, return what became of it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(wanted) + "\n")
+        self._process.stdin.flush()
+        return self._hear()
+
+    def _hear(self) -> dict[str, str]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise Broken("the process that runs the tests has ended")
+        return dict(json.loads(line))
+
+    def close(self) -> None:
+        """Let it end."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def _change(before: str, now: str) -> str:
+    """Return the lines that differ, as - and + lines in one."""
+    rows = difflib.unified_diff(before.splitlines(), now.splitlines(), lineterm="", n=0)
+    kept = [row for row in rows if row[:1] in "+-" and row[:3] not in ("+++", "---") and row[1:].strip()]
+    return " | ".join(" ".join(row.split()) for row in kept)
