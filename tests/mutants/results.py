@@ -130,7 +130,7 @@ def summary(
         "killed": killed,
         "survived": len(survived),
         "score_percent": round(100 * killed / len(results), 1) if results else 0.0,
-        "interval_percent": [round(100 * low, 1), round(100 * high, 1)],
+        "interval_percent": {"low": round(100 * low, 1), "high": round(100 * high, 1)},
         "score_without_equivalent_percent": _share(killed, len(results) - equivalent),
         "by_kind": _by(results, 2),
         "by_file": _by(results, 0),
@@ -160,7 +160,7 @@ def _git(root: Path, *arguments: str) -> str:
 
 def told(found: dict[str, Any]) -> str:
     """Return a summary for people."""
-    low, high = found["interval_percent"]
+    low, high = found["interval_percent"].values()
     lines = [
         f"{found['killed']} of {found['tried']} mutants killed: {found['score_percent']} %"
         f" (95 % interval {low} to {high} %), of {found['population']} in {found['target']},"
