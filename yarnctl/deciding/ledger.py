@@ -320,10 +320,10 @@ class Ledger:
 
     def set_back(self, by_ms: int) -> None:
         """Move every instant back by a span: the clock by which they were told has been set back."""
-        moved: dict[int, Order] = {}
+        moved: dict[Order, Order] = {}
 
         def back(order: Order) -> Order:
-            return moved.setdefault(id(order), set_back(order, by_ms))
+            return moved.setdefault(order, set_back(order, by_ms))
 
         for index in (self.open, self.settled, self.dying, self.away):
             index.update({name: back(order) for name, order in index.items()})
