@@ -12,6 +12,7 @@ from yarnctl.deciding.model import (
     Accepted,
     ApplicationEnded,
     CameBack,
+    CameBackWithout,
     ContainerEnded,
     ManifestSeen,
     Refused,
@@ -20,7 +21,7 @@ from yarnctl.deciding.model import (
     Unknown,
     Withdraw,
 )
-from yarnctl.deciding.records import Return, decode, encode
+from yarnctl.deciding.records import Return, SavedLost, decode, encode
 from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.settings import DEFAULT, PAPER
 
@@ -88,6 +89,45 @@ def test_who_has_not_left_cannot_come_back():
     steps = Controller(GUARD_FREE, validate=True)
     steps.step(seen(FULL, TASKS))
     assert returns(steps, 500, BACK) == []
+
+
+LOST = CameBackWithout("o-000001", "r1.1 again", 7, 1, 0, 60_000)
+
+
+def lost(steps: Controller, now_ms: int, *facts: object) -> list[SavedLost]:
+    step = steps.step(seen(None, now_ms=now_ms, facts=facts))
+    return [record for record in step.records if isinstance(record, SavedLost)]
+
+
+def test_saved_work_that_was_not_used_is_told_once_and_nobody_is_credited():
+    steps = left()
+    (told,) = lost(steps, 60_000, LOST, LOST)
+    assert told == SavedLost(
+        order="o-000001",
+        attempt="r1.1 again",
+        at_ms=60_000,
+        keys_lost=7,
+        generation_expected=1,
+        generation_found=0,
+    )
+    assert decode(encode(told)) == told
+    assert not steps.ledger.away
+    assert returns(steps, 61_000, BACK) == []
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        CameBackWithout("o-000002", "r1.1 again", 7, 1, 0, 60_000),  # no such order
+        CameBackWithout("o-000001", "r1.1", 7, 1, 0, 60_000),  # the attempt that left has lost nothing
+        CameBackWithout("o-000001", "r1.1 again", 7, 1, 1, 60_000),  # it began where the checkpoint ends
+        CameBackWithout("o-000001", "r1.1 again", 7, 1, -1, 60_000),  # where it began is not known
+    ],
+)
+def test_a_foreign_loss_means_nothing(foreign):
+    steps = left()
+    assert lost(steps, 60_000, foreign) == []
+    assert len(returns(steps, 61_000, BACK)) == 1
 
 
 @pytest.mark.parametrize("by_fact", [True, False])

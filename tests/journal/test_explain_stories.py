@@ -32,6 +32,7 @@ from yarnctl.deciding.records import (
     Refusal,
     Resumed,
     Return,
+    SavedLost,
     Transition,
 )
 from yarnctl.deciding.releaser import Reason
@@ -399,6 +400,39 @@ def test_an_order_outlives_a_controller_that_is_started_again(suspended):
     goes_on = Resumed(59_000, (order,), ())
     assert explain((header, decision, header, goes_on, end), order).orders[0].state == "given_up"
     assert explain((header, decision, header, end), order).orders[0].state == "asked"
+
+
+@pytest.mark.parametrize(
+    ("keys", "found", "cost", "words"),
+    [
+        (7, 0, "lost 7 keys", "LOST: the checkpoint of 7 keys was not used by attempt r_000003_1"),
+        (7, 1, "lost at most 7 keys", "LOST: the checkpoint of 7 keys was not used by attempt r_000003_1"),
+        (-1, 0, "lost 9 keys", "LOST: the checkpoint of 9 keys was not used by attempt r_000003_1"),
+    ],
+)
+def test_saved_work_that_was_not_used_is_told_as_lost(suspended, keys, found, cost, words):
+    """The keys are those that the runner told, else those of the manifest that was seen."""
+    header, decision, order = begun(suspended[0])
+    saved = moved(order, "suspending", "manifest", "checkpointed", keys_done=9)
+    ended = moved(order, "checkpointed", "ended-as-ordered", "freed", why="container suspended")
+    lost = SavedLost(
+        order=order,
+        attempt="r_000003_1",
+        at_ms=70_000,
+        keys_lost=keys,
+        generation_expected=2,
+        generation_found=found,
+    )
+    records = (header, decision, saved, ended, lost)
+    text = text_of(records, order)
+    assert f"cost     suspended (suspension number 1), {cost}, 9 keys done and saved" in text
+    assert f"; {words} (it began at generation {found}, not 2)" in text
+    assert "no work lost" not in text
+    (story,) = explain(records, order).orders
+    assert (story.lost_work_ms, story.came_back) == (None, None)
+    assert story.saved_lost is not None
+    assert story.saved_lost.keys_lost == (keys if keys >= 0 else 9)
+    assert "no work lost" in text_of(records[:-1], order)
 
 
 def test_a_priority_is_told_when_it_changes(suspended):

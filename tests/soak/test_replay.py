@@ -30,6 +30,7 @@ def test_a_hundred_thousand_steps_replay_to_the_same_ledger(capsys: pytest.Captu
     assert main(["replay", "--steps", "100000", "--seed", str(SEED + 1), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["steps"] >= 100_000, told["differences"]) == (True, 0)
+    assert "SavedLost" in told["by_kind"]
 
 
 def test_a_planted_difference_is_told_in_the_form_of_the_shelf(

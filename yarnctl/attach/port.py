@@ -158,11 +158,15 @@ class AttachedPort:
             one.ended = order.state == "freed"
 
     def expect(self, orders: Iterable[Order]) -> None:
-        """Look for the return of tasks that left by these orders before this port began."""
+        """Look for the return of tasks that left by these orders before this port began.
+
+        An order may have been answered with the checkpoint before: that generation at least is saved.
+        """
         for order in orders:
             task = task_of(order.victim, order.attempt)
             if task is not None:
-                self._returning.left(order.order, order.victim, task.task, order.attempt, -1, None)
+                saved = max(1, order.generation - 1)
+                self._returning.left(order.order, order.victim, task.task, order.attempt, -1, None, saved)
 
     def close(self) -> None:
         """End the threads that look."""

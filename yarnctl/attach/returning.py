@@ -15,7 +15,6 @@ Waiting for a container is no cost. The middle one of the newest few counts: one
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median_low
@@ -26,12 +25,10 @@ from yarnctl.attach.calls import Calls, Problem
 from yarnctl.attach.live import Held, LiveContainers
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.status import WORKING, parse
-from yarnctl.deciding.model import CameBack
+from yarnctl.deciding.model import CameBack, CameBackWithout
 from yarnctl.hadoop.app_master import Absent, AppMaster
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
 from yarnctl.task_runner.yarnctl_task import attempt_number
-
-_LOG = logging.getLogger("yarnctl.attach")
 
 KEPT = 9
 """So many spans of a kind are remembered of each job, and so many jobs for those that have shown none."""
@@ -149,20 +146,31 @@ class Returning:
     # --- measuring ----------------------------------------------------------------------------
 
     def left(
-        self, order: str, application: str, task: str, attempt: str, leave_ms: int, row: TaskAttempt | None
+        self,
+        order: str,
+        application: str,
+        task: str,
+        attempt: str,
+        leave_ms: int,
+        row: TaskAttempt | None,
+        generation: int = 0,
     ) -> None:
-        """A task has left by an order: it is looked after until it is back. ``leave_ms`` -1: not seen."""
+        """A task has left by an order: it is looked after until it is back. ``leave_ms`` -1: not seen.
+
+        ``generation``: what is known to be saved at least, whatever the runner's last status says.
+        """
         if leave_ms >= 0:
             self._leave.add(application, leave_ms)
         shuffle_ms = -1 if row is None else self.shuffle_ms(application, row)
         status = None if row is None else parse(row.status)
-        saved = (max(0, status.gen), max(0, status.groups)) if status is not None else (0, 0)
-        self.away[order] = Away(order, application, task, attempt, shuffle_ms, self._clock(), *saved)
+        said, groups = (status.gen, max(0, status.groups)) if status is not None else (0, 0)
+        saved = max(said, generation)
+        self.away[order] = Away(order, application, task, attempt, shuffle_ms, self._clock(), saved, groups)
         while len(self.away) > AWAY_MAX:
             del self.away[next(iter(self.away))]
 
-    def look(self) -> list[CameBack]:
-        """Return which of those that are away have come back; never raises."""
+    def look(self) -> list[CameBack | CameBackWithout]:
+        """Return which of those that are away are back, with their saved work or without; never raises."""
         now_ms = self._clock()
         every_ms = self._settings.return_look_ms
         due = [one for one in self.away.values() if now_ms - one.looked_at_ms >= every_ms]
@@ -173,6 +181,7 @@ class Returning:
             lambda key: self._master(key[0]).attempts(key[1]), [(one.application, one.task) for one in due]
         )
         back: list[tuple[Away, TaskAttempt]] = []
+        without: list[CameBackWithout] = []
         for one in due:
             one.looked_at_ms = now_ms
             rows = answers[one.application, one.task]
@@ -182,26 +191,19 @@ class Returning:
             if lost is not None and (
                 row is None or attempt_number(lost.attempt) <= attempt_number(row.attempt)
             ):
-                self._lost(one, lost)
+                without.append(self._lost(one, lost))
             elif row is not None:
                 back.append((one, row))
         held = self._live.look(dict.fromkeys(one.application for one, _ in back))
-        return [self._came_back(one, row, held[one.application]) for one, row in back]
+        return [*without, *(self._came_back(one, row, held[one.application]) for one, row in back)]
 
-    def _lost(self, one: Away, row: TaskAttempt) -> None:
-        """Say that saved work was done again; no later attempt is credited with coming back by this order."""
+    def _lost(self, one: Away, row: TaskAttempt) -> CameBackWithout:
+        """Tell that saved work is done again; no later attempt is credited with coming back by this order."""
         status = parse(row.status)
-        began = status.gen if status is not None else 0
+        assert status is not None
         del self.away[one.order]
-        _LOG.warning(
-            "%s: work lost: %s began from generation %d, not from %d (%s keys were saved);"
-            " its standard error says why",
-            one.order,
-            row.attempt,
-            began,
-            one.generation,
-            one.groups or "unknown",
-        )
+        keys = one.groups or -1
+        return CameBackWithout(one.order, row.attempt, keys, one.generation, status.gen, self._clock())
 
     def _came_back(self, one: Away, row: TaskAttempt, held: Held | Problem) -> CameBack:
         status = parse(row.status)

@@ -310,7 +310,9 @@ class Watch:
 
     def _away(self, one: Watched) -> None:
         leave_ms = one.gone_at_ms - one.asked_at_ms
-        self._returning.left(one.order, one.application, one.task.task, one.attempt, leave_ms, one.row)
+        self._returning.left(
+            one.order, one.application, one.task.task, one.attempt, leave_ms, one.row, one.manifest_generation
+        )
 
     def _is_gone(self, one: Watched, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, Transition
+from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 
 BOUNDS_MS = (250, 500, 1_000, 1_500, 2_500, 5_000, 12_000, 30_000, 60_000)
 """Upper bounds of the histograms' buckets; the last bucket has none."""
@@ -35,6 +35,7 @@ class Histogram(msgspec.Struct, frozen=True):
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """All counters. ``asked`` counts orders by verb, ``ended`` by their last state.
 
+    ``checkpoints_lost`` were not used by the next attempt; ``keys_lost`` are the keys in them, where known.
     ``actions`` counts requests by (action, outcome). ``saved`` and ``freed`` are spans from the order
     to its checkpoint, and to the end of its container.
     """
@@ -43,6 +44,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     refusals: int = 0
     epochs: int = 0
     keys_saved: int = 0
+    checkpoints_lost: int = 0
+    keys_lost: int = 0
     asked: Mapping[str, int] = {}
     ended: Mapping[str, int] = {}
     actions: Mapping[tuple[str, str], int] = {}
@@ -77,6 +80,9 @@ class Counted:
                 self._asked[key[0]] = self._asked.get(key[0], 0) + 1
         elif isinstance(record, Refusal):
             self._counts = msgspec.structs.replace(counts, refusals=counts.refusals + 1)
+        elif isinstance(record, SavedLost):
+            lost, keys = counts.checkpoints_lost + 1, counts.keys_lost + max(0, record.keys_lost)
+            self._counts = msgspec.structs.replace(counts, checkpoints_lost=lost, keys_lost=keys)
         elif isinstance(record, Epoch):
             self._counts = msgspec.structs.replace(counts, epochs=counts.epochs + 1)
 

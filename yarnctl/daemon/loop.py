@@ -32,6 +32,7 @@ from yarnctl.deciding.records import (
     Record,
     Restoring,
     Return,
+    SavedLost,
     Stance,
     Transition,
 )
@@ -156,6 +157,16 @@ def _say(record: Record, observing: bool) -> None:
     elif isinstance(record, Return):
         told_ms = (record.attempt, record.order, record.cost_ms, record.predicted_ms)
         _LOG.info("%s goes on after %s: coming back has cost %d ms, %d were expected", *told_ms)
+    elif isinstance(record, SavedLost):
+        _LOG.warning(
+            "%s: work lost: %s began from generation %d, not from %d (%s keys were saved);"
+            " its standard error says why",
+            record.order,
+            record.attempt,
+            record.generation_found,
+            record.generation_expected,
+            record.keys_lost if record.keys_lost >= 0 else "unknown",
+        )
     elif isinstance(record, Holding):
         told = (record.queue, record.before_ratio * 100, record.ratio * 100, record.why)
         _LOG.info("%s: maximum from %g %% to %g %%: %s", *told)

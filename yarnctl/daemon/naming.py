@@ -16,6 +16,7 @@ from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
     Action,
     CameBack,
+    CameBackWithout,
     Fact,
     ManifestSeen,
     Observation,
@@ -115,6 +116,6 @@ class NamedPort:
         return self.port.perform(msgspec.structs.replace(action, order=self._prefix + action.order))
 
     def _ours(self, fact: Fact) -> Fact:
-        if isinstance(fact, ManifestSeen | UploadProgressed | CameBack):
+        if isinstance(fact, ManifestSeen | UploadProgressed | CameBack | CameBackWithout):
             return msgspec.structs.replace(fact, order=fact.order.removeprefix(self._prefix))
         return fact

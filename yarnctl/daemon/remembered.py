@@ -20,6 +20,8 @@ from yarnctl.deciding.records import (
     Ranking,
     Record,
     Refusal,
+    Return,
+    SavedLost,
     Transfer,
     Transition,
 )
@@ -89,7 +91,7 @@ class Remembered:
             self.refusals.append(logged)
         elif isinstance(record, Ranking):
             self.rankings.append(logged)
-        elif isinstance(record, Transition | Transfer):
+        elif isinstance(record, Transition | Transfer | Return | SavedLost):
             self._about(record.order, logged)
         elif isinstance(record, Performed) and not isinstance(record.action, SetPriority | SetQueueMaximum):
             self._about(record.action.order, logged)

@@ -178,6 +178,21 @@ class CameBack(msgspec.Struct, frozen=True, tag="came-back"):
     at_ms: int
 
 
+class CameBackWithout(msgspec.Struct, frozen=True, tag="came-back-without"):
+    """``attempt`` is at work on less than the checkpoint of ``order`` holds: saved work is done again.
+
+    ``keys_lost``: the keys in that checkpoint, -1 if not known; fewer are lost if an older one was used.
+    ``generation_found`` is what the attempt began from (0: nothing), ``generation_expected`` what was saved.
+    """
+
+    order: str
+    attempt: str
+    keys_lost: int
+    generation_expected: int
+    generation_found: int
+    at_ms: int
+
+
 class ApplicationEnded(msgspec.Struct, frozen=True, tag="application-ended"):
     """The application reached a terminal state."""
 
@@ -198,6 +213,7 @@ Fact = (
     | ContainerEnded
     | ContainerGranted
     | CameBack
+    | CameBackWithout
     | ApplicationEnded
     | EpochChanged
 )

@@ -148,6 +148,20 @@ class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
     skip_ms: int
 
 
+class SavedLost(msgspec.Struct, frozen=True, tag="saved-lost", kw_only=True):
+    """A suspended task began again with less than was saved: no later attempt counts as its return.
+
+    The fields are those of ``CameBackWithout``.
+    """
+
+    order: str
+    attempt: str
+    at_ms: int
+    keys_lost: int
+    generation_expected: int
+    generation_found: int
+
+
 class Progressed(msgspec.Struct, frozen=True, tag="progressed", kw_only=True):
     """An attempt that is saving was seen to go on: the time-out of its order counts from here."""
 
@@ -263,6 +277,7 @@ Record = (
     | Transition
     | Transfer
     | Return
+    | SavedLost
     | Progressed
     | Forgotten
     | KilledEnded

@@ -20,6 +20,7 @@ from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
     CameBack,
+    CameBackWithout,
     ContainerEnded,
     ContainerGranted,
     Ending,
@@ -44,6 +45,7 @@ from yarnctl.deciding.records import (
     Progressed,
     Record,
     Return,
+    SavedLost,
     Transfer,
     transition,
 )
@@ -155,6 +157,8 @@ class Settlement:
                 self.move(fact.order, "progress", fact.at_ms)
             elif isinstance(fact, CameBack):
                 self._came_back(fact)
+            elif isinstance(fact, CameBackWithout):
+                self._came_back_without(fact)
             elif isinstance(fact, ApplicationEnded):
                 self._application_ended(fact)
             else:
@@ -276,6 +280,25 @@ class Settlement:
                 launch_ms=fact.launch_ms,
                 shuffle_ms=fact.shuffle_ms,
                 skip_ms=fact.skip_ms,
+            )
+        )
+
+    def _came_back_without(self, fact: CameBackWithout) -> None:
+        """Record that saved work was lost; no later attempt is credited with the return."""
+        order = self.ledger.away.get(fact.order)
+        if order is None or order.attempt == fact.attempt:
+            return
+        if not 0 <= fact.generation_found < fact.generation_expected:
+            return
+        del self.ledger.away[fact.order]
+        self.records.append(
+            SavedLost(
+                order=fact.order,
+                attempt=fact.attempt,
+                at_ms=fact.at_ms,
+                keys_lost=fact.keys_lost,
+                generation_expected=fact.generation_expected,
+                generation_found=fact.generation_found,
             )
         )
 

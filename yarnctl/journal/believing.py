@@ -38,6 +38,7 @@ from yarnctl.deciding.records import (
     Refusal,
     Resumed,
     Return,
+    SavedLost,
     Transfer,
     Transition,
 )
@@ -100,7 +101,7 @@ class Believing:
             self._passed_on(record)
         elif isinstance(record, Performed):
             self._performed(record)
-        elif isinstance(record, Return):
+        elif isinstance(record, Return | SavedLost):
             self.work.ledger.away.pop(record.order, None)
         elif isinstance(record, Progressed):
             self.work.ledger.apply(record.order, "progress", record.at_ms)

@@ -18,6 +18,7 @@ from yarnctl.deciding.records import (
     Refusal,
     Resumed,
     Return,
+    SavedLost,
     Transfer,
     Transition,
 )
@@ -32,6 +33,7 @@ from yarnctl.journal.story import (
     PriorityStory,
     Ran,
     RefusalStory,
+    SavedLostStory,
     Tally,
 )
 from yarnctl.journal.telling import in_words, why_words
@@ -174,6 +176,20 @@ class _Orders:
                 )
                 return
 
+    def saved_lost(self, record: SavedLost) -> None:
+        """Saved work was done again: how much working time that is, the journal does not say."""
+        for story in reversed(self.stories):
+            if story.order == record.order:
+                story.saved_lost = SavedLostStory(
+                    attempt=record.attempt,
+                    at_ms=record.at_ms,
+                    keys_lost=record.keys_lost if record.keys_lost >= 0 else story.keys_done,
+                    generation_expected=record.generation_expected,
+                    generation_found=record.generation_found,
+                )
+                story.lost_work_ms = None
+                return
+
     def _withhold(self, order: str) -> None:
         if order in self.open:
             self.open[order].withheld = True
@@ -224,6 +240,8 @@ class _Reader:
             self.orders.transferred(record)
         elif isinstance(record, Return):
             self.orders.returned(record)
+        elif isinstance(record, SavedLost):
+            self.orders.saved_lost(record)
         elif isinstance(record, Performed):
             self.orders.performed(record)
         elif isinstance(record, Refusal):

@@ -28,6 +28,7 @@ from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
     CameBack,
+    CameBackWithout,
     ContainerEnded,
     Ending,
     EpochChanged,
@@ -59,6 +60,7 @@ from yarnctl.deciding.records import (
     Restoring,
     Resumed,
     Return,
+    SavedLost,
     Stance,
     Transfer,
     Transition,
@@ -187,6 +189,8 @@ class Replay:
             self._resumed(record)
         elif isinstance(record, Return):
             self._returned(record)
+        elif isinstance(record, SavedLost):
+            self._saved_lost(record)
         elif isinstance(record, Progressed):
             self._enter(FACT, None)
             self.work.take((UploadProgressed(record.order, record.at_ms),))
@@ -447,6 +451,14 @@ class Replay:
         self._enter(FACT, None)
         parts = (record.launch_ms, record.shuffle_ms, record.skip_ms)
         self.work.take((CameBack(record.order, record.attempt, *parts, record.at_ms),))
+        self._follow(record)
+
+    def _saved_lost(self, record: SavedLost) -> None:
+        """What an attempt began from is believed; that its task was away is derived."""
+        self._enter(FACT, None)
+        generations = (record.generation_expected, record.generation_found)
+        fact = CameBackWithout(record.order, record.attempt, record.keys_lost, *generations, record.at_ms)
+        self.work.take((fact,))
         self._follow(record)
 
     def _forgotten(self, record: Forgotten) -> None:

@@ -39,6 +39,19 @@ class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
     skip_ms: int
 
 
+class SavedLostStory(msgspec.Struct, kw_only=True, frozen=True):
+    """The checkpoint was not used by ``attempt``, which began at an older generation (0: with nothing).
+
+    ``keys_lost``: the keys in the checkpoint, None if nobody told; fewer if an older one was used.
+    """
+
+    attempt: str
+    at_ms: int
+    keys_lost: int | None
+    generation_expected: int
+    generation_found: int
+
+
 class OrderStory(msgspec.Struct, kw_only=True):
     """One order from decision to end. Keys: the smaller one is taken first.
 
@@ -71,6 +84,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     predicted_cost_ms: int
     total: Resources | None = None
     came_back: CameBackStory | None = None
+    saved_lost: SavedLostStory | None = None
     working_since_ms: int | None
     next_jobs: tuple[RefusedJob, ...]
     next_tasks: tuple[RefusedTask, ...]

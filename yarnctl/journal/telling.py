@@ -11,7 +11,7 @@ from itertools import groupby
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.journal.keys import POLICIES, instant, key_words
-from yarnctl.journal.story import Explanation, OrderStory, RefusalStory, Tally
+from yarnctl.journal.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
 from yarnctl.units import Resources
 
 REASONS: dict[str, str] = {
@@ -152,7 +152,7 @@ def _room(story: OrderStory) -> str:
 def _cost(story: OrderStory) -> str:
     parts = [_done(story)]
     if story.keys_done is not None:
-        parts.append(f"{story.keys_done} keys done and kept")
+        parts.append(f"{story.keys_done} keys done and {'saved' if story.saved_lost else 'kept'}")
     for name, at_ms in (
         ("checkpointed", story.checkpointed_at_ms),
         ("freed", story.freed_at_ms),
@@ -166,10 +166,28 @@ def _cost(story: OrderStory) -> str:
 def _return(story: OrderStory) -> str:
     """Say what coming back was expected to cost, and what it did."""
     told, back = f"predicted to cost {story.predicted_cost_ms} ms", story.came_back
+    if story.saved_lost is not None:
+        return f"{told}; {_unused(story.saved_lost)}"
     if back is None:
         return told
     parts = f"leave {back.leave_ms}, launch {back.launch_ms}, shuffle {back.shuffle_ms}, skip {back.skip_ms}"
     return f"{told}, did cost {back.cost_ms} ms ({parts}): {back.attempt} goes on"
+
+
+def _unused(lost: SavedLostStory) -> str:
+    """Say that a checkpoint was not used, by whom, and what it began from."""
+    keys = "unknown size" if lost.keys_lost is None else f"{lost.keys_lost} keys"
+    return (
+        f"LOST: the checkpoint of {keys} was not used by attempt {lost.attempt}"
+        f" (it began at generation {lost.generation_found}, not {lost.generation_expected});"
+        " its standard error says why"
+    )
+
+
+def _keys_lost(lost: SavedLostStory) -> str:
+    if lost.keys_lost is None:
+        return "saved work lost"
+    return f"lost {'at most ' if lost.generation_found else ''}{lost.keys_lost} keys"
 
 
 def _done(story: OrderStory) -> str:
@@ -177,7 +195,8 @@ def _done(story: OrderStory) -> str:
     if story.withheld and not story.verb:
         return "none: it was never asked"
     if story.verb in ("suspended", "released"):
-        return f"{story.verb} (suspension number {story.generation}), no work lost"
+        lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"
+        return f"{story.verb} (suspension number {story.generation}), {lost}"
     if story.verb in ("killed", "ended"):
         return f"{'killed' if story.verb == 'killed' else 'ended by others'}, {_lost(story)}"
     if story.state in OPEN or story.state == "killed":

@@ -142,6 +142,16 @@ class CameBackTold(FromJournal):
     skip_ms: int
 
 
+class SavedLostTold(FromJournal):
+    """A checkpoint that a later attempt did not use; ``generation_found``: what it began from, 0: nothing."""
+
+    attempt: str
+    at_ms: int
+    keys_lost: int | None
+    generation_expected: int
+    generation_found: int
+
+
 class OrderTold(FromJournal):
     """One order from decision to end. Keys: the smaller one is taken first; null: not known.
 
@@ -170,6 +180,7 @@ class OrderTold(FromJournal):
     predicted_cost_ms: int
     total: tuple[int, int] | None
     came_back: CameBackTold | None
+    saved_lost: SavedLostTold | None
     working_since_ms: int | None
     next_jobs: list[tuple[str, list[int], str]]
     next_tasks: list[tuple[str, str, list[int], str]]

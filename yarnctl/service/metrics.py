@@ -100,6 +100,12 @@ def _orders(view: View) -> Iterator[Metric]:
     yield CounterMetricFamily("yarnctl_refusals", "Triggers that led to nothing.", counts.refusals)
     yield CounterMetricFamily("yarnctl_epochs", "Changes of the ResourceManager.", counts.epochs)
     yield CounterMetricFamily("yarnctl_keys_saved", "Key groups kept by checkpoints.", counts.keys_saved)
+    yield CounterMetricFamily(
+        "yarnctl_lost_checkpoints", "Checkpoints that the next attempt did not use.", counts.checkpoints_lost
+    )
+    yield CounterMetricFamily(
+        "yarnctl_lost_keys", "Key groups in those checkpoints, where known.", counts.keys_lost
+    )
     opened = GaugeMetricFamily("yarnctl_open_orders", "Orders that still count, by state.", labels=["state"])
     states = counted(entry.order.state for entry in view.entries)
     for state in OPEN:

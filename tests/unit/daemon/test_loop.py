@@ -21,6 +21,8 @@ from yarnctl.daemon.view import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
+    CameBack,
+    CameBackWithout,
     ManifestSeen,
     Observation,
     Refused,
@@ -29,6 +31,7 @@ from yarnctl.deciding.model import (
     Snapshot,
     Suspend,
     Unknown,
+    UploadProgressed,
     Withdraw,
     Withheld,
 )
@@ -374,6 +377,25 @@ def test_names_on_the_cluster_are_ours_alone() -> None:
         "there-o-000001",
     ]
     assert cluster.scopes[-1].orders == ("here-o-000001",)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        UploadProgressed("here-o-000001", 0),
+        CameBack("here-o-000001", "again", 1, 1, 1, 0),
+        CameBackWithout("here-o-000001", "again", 7, 1, 0, 0),
+    ],
+)
+def test_every_fact_about_an_order_comes_back_under_our_own_name(
+    fact: UploadProgressed | CameBack | CameBackWithout,
+) -> None:
+    cluster = busy()
+    cluster.facts.append(fact)
+    (told,) = [
+        one for one in NamedPort(cluster, "here").observe(Scope()).facts if isinstance(one, type(fact))
+    ]
+    assert told == msgspec.structs.replace(fact, order="o-000001")
 
 
 def test_one_daemon_per_state_directory(tmp_path: Path) -> None:

@@ -7,14 +7,26 @@ import logging
 import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
+from yarnctl.daemon.counted import Counted
 from yarnctl.daemon.guards import Gate, Misdirection
 from yarnctl.daemon.loop import Recorder
 from yarnctl.daemon.reclaiming import Reclaiming
-from yarnctl.daemon.view import Publisher
+from yarnctl.daemon.remembered import Remembered
+from yarnctl.daemon.view import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import CameBack, ContainerEnded, ManifestSeen, Refused, SetPriority
-from yarnctl.deciding.records import Performed, Return
+from yarnctl.deciding.model import (
+    CameBack,
+    CameBackWithout,
+    ContainerEnded,
+    ManifestSeen,
+    Observation,
+    Refused,
+    SetPriority,
+)
+from yarnctl.deciding.records import Performed, Return, SavedLost
+from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
+from yarnctl.service.metrics import text
 
 FULL = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
 BACK = CameBack("o-000001", "again", 700, 2500, 900, 60_000)
@@ -41,6 +53,23 @@ def test_the_cost_is_noted_in_the_list_or_after(retired):
     assert entry.cost_ms == 2600 + 700 + 2500 + 900
 
 
+LOST = CameBackWithout("o-000001", "again", 7, 1, 0, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"), [(BACK, "did cost 6700 ms"), (LOST, "LOST: the checkpoint of 7 keys")]
+)
+def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
+    steps, remembered = Controller(GUARD_FREE), Remembered()
+    for now_ms, snapshot, facts in [*EVENTS[:-1], (60_000, None, (fact,))]:
+        step = steps.step(seen(snapshot, {"r1": row("r1", 49, cost_ms=7000)}, now_ms=now_ms, facts=facts))
+        for record in step.records:
+            remembered.take(record)
+    (decided,) = remembered.newest_first()
+    told = explain([each.record for each in decided.log], "o-000001")
+    assert words in "\n".join(in_words(told))
+
+
 def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
     recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
     caplog.set_level(logging.INFO)
@@ -55,6 +84,37 @@ def test_people_are_told_of_a_return(caplog):
     caplog.set_level(logging.INFO)
     recorder.append([_returned()])
     assert "again goes on after o-1: coming back has cost 6700 ms, 7000 were expected" in caplog.text
+
+
+@pytest.mark.parametrize(("keys", "words"), [(7, "7 keys were saved"), (-1, "unknown keys were saved")])
+def test_people_are_warned_of_saved_work_that_was_lost(caplog, keys, words):
+    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
+    recorder.append([_lost("o-1", keys)])
+    assert f"o-1: work lost: again began from generation 0, not from 1 ({words})" in caplog.text
+    assert [line.levelname for line in caplog.records] == ["WARNING"]
+
+
+def test_lost_checkpoints_and_their_keys_are_counted():
+    counted = Counted()
+    for record in (_lost("o-1", 7), _lost("o-2", -1), _lost("o-3", 4), _returned()):
+        counted.take(record)
+    assert (counted.counts().checkpoints_lost, counted.counts().keys_lost) == (3, 11)
+
+
+def test_metrics_tell_lost_checkpoints_and_their_keys():
+    publisher = Publisher()
+    publisher.record([_lost("o-1", 7), _lost("o-2", -1)])
+    running = LoopStatus(state="running", reachable=True, ticks=1)
+    publisher.tick(Controller(GUARD_FREE), Observation(now_ms=1, as_of_ms=1), running)
+    told = text(publisher.view).decode()
+    assert "yarnctl_lost_checkpoints_total 2.0" in told
+    assert "yarnctl_lost_keys_total 7.0" in told
+
+
+def _lost(order: str, keys: int) -> SavedLost:
+    return SavedLost(
+        order=order, attempt="again", at_ms=1, keys_lost=keys, generation_expected=1, generation_found=0
+    )
 
 
 def _returned() -> Return:

@@ -18,6 +18,7 @@ from yarnctl.deciding.model import (
     Accepted,
     ApplicationEnded,
     CameBack,
+    CameBackWithout,
     ContainerEnded,
     ContainerGranted,
     Ending,
@@ -98,9 +99,11 @@ def _fact(chance: Random, now_ms: int) -> Fact:
             )
         case 9:
             return ApplicationEnded(chance.choice(["p1", "p2", *JOBS, "zz"]), at_ms)
-        case 10 | 11:
-            order = f"o-{chance.randint(1, 6):06d}"
-            return CameBack(order, f"{job}.{chance.randint(6, 9)}", 100, 200, 300, at_ms)
+        case 10 | 11 as drawn:
+            order, later = f"o-{chance.randint(1, 6):06d}", f"{job}.{chance.randint(6, 9)}"
+            if drawn == 11:
+                return CameBackWithout(order, later, 7, 1, 0, at_ms)
+            return CameBack(order, later, 100, 200, 300, at_ms)
         case _:
             return EpochChanged("2", at_ms) if chance.random() < 0.2 else UploadProgressed(order, at_ms)
 

@@ -14,6 +14,7 @@ from yarnctl.deciding.model import (
     Accepted,
     ApplicationEnded,
     CameBack,
+    CameBackWithout,
     ContainerEnded,
     ContainerGranted,
     EpochChanged,
@@ -23,8 +24,9 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withheld,
 )
-from yarnctl.deciding.records import SINCE_COMPLETE, Decision, Header, Record, Transition, encode
+from yarnctl.deciding.records import SINCE_COMPLETE, Decision, Header, Record, SavedLost, Transition, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
+from yarnctl.journal.believing import Believing
 
 ORDERS = st.integers(1, 12).map(lambda n: f"o-{n:06d}")
 NODES = st.sampled_from(["n1", "n2", "n3"])
@@ -45,6 +47,7 @@ FACTS = st.one_of(
     ),
     st.builds(ContainerGranted, CONTAINERS, APPLICATIONS, NODES, st.integers(1, 2).map(size), AT),
     st.builds(CameBack, ORDERS, ATTEMPTS, st.just(100), st.just(200), st.just(300), AT),
+    st.builds(CameBackWithout, ORDERS, ATTEMPTS, st.just(7), st.just(1), st.just(0), AT),
     st.builds(ApplicationEnded, APPLICATIONS, AT),
     st.builds(EpochChanged, st.just("2"), AT),
 )
@@ -91,7 +94,7 @@ def test_what_once_broke_holds(name: str) -> None:
     assert problem(SHELF[name]) == ""
 
 
-@pytest.mark.parametrize("kind", SINCE_COMPLETE)
+@pytest.mark.parametrize("kind", [*SINCE_COMPLETE, SavedLost])
 def test_a_change_of_the_ledger_without_its_record_is_noticed(kind: type[Record]) -> None:
     """Planted: records of one kind are not written. The kept examples alone see that the ledgers differ."""
     noticed = []
@@ -101,6 +104,16 @@ def test_a_change_of_the_ledger_without_its_record_is_noticed(kind: type[Record]
         if len(written) < len(played.records) and judge(Played(played.controller, written)):
             noticed.append(name)
     assert noticed
+
+
+def test_who_is_away_is_also_known_by_the_journals_word_alone() -> None:
+    """A lost checkpoint ends the wait for its return, also where a newer program believes an older one."""
+    one = SHELF["saved-work-lost"]
+    played, believing = run(one.settings(), one.moves, one.own), Believing()
+    for record in played.records:
+        believing.take(record)
+    assert any(isinstance(record, SavedLost) for record in played.records)
+    assert list(believing.left().work.ledger.away) == list(played.controller.ledger.away)
 
 
 def test_journals_of_older_programs_replay_as_before() -> None:
