@@ -33,7 +33,11 @@ RINGS: dict[str, tuple[str, ...]] = {
         "tests/unit/daemon/test_going_on.py",
         "tests/unit/daemon/test_holding.py",
         "tests/journal/test_rebuild.py",
-        "tests/journal/test_restart.py::test_dying_at_any_point_loses_nothing",
+        "tests/journal/test_restart.py",
+        "tests/journal/test_admissions.py",
+        "tests/journal/test_tampering.py",
+        "tests/property/test_admission.py",
+        "tests/property/test_scenarios.py",
     )
 }
 """The nearest tests of a folder; another one names its own with ``--tests``."""
