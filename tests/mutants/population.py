@@ -2,8 +2,7 @@
 
 Law: a mutant is one small change of one file, named by file, function, kind, the text of its line and a
 number among equals, never by a line's number: unrelated changes leave its name. Same sources, same
-population; same seed, same sample, stratified by file and kind (systematic: every n-th of the population in
-that order). Left out, for they change nothing or cannot run: annotations, docstrings, decorators,
+population; same seed, same sample, stratified by file and kind (:func:`sample`). Left out, for they change nothing or cannot run: annotations, docstrings, decorators,
 ``__all__``, ``|`` (types, mostly), and a comparison of kinds that no number distinguishes (``==`` to ``is``).
 """
 
@@ -14,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,22 +109,30 @@ def mutants_of(root: Path, path: Path) -> list[Mutant]:
 
 
 def sample(mutants: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Return ``count`` mutants, stratified by file and kind: every n-th, within a stratum in random order."""
+    """Return ``count`` mutants, stratified by file and kind in proportion (largest remainders).
 
-    def chance(mutant: Mutant) -> bytes:
-        return hashlib.sha256(f"{seed}:{mutant.identity}".encode()).digest()
+    Inside a stratum the seed and a mutant's name decide, so that a change elsewhere leaves nearly all of the
+    sample; of a change that cannot be made the next one is taken.
+    """
 
-    ordered = sorted(mutants, key=lambda one: (one.path, one.kind, chance(one)))
-    if count >= len(ordered):
-        return ordered
-    start = int.from_bytes(hashlib.sha256(f"{seed}:start".encode()).digest()[:4]) / 2**32
-    chosen: dict[int, Mutant] = {}
-    for number in range(count):
-        at = int((number + start) * len(ordered) / count)
-        while at in chosen or ordered[at].make() is None:  # where a change cannot be made: the next one
-            at = (at + 1) % len(ordered)
-        chosen[at] = ordered[at]
-    return list(chosen.values())
+    def chance(name: str) -> bytes:
+        return hashlib.sha256(f"{seed}:{name}".encode()).digest()
+
+    strata: dict[tuple[str, str], list[Mutant]] = {}
+    for mutant in mutants:
+        strata.setdefault((mutant.path, mutant.kind), []).append(mutant)
+    count = min(count, len(mutants))
+    shares = {name: count * len(rows) / len(mutants) for name, rows in strata.items()}
+    taken = {name: int(share) for name, share in shares.items()}
+    rest = sorted(shares, key=lambda name: (taken[name] - shares[name], chance("::".join(name))))
+    for name in rest[: count - sum(taken.values())]:
+        taken[name] += 1
+    chosen: list[Mutant] = []
+    for name, rows in strata.items():
+        ordered = sorted(rows, key=lambda one: chance(one.identity))
+        made = (one for one in ordered if one.make() is not None)
+        chosen += islice(made, taken[name])
+    return chosen
 
 
 # --- what is left out, and whose a line is -------------------------------------------------------
