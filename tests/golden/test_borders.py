@@ -23,13 +23,25 @@ from tests.golden.tables import (
 )
 from yarnctl.deciding.case import Candidate, Pick
 from yarnctl.deciding.controller import Controller, Remembered
+from yarnctl.deciding.deadlines import in_order, ranked
 from yarnctl.deciding.forecast import QueueModel, over_guarantee
+from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Ledger, Order, new_order
-from yarnctl.deciding.model import ContainerEnded, ContainerGranted, QueueView, Suspend
+from yarnctl.deciding.model import (
+    Accepted,
+    ApplicationEnded,
+    CameBack,
+    ContainerEnded,
+    ContainerGranted,
+    ManifestSeen,
+    QueueView,
+    SetPriority,
+    Suspend,
+)
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import Look, demand, may_give
 from yarnctl.deciding.queue_hold import QueueLimits, hold
-from yarnctl.deciding.records import Resumed, Transition
+from yarnctl.deciding.records import Refusal, Resumed, Return, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import STILL_WAITS, Settlement
@@ -343,6 +355,9 @@ def test_room_that_is_free_is_neither_moved_nor_taken_back():
     found = beyond({"p1": 0, "p2": 2}, 400, ledger)
     assert [(order.order, asker) for order, asker in found.moves] == [("o-000002", "p2")]
     assert found.needless == ()
+    found = beyond({"p1": 1}, 400, ledger)  # ... and it meets what is due
+    assert [order.order for order in found.needless] == ["o-000002"]
+    assert beyond({"p1": 1}, 500, ledger).needless == ()  # free in the snapshot, it is no room to come
 
 
 def test_an_ask_that_has_been_met_since_is_not_due_again():
@@ -431,3 +446,198 @@ def test_a_queue_that_cannot_grow_is_not_held(guaranteed, maximum, held_at):
     found = hold("research", QueueLimits(guaranteed, maximum), 7)
     assert (None if found is None else found.ratio) == held_at
     assert found is None or (found.queue, found.before_ratio, found.at_ms) == ("research", maximum, 7)
+
+
+# --- facts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("granted_at_ms", "state"), [(1019, "freed"), (1020, "granted")])
+def test_a_grant_that_is_older_than_the_room_was_of_other_room(granted_at_ms, state):
+    work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
+    work.take([ContainerEnded("r1.1c", "r1", "n1", "suspended", 1020)])
+    work.take([ContainerGranted("new", "p2", "n1", size(1), granted_at_ms)])
+    found = work.ledger.open.get("o-000001") or work.ledger.settled["o-000001"]
+    assert found.state == {"granted": "taken", "freed": "freed"}[state]  # p2 has no order: it took the room
+
+
+def test_what_is_transferred_for_room_given_is_still_to_end():
+    """p1 is given p2's room; its own oldest order that is not freed, of that size, goes to p2."""
+    ledger = entered(an_order(1), an_order(2, "p2"), an_order(3))
+    ledger.apply("o-000001", "ended-as-ordered", 10)
+    assert ledger.oldest_freed("p1", size(1)) == ledger.open["o-000001"]
+    assert ledger.oldest_running("p1", size(1)) == ledger.open["o-000003"]
+    assert ledger.oldest_running("p1", size(2)) is None
+
+
+@pytest.mark.parametrize("asked_at_ms", [0, 1000])
+def test_leaving_is_counted_from_the_order_to_the_end(asked_at_ms):
+    work = Settlement(entered(an_order(at_ms=asked_at_ms)), DEFAULT, releases_itself=False)
+    work.take([ContainerEnded("r1.1c", "r1", "n1", "suspended", 3000)])
+    work.take([CameBack("o-000001", "r1.1 again", 1, 2, 4, 9000)])
+    (told,) = [record for record in work.records if isinstance(record, Return)]
+    assert (told.leave_ms, told.cost_ms) == (3000 - asked_at_ms, 3007 - asked_at_ms)
+
+
+@pytest.mark.parametrize(
+    ("event", "state"),
+    [
+        (None, "asked"),  # whoever is still to leave is taken back by surplus, not by this rule
+        ("manifest", "checkpointed"),
+        ("ended-as-ordered", "withdrawn"),
+    ],
+)
+def test_only_freed_room_is_forgotten_when_its_asker_asks_no_more(event, state):
+    work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
+    if event:
+        work.ledger.apply("o-000001", event, 0)
+    work.forget_unwanted({}, 5000, 5000)
+    found = work.ledger.open.get("o-000001") or work.ledger.settled["o-000001"]
+    assert found.state == state
+
+
+def test_a_request_whose_effect_is_seen_is_remembered_no_longer():
+    work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
+    work.take([ManifestSeen("o-000001", "r1.1", 1, 5, 100)])
+    (release,) = work.actions
+    work.outcome(release, Accepted(), 100)
+    work.repeat(200)
+    assert list(work.sent) == ["o-000001"]
+    work.take([ContainerEnded("r1.1c", "r1", "n1", "killed", 250)])
+    work.repeat(300)
+    assert work.sent == {}
+
+
+# --- the controller ---------------------------------------------------------------------------
+
+
+def test_stopping_never_goes_back_in_time():
+    steps = Controller(GUARD_FREE, validate=True)
+    look = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
+    steps.step(seen(look, {"r1": row("r1", 49)}, now_ms=1000))
+    (record,) = steps.stop(400).records
+    assert isinstance(record, Transition)
+    assert (record.event, record.at_ms) == ("not-needed", 1000)
+
+
+def test_one_look_asks_for_tasks_eight_times_at_most():
+    """Nobody can give a task: job after job is looked at, and then decided without the rest."""
+    jobs = [app(f"r{n:02}", "research", 40 - n) for n in range(12)]
+    steps = Controller(GUARD_FREE, validate=True)
+    step = steps.step(seen(cluster(*jobs, app("p1", "production", 1, 1))))
+    rounds = 0
+    while step.wake_at_ms == 0:
+        rounds += 1
+        step = steps.step(seen(None, dict.fromkeys(step.scope.victims, ())))
+    (refusal,) = [record for record in step.records if isinstance(record, Refusal)]
+    assert rounds == 8
+    assert {job.why for job in refusal.refused_jobs} >= {"no-task-left"}
+
+
+def test_a_refusal_is_written_again_for_an_application_that_came_again():
+    steps = Controller(GUARD_FREE, validate=True)
+    rows = (app("r1", "research", 9), app("p1", "production", 1, 1))
+    stuck = cluster(*rows, guaranteed={"production": 1, "research": 20})
+    ended = (ApplicationEnded("p1", 1500),)
+    written = [
+        sum(
+            isinstance(record, Refusal)
+            for record in steps.step(seen(stuck, now_ms=now_ms, facts=facts)).records
+        )
+        for now_ms, facts in ((0, ()), (1000, ()), (2000, ended), (3000, ()))
+    ]
+    assert written == [1, 0, 1, 0]
+
+
+# --- priorities -------------------------------------------------------------------------------
+
+
+def test_a_ranking_shows_who_has_a_level_and_who_loses_one():
+    """Two levels for four jobs: c has none and had none, d had one and gets 0."""
+    settings = with_(GUARD_FREE, mode="deadlines", job_policy="MDF", priority_levels=2)
+    rows = [app(name, "default", 1, deadline=n, priority=n == 3) for n, name in enumerate("abcd")]
+    changes = [SetPriority("a", 2), SetPriority("b", 1), SetPriority("d", 0)]
+    assert [row.application for row in ranked(rows, changes, 0, settings)] == ["a", "b", "d"]
+    assert [row.priority for row in ranked(rows, changes, 0, settings)] == [2, 1, 0]
+
+
+def test_new_jobs_of_equal_laxity_stand_by_submission():
+    settings = with_(GUARD_FREE, mode="deadlines", job_policy="MLF")
+    rows = [app(name, "default", deadline=100_000, submitted=0) for name in "bca"]
+    found = in_order(rows, 0, settings, ("b",))
+    assert [view.application for view in found] == ["a", "b", "c"]
+
+
+# --- the paper's rule -------------------------------------------------------------------------
+
+
+def test_what_is_promised_fits_nowhere_twice():
+    """Three asks, one promised, one slot free: one fits, one must be made room for."""
+    ledger = entered(an_order(1))
+    snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 3), free={"n9": 1})
+    (wish,) = demand(Look(snapshot, 0, 0), ledger, PAPER).wishes
+    assert (wish.trigger.placed, wish.trigger.promised, wish.trigger.need) == (1, 1, 1)
+    snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 3), free={"n9": 9})
+    assert demand(Look(snapshot, 0, 0), ledger, PAPER).wishes == ()
+
+
+def test_an_asker_that_finds_room_does_not_stand_before_the_others():
+    """p1's ask fits into what is free, p2's and p3's do not."""
+    asks = [app(f"p{n}", "production", 1, 1, rank=n, ask=n) for n in (1, 2, 3)]
+    snapshot = cluster(app("r1", "research", 50), *asks, free={"n9": 1})
+    found = demand(Look(snapshot, 0, 0), Ledger(), PAPER)
+    assert [wish.application.application for wish in found.wishes] == ["p2", "p3"]
+
+
+# --- the modelled scheduler, with two queues that give ----------------------------------------
+
+
+def test_the_queue_that_stands_highest_gives_first():
+    """Two victim queues: one by one, each time from the one that is furthest over its guarantee."""
+    settings = with_(GUARD_FREE, victim_queues=("research", "batch"))
+    rows = [app("r1", "research", 8), app("b1", "batch", 14), app("p1", "production", 1, 30)]
+    guaranteed = {"production": 85, "research": 5, "batch": 10}
+    assert needs(cluster(*rows, guaranteed=guaranteed), settings) == {"p1": 7}  # 3 of research, 4 of batch
+
+
+def test_the_largest_task_of_a_queue_is_of_its_own_running_jobs():
+    """Neither another queue's tasks nor a job that holds its master only count."""
+    rows = [
+        app("r1", "research", 3, slots=2),
+        app("r2", "research", 1, slots=5),
+        app("p1", "production", 3, slots=7),
+    ]
+    model = QueueModel(QueueView(queue="research", guaranteed=size(1), maximum=size(9), used=size(6)), rows)
+    assert model.largest_task == size(2)
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "used", "key"),
+    [
+        (Resources(1024, 0), Resources(2048, 9), (0, 2_000_000_000, -1024, "q")),  # no cores are guaranteed
+        (Resources(0, 1), Resources(2048, 3), (0, 3_000_000_000, 0, "q")),  # no memory is
+        (Resources(0, 0), Resources(2048, 3), (1, 2048, 0, "q")),  # nothing is: last
+        (Resources(4096, 4), Resources(1024, 3), (0, 750_000_000, -4096, "q")),  # the larger share counts
+        (Resources(4096, 4), Resources(3072, 1), (0, 750_000_000, -4096, "q")),
+    ],
+)
+def test_a_queue_is_ranked_by_what_it_is_guaranteed(guaranteed, used, key):
+    assert queue("q", guaranteed, used).key() == key
+
+
+def test_a_job_that_has_nothing_to_release_gives_nothing():
+    """Its master is all that is left after what it gives already, whatever its tasks were seen as."""
+    empty = candidate("a", 1)
+    full = candidate("b", 3)
+    tasks = {"a": [task("a.1", 1)], "b": [task("b.1", 2), task("b.2", 3)]}
+    assert picked(choose(case([empty, full], 3, tasks), GUARD_FREE)) == ["b.1", "b.2"]
+
+
+def test_a_task_that_has_nothing_left_is_asked_before_one_of_whom_nobody_knows():
+    """Who would end last is asked first; nobody knows is last of all."""
+    ledger = Ledger()
+    for number, remaining_ms in ((1, -1), (2, 0), (3, 5)):
+        order = msgspec.structs.replace(an_order(number, at_ms=100), remaining_ms=remaining_ms)
+        ledger.add(order)
+    asked = [Suspend(f"o-{n:06d}", "r1", f"r1.{n}", f"r1.{n}c", 1, 0) for n in (1, 2, 3)]
+    found = in_leaving_order(asked, ledger, DEFAULT)
+    assert list(found) == list(reversed(asked))

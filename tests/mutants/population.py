@@ -2,8 +2,9 @@
 
 Law: a mutant is one small change of one file, named by file, function, kind, the text of its line and a
 number among equals, never by a line's number: unrelated changes leave its name. Same sources, same
-population; same seed, same sample, stratified by file and kind (:func:`sample`). Left out, for they change nothing or cannot run: annotations, docstrings, decorators,
-``__all__``, ``|`` (types, mostly), and a comparison of kinds that no number distinguishes (``==`` to ``is``).
+population; same seed, same sample, stratified by file and kind (:func:`sample`). Left out, for they change
+nothing or cannot run: annotations, docstrings, decorators, ``__all__``, ``|`` (types, mostly), and a
+comparison of kinds that no number distinguishes (``==`` to ``is``).
 """
 
 from __future__ import annotations
