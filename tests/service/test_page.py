@@ -192,7 +192,7 @@ def test_where_reading_needs_the_token_the_page_asks_for_it(chromium):
     try:
         chromium.open(handle.url)
         chromium.until("!document.querySelector('#ask').hidden")
-        assert "reading needs the token" in chromium.text()
+        assert "reading needs a token" in chromium.text()
         chromium.script("document.querySelector('#token').value = arguments[0]", TOKEN)
         chromium.script("document.querySelector('#ask button').click()")
         chromium.until("document.querySelector('#ask').hidden")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
@@ -24,3 +26,14 @@ def cluster():
             )
         )
         yield fake
+
+
+@pytest.fixture
+def no_collection():
+    """Collect no garbage: at the bottom of a deep recursion the finalizers of other tests would run.
+
+    They would fail for want of stack, and pytest counts that against the test that happens to run.
+    """
+    gc.disable()
+    yield
+    gc.enable()

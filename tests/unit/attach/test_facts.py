@@ -117,6 +117,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("file", ["answer", "manifest"])
 def test_whatever_an_owner_writes_is_no_answer_and_ends_nothing(cluster, port, kind, file):

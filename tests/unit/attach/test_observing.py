@@ -281,6 +281,7 @@ BAD = {
 SPOTS = ["/info", "/conf", "/scheduler", "/nodes", "/apps$", "/apps/", "/proxy/", "/containers", "/state", ""]
 
 
+@pytest.mark.usefixtures("no_collection")
 @pytest.mark.parametrize("spot", SPOTS)
 @pytest.mark.parametrize("bad", list(BAD))
 def test_no_fault_of_the_cluster_raises(cluster, spot, bad):
