@@ -94,12 +94,14 @@ def own_part(text: str) -> str:
 class Progress:
     """What is known of one attempt, look by look. Instants in ms, positions in bytes of input.
 
+    ``why``: why it cannot be suspended any more, in its runner's words ("": it has not said so).
     ``back_ms``: what its runner took from its start to the first new key, if it resumed (-1: not told).
     """
 
     def __init__(self) -> None:
         self.phase = ""
         self.can = -1
+        self.why = ""
         self.generation = 0
         self.since_ms = 0
         self.text = ""
@@ -122,6 +124,7 @@ class Progress:
             return
         self.text = own
         self.can = status.can if status.can >= 0 else self.can
+        self.why = status.why or self.why
         self.generation = status.gen if status.gen >= 0 else self.generation
         self.back_ms = status.back if status.back >= 0 else self.back_ms
         if status.phase:

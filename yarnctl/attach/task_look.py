@@ -8,6 +8,7 @@ number and in time.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import Absent, AppMaster
 from yarnctl.hadoop.wire_mapreduce import Task, TaskAttempt
 from yarnctl.units import Resources
+
+_LOG = logging.getLogger("yarnctl.attach")
 
 REMEMBERED = 20_000
 """Attempts whose progress is remembered; the oldest go first."""
@@ -163,11 +166,17 @@ class TaskLook:
         )
 
     def note(self, row: TaskAttempt, now_ms: int) -> Progress:
-        """Take a look at an attempt's status line into what is remembered of it."""
+        """Take a look at an attempt's status line into what is remembered of it.
+
+        Why it cannot be suspended is told once for each attempt: these are an owner's words.
+        """
         progress = self._progress.get(row.attempt)
         if progress is None:
             progress = self._progress[row.attempt] = Progress()
+        said = progress.why
         progress.take(row, now_ms)
+        if progress.why and not said:
+            _LOG.info("%s cannot be suspended, its runner says: %s", row.attempt, ascii(progress.why))
         return progress
 
     def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:

@@ -406,3 +406,16 @@ def test_only_so_many_counters_are_asked_for_in_a_look(cluster):
     port.observe(HURRIED)
     port.observe(Scope(cluster=False, victims=(application(1),)))
     assert len([one for one in cluster.rm.heard if one.path.endswith("/counters")]) == 2
+
+
+def test_why_a_task_cannot_be_suspended_is_logged_once_in_its_runners_words(cluster, caplog):
+    caplog.set_level("INFO", logger="yarnctl.attach")
+    port = cluster.port()
+    row = cluster.attempt(1, 1)
+    for groups in (3, 4):
+        row["status"] = f"yarnctl phase=run groups={groups} gen=0 can=0 why=side files: a\x1b[1mb > reduce"
+        cluster.now_ms += 1000
+        port.observe(Scope())
+        port.observe(Scope(cluster=False, victims=(application(1),)))
+    told = [line.getMessage() for line in caplog.records if "its runner says" in line.getMessage()]
+    assert told == [f"{attempt(1, 1)} cannot be suspended, its runner says: 'side files: a\\x1b[1mb'"]
