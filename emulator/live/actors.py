@@ -7,21 +7,37 @@ their ends are told.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import Protocol
 
-from emulator.app_master import AppMaster
-from emulator.entities import MAP, NEVER, RUNNING, Application, Container
+from emulator.app_master import AppMaster, MasterHost
+from emulator.entities import MAP, NEVER, RUNNING, Application, Ask, Container
 from emulator.live.running_limits import RunningLimits
 from emulator.workload.job import Job
 
-if TYPE_CHECKING:
-    from emulator.live.master import LiveMaster
+
+class LiveHost(MasterHost, Protocol):
+    """What a live actor needs of the master that carries its messages."""
+
+    conf: dict[str, str]
+
+    def held(self) -> Iterable[Container]:
+        """Return the containers of tasks that have not been reported as ended."""
+        ...
+
+    def exchange(self, asks: list[tuple[Ask, int]]) -> None:
+        """Send a heartbeat; its answer comes later (``LiveActor.received``)."""
+        ...
+
+    def launched(self, container: Container) -> None:
+        """The actor has begun an attempt in this container."""
+        ...
 
 
 class LiveActor(AppMaster):
     """The actor of a modelled job; ``live`` carries its messages."""
 
-    def __init__(self, job: Job, app: Application, live: LiveMaster) -> None:
+    def __init__(self, job: Job, app: Application, live: LiveHost) -> None:
         super().__init__(job, app, live)
         self.live = live
         self._limits = RunningLimits(live.conf)

@@ -490,7 +490,7 @@ class LiveMaster:
                 attempt=self.launch.attempt,
                 final_status=state,
                 diagnostics=self.diagnostics[:4000],
-                told=job_told(self),
+                told=job_told(self.tasks.job, self.attempts.all.values(), self.pace.wall_of),
             )
         )
 

@@ -199,7 +199,9 @@ class MasterViews:
                     total[name] = total.get(name, 0) + value
         groups = sorted(set(sides[True]) | set(sides[False]))
         rows = [_job_group(group, sides) for group in groups]
-        return {"id": self.live.job_id, "counterGroup": [own_group(job_counters(self.live)), *rows]}
+        live = self.live
+        own = job_counters(live.tasks.job, live.attempts.all.values(), live.pace.wall_of)
+        return {"id": live.job_id, "counterGroup": [own_group(own), *rows]}
 
     def task_counters(self, is_map: bool, task: int) -> dict[str, Any]:
         """GET .../tasks/{task}/counters."""
