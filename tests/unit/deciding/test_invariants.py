@@ -9,7 +9,7 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, task, with_
 from yarnctl.deciding.controller import Controller, Step
 from yarnctl.deciding.invariants import LEDGER, SETTLED_IS_FINAL, STEPS, History, check, check_ledger
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import Scope
+from yarnctl.deciding.model import Accepted, Scope
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.errors import InvariantBroken
 
@@ -79,6 +79,16 @@ def freed_too_early(book):
     book.open["o-000001"] = replace(book.open["o-000001"], freed_at_ms=5)
 
 
+def settled_at_no_instant(book):
+    book.apply("o-000001", "refused", 0)
+    book.settled["o-000001"] = replace(book.settled["o-000001"], settled_at_ms=None)
+
+
+def granted_without_room(book):
+    book.apply("o-000001", "refused", 0)
+    book.settled["o-000001"] = replace(book.settled["o-000001"], state="granted")
+
+
 def not_barred(book):
     book.barred.clear()
 
@@ -101,6 +111,8 @@ PLANTED_IN_THE_LEDGER = [
     (never_retired, "entries-retire", 2000),
     (unanswered, "unanswered-orders-end", 0),
     (freed_too_early, "instants-in-order", 0),
+    (settled_at_no_instant, "instants-in-order", 0),
+    (granted_without_room, "instants-in-order", 0),
     (not_barred, "under-order-is-barred", 0),
     (serves_nothing, "groups-serve", 0),
 ]
@@ -205,6 +217,20 @@ def test_a_bug_in_a_step_is_found_by_name(plant, name):
     with pytest.raises(InvariantBroken) as broken:
         check(steps, plant(step))
     assert broken.value.name == name
+
+
+def test_a_law_that_holds_has_nothing_to_say():
+    """Each is called by itself, over orders in several states and a step with transitions."""
+    steps, step = decided()
+    moved = steps.settle(step.actions[0], Accepted())
+    told = replace(step, records=(*step.records, *moved))
+    assert any(isinstance(record, Transition) for record in told.records)
+    assert {name: law(steps.ledger, steps.settings, steps.now_ms) for name, law in LEDGER.items()} == (
+        dict.fromkeys(LEDGER, "")
+    )
+    assert {name: law(steps, told) for name, law in STEPS.items()} == dict.fromkeys(STEPS, "")
+    free = Controller(with_(GUARD_FREE, cost_guard=False))
+    assert STEPS["suspending-pays"](free, told) == ""
 
 
 @pytest.mark.parametrize("resurrect", [True, False])

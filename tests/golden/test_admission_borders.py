@@ -1,0 +1,70 @@
+"""Golden tables of the borders of admission: who is turned away, who starts first, which names are taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
+from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.capacity import profile
+from yarnctl.deciding.admission.entries import AdmissionAsked, GateSet
+from yarnctl.deciding.admission.foresight import FORESEEN_MAX, Rules, foresee, hopeless
+from yarnctl.deciding.admission.records import Choices, Estimate, Request
+
+MINUTE = 60_000
+
+
+def request(sequence: int, tasks: int, minutes: int = 20, **fields: object) -> Request:
+    return Request(sequence, 0, minutes * MINUTE, tasks, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("allocator", "turned_away"),
+    [
+        ("pythia", True),
+        ("justice", True),
+        ("reactive_fs", True),  # it shares, and drops who is late
+        ("no_drop_fs", False),  # it turns nobody away
+    ],
+)
+def test_who_turns_the_hopeless_away(allocator, turned_away):
+    rules = Rules(ALLOCATORS[allocator], Memory(), 8, Choices())
+    asked = request(1, 40, estimate=Estimate(240 * MINUTE, 0, "history"))
+    said = "it needs 12 containers to end by its deadline, the cluster has 8" if turned_away else ""
+    assert hopeless(rules, asked, 0) == said
+
+
+def test_whoever_shares_stands_in_the_order_that_was_chosen():
+    """Containers / time left: the later deadline first, although it was submitted later."""
+    rules = Rules(ALLOCATORS["no_drop_fs"], Memory(), 1, Choices(order="ratio"))
+    five = Estimate(5 * MINUTE, 0, "history")
+    waiting = (request(0, 1, 10, estimate=five), request(1, 1, 60, estimate=five))
+    found = foresee(rules, waiting, profile(1), 0)
+    assert {sequence: seen.start_ms for sequence, seen in found.items()} == {0: 5 * MINUTE, 1: 0}
+
+
+def test_a_start_is_foreseen_for_the_first_twenty():
+    rules = Rules(ALLOCATORS["no_drop_fs"], Memory(), 100, Choices())
+    waiting = [request(number, 1, estimate=Estimate(MINUTE, 0, "me")) for number in range(FORESEEN_MAX + 2)]
+    found = foresee(rules, waiting, profile(100), 0)
+    assert [seen.start_ms for seen in found.values()] == [0] * 20 + [None, None]
+
+
+def asked(sequence: int, admission: str) -> AdmissionAsked:
+    return AdmissionAsked(0, admission, "job", "ann", "production", request(sequence, 1))
+
+
+@pytest.mark.parametrize(
+    ("admission", "sequence", "problem"),
+    [
+        ("adm-2", 2, ""),
+        ("adm-3", 2, "adm-3 is no name of number 2"),
+        ("adm-3", 3, "adm-3 is number 3, due is 2"),
+        ("first-2", 2, "first-2 is no name of number 2"),  # it stands for another one already
+    ],
+)
+def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, sequence, problem):
+    book = Book()
+    book.take(GateSet(0, "pythia", 10, 1024))
+    book.take(asked(1, "first-2"))
+    assert book.problem(asked(sequence, admission)) == problem

@@ -1,0 +1,251 @@
+"""Golden tables of what stands by name: numbers, policies' records, what is assumed where nothing is told.
+
+Law: a number that changes makes an older journal replay to something else, so it changes here, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pkgutil
+from importlib import import_module
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.golden.test_values import STRUCTS
+from yarnctl import deciding
+from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
+from yarnctl.deciding.admission.allocators.oracle import HOPELESS, UNKNOWN
+from yarnctl.deciding.admission.allocators.pythia import PAST
+from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.records import DEFAULT_CHOICES
+from yarnctl.deciding.draws import named, uniform
+from yarnctl.deciding.ledger import Moved, Order
+from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.policies.jobs import JobUsage
+from yarnctl.deciding.records import transition
+from yarnctl.units import Resources
+
+NUMBERS = {
+    # in an admission gate
+    "admission.book.CLOSED_MAX": 1000,
+    "admission.book.FORGOTTEN_AT_ONCE": 200,
+    "admission.book.UNLEARNED_MAX": 200,
+    "admission.book.HANDED_FOR_MAX_MS": 600_000,
+    "admission.capacity.FOREVER_MS": 2**53 - 1,
+    "admission.foresight.FORESEEN_MAX": 20,
+    "admission.gate.HELD_MS": 60_000,
+    # in a controller
+    "controller.ROUNDS_MAX": 8,
+    "draws.UNIT": 2**40,
+    "draws._GOLDEN": 0x9E3779B97F4A7C15,
+    "draws._MASK": 2**64 - 1,
+    "echoes.ECHO_MS": 2500,
+    "forecast._SCALE": 10**9,
+    "foresight.LASTS_MS": 60_000,
+    "foresight.MASTER_PRIORITY": 0,
+    "foresight.MAP_PRIORITY": 20,
+    "foresight.REDUCE_PRIORITY": 10,
+    "policies.jobs.FOREVER_MS": 2**53 - 1,
+    "policies.jobs.PPM": 10**6,
+    "preemptor.PPM": 10**6,
+    "queue_hold.HOLD_AFTER_MS": 15_000,
+    "records.FORMAT": 5,
+    "selector._LARGE": 1024,
+    "settings.TEN_YEARS_MS": 316_224_000_000,
+    "settings.RATIO_MAX": 1000,
+    "settlement.DOUBLINGS_MAX": 10,
+}
+
+
+def found_numbers() -> dict[str, float]:
+    """Return the numbers that modules of the deciding half assign to names, by "module.NAME"."""
+    found: dict[str, float] = {}
+    prefix = deciding.__name__ + "."
+    for info in pkgutil.walk_packages(deciding.__path__, prefix):
+        module = import_module(info.name)
+        for node in ast.parse(inspect.getsource(module)).body:
+            targets = node.targets if isinstance(node, ast.Assign) else []
+            for target in [name for each in targets for name in ast.walk(each) if isinstance(name, ast.Name)]:
+                value = getattr(module, target.id)
+                if isinstance(value, int | float) and not isinstance(value, bool):
+                    found[f"{info.name.removeprefix(prefix)}.{target.id}"] = value
+    return found
+
+
+def test_every_number_that_has_a_name() -> None:
+    assert found_numbers() == NUMBERS
+
+
+POLICIES = {
+    # name: (the key depends on a draw, sign of the share or of the remaining time)
+    "MR": (False, -1),
+    "LR": (False, 1),
+    "PR": (True, 0),
+    "MDF": (False, 0),
+    "MLF": (False, 0),
+    "MR-once": (False, 0),
+    "SRT": (False, 1),
+    "LRT": (False, -1),
+    "random": (True, 0),
+}
+
+
+def test_what_the_selector_may_make_use_of() -> None:
+    found = {name: (each.draws, each.share_sign) for name, each in JOB_POLICIES.items()}
+    found |= {name: (each.draws, each.share_sign) for name, each in COMPARED_JOB_POLICIES.items()}
+    found |= {name: (each.draws, each.remaining_sign) for name, each in TASK_POLICIES.items()}
+    assert found == POLICIES
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("MR", (-40,)),
+        ("LR", (40,)),
+        ("MDF", (-900, -3)),
+        ("MLF", (-70, -3)),  # equal laxities: who was submitted last gives first
+        ("MR-once", (-40,)),
+    ],
+)
+def test_the_key_of_each_job_policy(name: str, key: tuple[int, ...]) -> None:
+    usage = JobUsage("a", 40, 9, 8, 3, 900, 70, 0)
+    assert {**JOB_POLICIES, **COMPARED_JOB_POLICIES}[name].key(usage, 0, 0) == key
+
+
+ALLOCATOR_ROWS = {
+    # name: (order of the queue, turns away who is late, needs an estimate, learns)
+    "no_drop_fs": ("tasks", False, False, False),
+    "reactive_fs": ("tasks", True, False, False),
+    "oracle": ("ratio", False, True, False),
+    "pythia": ("tasks", False, False, True),
+    "justice": ("ratio", False, False, True),
+}
+
+
+def test_what_tells_the_allocators_apart() -> None:
+    found = {
+        name: (each.order, each.drops_late, each.needs_estimate, each.learns)
+        for name, each in ALLOCATORS.items()
+    }
+    assert found == ALLOCATOR_ROWS
+
+
+@pytest.mark.parametrize("terms", [HOPELESS, UNKNOWN, PAST], ids=["hopeless", "unknown", "past"])
+def test_who_is_turned_away_is_offered_nothing(terms: Any) -> None:
+    assert (terms.containers, terms.least) == (0, 0)
+    assert terms.reason
+
+
+ASSUMED = {
+    "AdmissionAsked": {"key": ""},
+    "Admission": {
+        "key": "",
+        "state": "waiting",
+        "reservation": None,
+        "application": "",
+        "why": "",
+        "changed_at_ms": 0,
+    },
+    "Memory": {
+        "completed": 0,
+        "least": 1.0,
+        "most": 0.0,
+        "last": 1.0,
+        "last_met": True,
+        "errors": 0.0,
+        "smoothed": 0.0,
+    },
+    "Order": {
+        "state": "asked",
+        "freed_at_ms": None,
+        "settled_at_ms": None,
+        "remaining_ms": -1,
+        "return_cost_ms": 0,
+        "observed": False,
+    },
+    "Transition": {"why": "", "container": "", "application": "", "keys_done": -1},
+    "Choices": {
+        "order": "papers",
+        "sharing": "held",
+        "reach": "reachable",
+        "queue_time": "stretched",
+        "errors": "shortfall",
+        "fraction": "estimated",
+        "weighting": "equal",
+        "smoothing_ratio": 0.5,
+        "drop_above_tasks": 100,
+    },
+}
+
+
+def assumed(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the values of the fields that need not be told."""
+    fields = msgspec.structs.fields(struct)
+    return {each.name: each.default for each in fields if each.default is not msgspec.NODEFAULT}
+
+
+@pytest.mark.parametrize("name", sorted(ASSUMED))
+def test_what_is_assumed_where_nothing_is_told(name: str) -> None:
+    structs = {each.__name__: each for each in (*STRUCTS, Memory, Admission)}
+    assert assumed(structs[name]) == ASSUMED[name]
+
+
+def test_the_default_choices_are_those() -> None:
+    assert msgspec.structs.asdict(DEFAULT_CHOICES) == ASSUMED["Choices"]
+
+
+def test_a_book_begins_empty() -> None:
+    empty = {
+        "gate": None,
+        "queues": (),
+        "container_mib": 0,
+        "admissions": {},
+        "numbered": 0,
+        "now_ms": 0,
+        "version": 0,
+        "trained": False,
+        "opened": {},
+        "unlearned": {},
+        "_ids": {},
+        "_keys": {},
+        "_applications": {},
+    }
+    assert vars(Book()) == empty
+    assert Book().problem(object()) == ""
+
+
+def test_a_move_that_tells_no_keys_says_so() -> None:
+    one = Resources(1024, 1)
+    order = Order(
+        order="o-000001",
+        asker="p1",
+        victim="r1",
+        attempt="a",
+        container="c",
+        node="n",
+        size=one,
+        ask=one,
+        serves=1,
+        group="o-000001",
+        generation=1,
+        verb="suspend",
+        decision=1,
+        asked_at_ms=0,
+        progress_at_ms=0,
+    )
+    moved = Moved(before=order, after=msgspec.structs.replace(order, state="suspending"), event="accepted", at_ms=3)
+    record = transition(moved)
+    assert (record.keys_done, record.why, record.container, record.application) == (-1, "", "", "")
+
+
+def test_draws_are_the_same_for_ever() -> None:
+    """A journal names its seed: with other numbers it would replay to other victims."""
+    assert named("application_1_0001") == 3336053021508437573
+    assert (uniform(0, 1, 2), uniform(7), uniform(-1, 5)) == (
+        17650578182555822980,
+        7191089600892374487,
+        3846658174030194800,
+    )

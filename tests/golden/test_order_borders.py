@@ -1,0 +1,88 @@
+"""Golden tables of the borders of orders: who is granted which room, when an order ends, clocks set back."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.golden.tables import size
+from tests.golden.test_borders import an_order, entered, freed
+from yarnctl.deciding.controller import Controller, Remembered
+from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.model import ContainerEnded, ContainerGranted, ManifestSeen, Observation
+from yarnctl.deciding.records import Transition
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.deciding.settlement import STILL_WAITS, Settlement
+
+
+def transitions(records):
+    return [record for record in records if isinstance(record, Transition)]
+
+
+@pytest.mark.parametrize(("granted_slots", "taken"), [(1, "o-000002"), (2, "o-000001")])
+def test_room_that_somebody_else_is_given_is_that_of_the_size_given(granted_slots, taken):
+    """Two orders of other askers are freed on the node, for asks of two slots and of one."""
+    large = msgspec.structs.replace(an_order(1, "p2", ask=2), size=size(2))
+    work = Settlement(Ledger(), DEFAULT, releases_itself=False)
+    freed(work.ledger, large, 100)
+    freed(work.ledger, an_order(2, "p3"), 100)
+    work.take([ContainerGranted("new", "p1", "n1", size(granted_slots), 200)])
+    assert {name: order.state for name, order in work.ledger.settled.items()} == {taken: "taken"}
+
+
+@pytest.mark.parametrize("pending", [None, {}, {"p1": 0}])
+def test_nobody_is_said_to_wait_who_was_not_seen_to(pending):
+    work = Settlement(Ledger(), DEFAULT, releases_itself=False)
+    freed(work.ledger, an_order(), 0)
+    work.pending, work.pending_at_ms = pending, 11_000
+    work.time_out(12_000)
+    (record,) = transitions(work.records)
+    assert record.event == "unclaimed"
+    assert not record.why.endswith(STILL_WAITS)
+
+
+@pytest.mark.parametrize(("as_of_ms", "state"), [(1999, "freed"), (2000, "withdrawn")])
+def test_room_is_forgotten_when_its_asker_was_silent_for_as_long_as_a_grant_takes(as_of_ms, state):
+    work = Settlement(Ledger(), DEFAULT, releases_itself=False)
+    freed(work.ledger, an_order(), 0)
+    work.forget_unwanted({}, 5000, as_of_ms)
+    found = work.ledger.open.get("o-000001") or work.ledger.settled["o-000001"]
+    assert found.state == state
+
+
+def test_only_a_manifest_tells_keys():
+    work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
+    work.take([ManifestSeen("o-000001", "r1.1", 1, 5, 100)])
+    work.take([ContainerEnded("r1.1c", "r1", "n1", "suspended", 200)])
+    work.take([ContainerGranted("new", "p1", "n1", size(1), 300)])
+    assert [(record.event, record.keys_done) for record in transitions(work.records)] == [
+        ("manifest", 5),
+        ("ended-as-ordered", -1),
+        ("granted", -1),
+    ]
+
+
+def test_a_transfer_returns_the_order_as_it_stands():
+    ledger = entered(an_order())
+    changed = ledger.transfer(ledger.open["o-000001"], "p2")
+    assert changed.asker == "p2"
+    assert changed is ledger.open["o-000001"]
+
+
+def observed(now_ms: int) -> Observation:
+    """Return an observation of a cluster that does not answer: only time passes."""
+    return Observation(now_ms=now_ms, as_of_ms=now_ms, cluster="unreachable")
+
+
+@pytest.mark.parametrize(
+    ("then_ms", "events"),
+    [(50_000, []), (61_999, []), (62_000, ["give-up"]), (100_000, ["give-up"])],
+)
+def test_an_order_times_out_by_the_clock_that_was_set_back(then_ms, events):
+    """Asked at 100 s; a controller that begins at 50 s gives it twelve seconds of its own clock."""
+    ledger = Ledger()
+    ledger.add(an_order(at_ms=100_000))
+    steps = Controller(DEFAULT, remembered=Remembered(ledger, {}, 1, (), 100_000), validate=True)
+    first = steps.step(observed(50_000))
+    then = steps.step(observed(then_ms))
+    assert [record.event for record in transitions((*first.records, *then.records))] == events
