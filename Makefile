@@ -90,7 +90,7 @@ bench: $(VENV)/.dev ## measure both sides of every ratio, write bench-results.js
 bench-small: $(VENV)/.dev ## run every benchmark once on small sizes: shows that each runs and its two sides agree
 	$(BIN)/python -m tests.bench --small
 
-acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and the README's table
+acceptance: $(VENV)/.dev ## run every acceptance row, write acceptance.json and the table of docs/acceptance.md
 	$(BIN)/python -m tests.acceptance
 
 clean: ## remove .venv, caches and results

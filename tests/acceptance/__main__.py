@@ -1,6 +1,6 @@
 """``python -m tests.acceptance [--only ID ...]``: run the rows, write what they show.
 
-Writes ``acceptance.json`` and the table in the README. Exit status 1 if a row is absent or does
+Writes ``acceptance.json`` and the table of docs/acceptance.md. Exit status 1 if a row is absent or does
 not run; a missed target is printed and leaves it 0. With ``--only`` the other rows keep what
 ``acceptance.json`` says of them.
 """
@@ -19,7 +19,7 @@ from tests.acceptance.table import table, with_table
 from yarnctl.errors import BadInput, YarnctlError
 
 ACCEPTANCE = ROOT / "acceptance.json"
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "acceptance.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,15 +69,15 @@ def run_with_progress(rows: list[Row]) -> list[Result]:
 
 
 def write(rows: list[Row], results: list[Result]) -> None:
-    """Write ``acceptance.json`` and the README's table, rows in the order of the targets."""
+    """Write ``acceptance.json`` and the page's table, rows in the order of the targets."""
     records = {} if len(results) == len(rows) else earlier()
     records |= {result.row.id: result.record() for result in results}
     ordered = [records[row.id] for row in rows if row.id in records]
     ACCEPTANCE.write_text(json.dumps(ordered, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    if not README.exists():
-        raise BadInput(README.name, "there is no such file to write the table into")
-    text = README.read_text(encoding="utf-8")
-    README.write_text(with_table(text, table(ordered), README.name), encoding="utf-8")
+    if not PAGE.exists():
+        raise BadInput(PAGE.name, "there is no such file to write the table into")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_table(text, table(ordered), PAGE.name), encoding="utf-8")
 
 
 def earlier() -> dict[str, dict[str, object]]:

@@ -129,15 +129,15 @@ def test_whoever_reads_what_was_measured_says_so():
 
 
 def test_a_stale_row_is_printed_and_is_no_failure(tmp_path, monkeypatch, capsys):
-    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    (tmp_path / "acceptance.md").write_text(f"{BEGIN}\n{END}\n")
     monkeypatch.setattr(runner, "ACCEPTANCE", tmp_path / "acceptance.json")
-    monkeypatch.setattr(runner, "README", tmp_path / "README.md")
+    monkeypatch.setattr(runner, "PAGE", tmp_path / "acceptance.md")
     one = row({"a": 3, "commit": None, "campaign": "c"}, KEPT)
     monkeypatch.setattr(runner, "load_rows", lambda: [one])
     monkeypatch.setattr(runner, "complaints", lambda *_: [])
     assert runner.main([]) == 0
     assert "1 stale" in capsys.readouterr().out
-    assert "| **stale** |" in (tmp_path / "README.md").read_text()
+    assert "| **stale** |" in (tmp_path / "acceptance.md").read_text()
 
 
 def test_figures_of_one_answer_are_not_sought_in_another(tmp_path):

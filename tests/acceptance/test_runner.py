@@ -190,17 +190,17 @@ def test_pytest_is_summed_up_without_its_time(text, counts):
 
 def test_only_the_text_between_the_markers_changes():
     text = f"# A\n{BEGIN}\nold\n{END}\nB\n"
-    assert with_table(text, "new", "README.md") == f"# A\n{BEGIN}\nnew\n{END}\nB\n"
-    with pytest.raises(BadInput, match=r"README\.md: the markers"):
-        with_table("# A\n", "new", "README.md")
+    assert with_table(text, "new", "acceptance.md") == f"# A\n{BEGIN}\nnew\n{END}\nB\n"
+    with pytest.raises(BadInput, match=r"acceptance\.md: the markers"):
+        with_table("# A\n", "new", "acceptance.md")
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a maker of a project with rows, in whose folder the runner works."""
-    (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
+    (tmp_path / "acceptance.md").write_text(f"{BEGIN}\n{END}\n")
     monkeypatch.setattr(runner, "ACCEPTANCE", tmp_path / "acceptance.json")
-    monkeypatch.setattr(runner, "README", tmp_path / "README.md")
+    monkeypatch.setattr(runner, "PAGE", tmp_path / "acceptance.md")
 
     def make(*rows, expected=None):
         monkeypatch.setattr(runner, "load_rows", lambda: list(rows))
@@ -219,7 +219,7 @@ def test_a_missed_target_is_printed_and_not_hidden(project, capsys):
         ["id", "title", "target", "measured", "holds", "verdict", "command"]
     ] * 3
     assert [record["holds"] for record in records] == [True, False, None]
-    table = (folder / "README.md").read_text()
+    table = (folder / "acceptance.md").read_text()
     assert "| 3.missed | missed | a <= 5 | a 6 | **missed** |" in table
     assert "planned" not in table
 
@@ -228,7 +228,7 @@ def test_a_missed_target_is_printed_and_not_hidden(project, capsys):
 def test_a_row_that_does_not_run_fails(project, rows):
     folder = project(*rows)
     assert runner.main([]) == 1
-    assert "**broken**" in (folder / "README.md").read_text()
+    assert "**broken**" in (folder / "acceptance.md").read_text()
 
 
 def test_an_absent_row_fails(project, capsys):

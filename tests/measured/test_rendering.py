@@ -15,11 +15,12 @@ from tests.measured.rendering import FIGURE, TABLE, differences, documents, rend
 from yarnctl.errors import BadInput
 
 README, PAGE = ROOT / "README.md", ROOT / "docs" / "measurements.md"
+LIMITS = ROOT / "docs" / "limitations.md"
 MARKED = [path for path in documents() if FIGURE.search(path.read_text()) or TABLE.search(path.read_text())]
 
 
 def test_every_table_and_figure_is_what_the_data_give():
-    assert {README, PAGE} <= set(MARKED)
+    assert {README, PAGE, LIMITS} <= set(MARKED)
     assert differences() == []
     assert main(["check"]) == 0
 
@@ -101,7 +102,7 @@ NOT_MEASURED = {
 }
 
 
-@pytest.mark.parametrize("path", [README, PAGE], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [README, PAGE, LIMITS], ids=lambda path: path.name)
 def test_no_measured_figure_stands_without_a_marker(path: Path):
     """Decimal seconds, milliseconds, per cents and factors in prose are marked, or named above."""
     prose = "\n".join(

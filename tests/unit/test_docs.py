@@ -14,6 +14,7 @@ import pytest
 from yarnctl.cli import PROGRAM
 
 ROOT = Path(__file__).parents[2]
+README_LINES_MAX = 120
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 
 
@@ -28,6 +29,11 @@ def test_make_targets_named_on_the_page_exist(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"`make ([a-z-]+)`", page.read_text()))
     assert named <= targets, f"{page.name} names {named - targets}"
+
+
+def test_the_readme_is_short():
+    """It leads to the pages; tables and what falls short in full stand there."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
 
 
 def commands_named(text: str) -> list[list[str]]:
