@@ -1,7 +1,8 @@
-"""What a master reports of its job as a whole: how many tasks and attempts, for how long, by Hadoop's counters.
+"""What a master reports of its job as a whole: tasks and attempts, for how long, by Hadoop's counters.
 
 Law: pure; every number comes from the attempts that are given. Spans are those of the wall clock, in ms, as
-everything that REST shows: ``wall_of`` turns an instant of the kernel into one of that clock. Source: MapReduce's JobCounter, and what the history server says of a job.
+everything that REST shows: ``wall_of`` turns an instant of the kernel into one of that clock. Source:
+MapReduce's JobCounter, and what the history server says of a job.
 """
 
 from __future__ import annotations
@@ -50,9 +51,15 @@ def job_told(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobTold:
             told["avgMapTime"] = _mean(_span_ms(one, wall_of) for one in done)
             continue
         merged = [one for one in done if one.merged_at_ms]
-        told["avgShuffleTime"] = _mean(wall_of(one.shuffled_at_ms) - wall_of(one.started_at_ms) for one in merged)
-        told["avgMergeTime"] = _mean(wall_of(one.merged_at_ms) - wall_of(one.shuffled_at_ms) for one in merged)
-        told["avgReduceTime"] = _mean(wall_of(one.finished_at_ms) - wall_of(one.merged_at_ms) for one in merged)
+        told["avgShuffleTime"] = _mean(
+            wall_of(one.shuffled_at_ms) - wall_of(one.started_at_ms) for one in merged
+        )
+        told["avgMergeTime"] = _mean(
+            wall_of(one.merged_at_ms) - wall_of(one.shuffled_at_ms) for one in merged
+        )
+        told["avgReduceTime"] = _mean(
+            wall_of(one.finished_at_ms) - wall_of(one.merged_at_ms) for one in merged
+        )
     return JobTold(numbers=told, counters=job_counters(job, every, wall_of))
 
 

@@ -189,7 +189,8 @@ def assumed(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", sorted(ASSUMED))
 def test_what_is_assumed_where_nothing_is_told(name: str) -> None:
-    structs = {each.__name__: each for each in (*STRUCTS, Memory, Admission)}
+    more: list[type[msgspec.Struct]] = [Memory, Admission]
+    structs = {each.__name__: each for each in [*STRUCTS, *more]}
     assert assumed(structs[name]) == ASSUMED[name]
 
 
@@ -198,7 +199,7 @@ def test_the_default_choices_are_those() -> None:
 
 
 def test_a_book_begins_empty() -> None:
-    empty = {
+    empty: dict[str, Any] = {
         "gate": None,
         "queues": (),
         "container_mib": 0,
@@ -236,7 +237,9 @@ def test_a_move_that_tells_no_keys_says_so() -> None:
         asked_at_ms=0,
         progress_at_ms=0,
     )
-    moved = Moved(before=order, after=msgspec.structs.replace(order, state="suspending"), event="accepted", at_ms=3)
+    moved = Moved(
+        before=order, after=msgspec.structs.replace(order, state="suspending"), event="accepted", at_ms=3
+    )
     record = transition(moved)
     assert (record.keys_done, record.why, record.container, record.application) == (-1, "", "", "")
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.golden.tables import GUARD_FREE, app, candidate, case, cluster, picked, row, seen, size, task, with_
+from tests.golden.tables import (
+    GUARD_FREE,
+    app,
+    candidate,
+    case,
+    cluster,
+    picked,
+    row,
+    seen,
+    size,
+    task,
+    with_,
+)
 from tests.golden.test_borders import an_order, suspended
 from tests.unit.deciding.test_foresight import SLOT, view
 from yarnctl.deciding.case import Candidate
@@ -51,7 +63,7 @@ def test_an_ask_for_no_container_does_not_wait():
 
 
 def test_inside_one_queue_nothing_moves():
-    """With deadlines the queue gives to itself: what it loses it is given again, however large the tasks are."""
+    """With deadlines the queue gives to itself: what it loses it is given again, however large tasks are."""
     rows = [app("a", "default", 1, 3), app("b", "default", 9, slots=4, rank=1)]
     queues = model_queues(cluster(*rows, guaranteed={"default": 40}), ())
     before = queues["default"].used
@@ -89,7 +101,7 @@ def test_no_more_is_foreseen_than_allowed_over_all_asks_together(counts, most, k
 
 
 def test_an_ask_that_was_read_later_than_its_containers_may_be_gone_altogether():
-    """Two of one kind are gone before the two containers are seen: they met those, not the ask that is left."""
+    """Two of one kind are gone before two containers are seen: those met them, not the ask that is left."""
     echoes = Echoes()
     both = (ContainerAsk(10, SLOT, 2), ContainerAsk(20, SLOT, 1))
     looks = [(0, both, 1), (500, both[1:], 1), (1000, both[1:], 3)]
@@ -101,7 +113,12 @@ def test_an_ask_that_was_read_later_than_its_containers_may_be_gone_altogether()
 
 
 def test_who_holds_a_master_only_has_nothing_to_give():
-    rows = [app("r1", "research", 1), app("r3", "research", 3), app("r2", "research", 2), app("p1", "production", 9)]
+    rows = [
+        app("r1", "research", 1),
+        app("r3", "research", 3),
+        app("r2", "research", 2),
+        app("p1", "production", 9),
+    ]
     look = Look(cluster(*rows), 0, 0)
     assert [each.application for each in givers(look, DEFAULT, ("research",))] == ["r2", "r3"]
     everywhere = with_(DEFAULT, mode="deadlines", job_policy="MDF")
@@ -159,9 +176,7 @@ def test_equal_containers_are_subtracted_in_both_components():
 )
 def test_room_that_lacks_one_mib_is_no_room(asked_mib, picks, back):
     sizes = (("a", 500), ("b", 1024))
-    tasks = [
-        task(name, number)._replace(size=Resources(mib, 2)) for number, (name, mib) in enumerate(sizes)
-    ]
+    tasks = [task(name, number)._replace(size=Resources(mib, 2)) for number, (name, mib) in enumerate(sizes)]
     wanted = case([candidate("r1", 3)], 1, {"r1": tasks})
     need = wanted.needs[0]._replace(size=Resources(asked_mib, 1))
     found = choose(msgspec.structs.replace(wanted, needs=(need,)), GUARD_FREE)
