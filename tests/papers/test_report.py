@@ -100,6 +100,15 @@ def test_says_what_was_run_and_what_came_of_it(outcome: Outcome, page: str) -> N
     assert "prefers-color-scheme: dark" in page
 
 
+def test_what_a_user_has_named_is_text(outcome: Outcome) -> None:
+    prepared = outcome.prepared._replace(sources=("swim:<i>.tsv",), notes=('it\'s "<b>"',))
+    page = report_html(outcome._replace(prepared=prepared), title="<script>mine</script>")
+    assert not re.search("<(script|i|b)>", page)
+    assert "<h1>&lt;script&gt;mine&lt;/script&gt;</h1>" in page
+    assert "jobs from swim:&lt;i&gt;.tsv on" in page
+    assert "<dt>note</dt><dd>it&#39;s &#34;&lt;b&gt;&#34;</dd>" in page
+
+
 def test_suspensions_are_marked(outcome: Outcome, out: Path) -> None:
     assert len(evicted_at_ms(out, "natjam")) == outcome.results["natjam"].suspensions > 0
     assert len(evicted_at_ms(out, "kill")) == outcome.results["kill"].kills > 0
