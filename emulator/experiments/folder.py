@@ -1,13 +1,17 @@
-"""The folder of an experiment: what has been finished, complete or absent.
+"""The folder of an experiment or a paper: what has been finished, complete or absent.
 
-An experiment's folder holds (a paper's: see ``cells``)::
+::
 
     manifest.json            whose results these are: identity, digest of the code, digests of the files
-    SCHEME/result.json       all that came of the scheme, kept to go on from and to draw
+    SCHEME/result.json       an experiment: all that came of the scheme, kept to go on from and to draw
     SCHEME/journal.jsonl     every decision (schemes in which yarnctl decides)
-    results.json             the summary of all schemes
+    cells.jsonl              a paper: every finished run, its identity, a digest, its result
+    results.json             the summary of all schemes; the paper's figures beside ours
+    alternatives.json        what the paper leaves open
     run.json                 wall-clock, versions, command line: everything that may differ
     report.html, demo.svg    the same, drawn
+
+Results in it are read and kept by ``store``.
 
 Law: one run at a time writes here, and holds a lock while it does. A scheme's folder is made
 under another name and renamed when it is complete, a file is written beside and renamed; so
@@ -23,26 +27,22 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.schemes import SCHEMES, Scheme
+from emulator.schemes import SCHEMES
 from yarnctl.errors import BadInput
 
-if TYPE_CHECKING:
-    from emulator.virtual_host import Result
-
-FILES = ("manifest.json", "results.json", "run.json", "report.html", "demo.svg")
-RESULT, JOURNAL = "result.json", "journal.jsonl"
+RESULT, JOURNAL, CELLS = "result.json", "journal.jsonl", "cells.jsonl"
 LOCK = ".yarn-emulator.lock"
 PART = ".part-"
 ROOT = Path(__file__).parents[2]
 
 _TRIES = 100
-_UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
+UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
 
 
 class Layout(NamedTuple):
@@ -63,7 +63,18 @@ class Layout(NamedTuple):
         return bool(mark) and ours and re.fullmatch("[0-9]{1,10}", number) is not None
 
 
-EXPERIMENT = Layout("yarn-emulator results", FILES, tuple(SCHEMES), tuple(SCHEMES))
+EXPERIMENT = Layout(
+    kind="yarn-emulator results",
+    files=("manifest.json", "results.json", "run.json", "report.html", "demo.svg"),
+    folders=tuple(SCHEMES),
+    kept=tuple(SCHEMES),
+)
+PAPER = Layout(
+    kind="yarn-emulator paper",
+    files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
+    folders=(),
+    kept=(CELLS,),
+)
 
 
 class FileFact(msgspec.Struct, frozen=True):
@@ -83,14 +94,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     identity: str
     code: str
     files: dict[str, dict[str, FileFact]] = {}
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``SCHEME/result.json`` holds: the scheme's own record tells a changed definition."""
-
-    identity: str
-    scheme: Scheme
-    result: msgspec.Raw
 
 
 def code_digest() -> str:
@@ -125,17 +128,6 @@ def write_whole(path: Path, data: bytes) -> None:
             part.unlink(missing_ok=True)
 
 
-def facts_of(folder: Path) -> dict[str, FileFact]:
-    """Return size and digest of the files of one scheme, of those that are there."""
-    facts = {}
-    for name in (RESULT, JOURNAL):
-        if (folder / name).exists():
-            with (folder / name).open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-                facts[name] = FileFact(file.tell(), digest)
-    return facts
-
-
 class Folder:
     """A folder of results of one identity; from ``open`` to ``close`` nobody else writes into it."""
 
@@ -149,6 +141,18 @@ class Folder:
         self._lock: int | None = None
 
     # --- opening --------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def opened(self, replace: bool = False) -> Iterator[None]:
+        """Open the folder while the block lasts; a block that fails leaves what is finished."""
+        self.open(replace)
+        try:
+            yield
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            self.close()
 
     def require_ours(self) -> None:
         """Raise BadInput if the place holds anything but results. Changes nothing."""
@@ -183,7 +187,7 @@ class Folder:
     def _manifest(self) -> Manifest | None:
         try:
             found = msgspec.json.decode((self.path / "manifest.json").read_bytes(), type=Manifest)
-        except _UNREADABLE:
+        except UNREADABLE:
             return None
         return found if found.kind == self.layout.kind else None
 
@@ -297,44 +301,17 @@ class Folder:
                 for each in self.made[1:]:
                     each.rmdir()
 
-    # --- schemes --------------------------------------------------------------------------
-
-    def finished(self, name: str, journal: bool) -> Result | None:
-        """Return a finished scheme's result, or None if it has to be run."""
-        from emulator.virtual_host import Result
-
-        told = self.files.get(name)
-        if not told or RESULT not in told or (journal and SCHEMES[name].eviction and JOURNAL not in told):
-            return None
-        try:
-            if facts_of(self.path / name) != told:
-                return None
-            kept = msgspec.json.decode((self.path / name / RESULT).read_bytes(), type=Kept)
-            if kept.identity != self.identity or kept.scheme != SCHEMES[name]:
-                return None
-            return msgspec.json.decode(kept.result, type=Result)
-        except _UNREADABLE:
-            return None
+    # --- folders below it -----------------------------------------------------------------
 
     def part(self, name: str) -> Path:
-        """Return the temporary folder in which a scheme is made."""
+        """Return the temporary folder in which a folder is made."""
         return self.path / f".{name}{PART}{os.getpid()}"
 
-    def complete(self, part: Path, name: str, result: Result) -> dict[str, FileFact]:
-        """Write the result into the temporary folder; return what its files are."""
-        data = msgspec.Raw(msgspec.json.encode(result))
-        kept = Kept(identity=self.identity, scheme=SCHEMES[name], result=data)
-        (part / RESULT).write_bytes(msgspec.json.encode(kept) + b"\n")
-        return facts_of(part)
-
-    def keep(self, part: Path, name: str, facts: dict[str, FileFact]) -> None:
-        """Give a complete temporary folder its own name, and tell of it in the manifest."""
-        try:
-            if (self.path / name).exists():
-                shutil.rmtree(self.path / name)
-            os.replace(part, self.path / name)
-        except OSError as error:
-            raise unwritable(self.path / name, error) from None
+    def keep(self, name: str, facts: dict[str, FileFact]) -> None:
+        """Give a complete temporary folder its own name, and record its files in the manifest."""
+        if (self.path / name).exists():
+            shutil.rmtree(self.path / name)
+        os.replace(self.part(name), self.path / name)
         self.files[name] = facts
         self._write_manifest()
 
@@ -348,6 +325,6 @@ class Folder:
         """Return one of the folder's JSON files, empty if it is not there."""
         try:
             found = msgspec.json.decode((self.path / name).read_bytes())
-        except _UNREADABLE:
+        except UNREADABLE:
             return {}
         return found if isinstance(found, dict) else {}

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from emulator.experiments import natjam_deadlines, natjam_micro, natjam_traces
-from emulator.experiments.cell_runs import PAPER, CellRuns
+from emulator.experiments.cell_runs import CellRuns
 from emulator.experiments.cells import Plan, Runner, carry_out
 from emulator.experiments.figures import Figure, errors
-from emulator.experiments.folder import Folder, write_whole
+from emulator.experiments.folder import PAPER, Folder, write_whole
 from emulator.experiments.natjam_alternatives import Alternative, alternatives
 from emulator.experiments.natjam_blocks import natjam_blocks
 from emulator.experiments.natjam_micro import Lab
@@ -159,21 +159,14 @@ def _running(out: Path | None, workers: int | None) -> Iterator[tuple[CellRuns, 
             yield CellRuns(None, workers, progress), None
             return
         folder = Folder(out, hashlib.sha256(b"natjam").hexdigest(), PAPER)
-        folder.open(replace=False)
-        begun = time.perf_counter()
-        try:
+        with folder.opened():
+            begun = time.perf_counter()
             run = CellRuns(folder, workers, progress)
             yield run, folder
-            wall_s = round(time.perf_counter() - begun, 3)
             told = {
                 "ran": run.ran,
-                "known": len(run.known),
-                "wall_s": wall_s,
+                "known": len(run.store.known),
+                "wall_s": round(time.perf_counter() - begun, 3),
                 "runs_s": round(run.cells_s, 3),
             }
             folder.write("run.json", {"paper": "natjam", **told, **program_facts()})
-        except BaseException:
-            folder.abandon()
-            raise
-        finally:
-            folder.close()

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from emulator.experiments.folder import JOURNAL, FileFact, Folder, unwritable, write_whole
+from emulator.experiments.folder import JOURNAL, Folder, unwritable, write_whole
+from emulator.experiments.store import SchemeStore, Store
 from emulator.experiments.summary import SchemeSummary, summary_of
-from emulator.experiments.workers import RunFailed, spread
+from emulator.experiments.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.schemes import SCHEMES
-from yarnctl.errors import YarnctlError
+from emulator.virtual_host import SAMPLES, Result, run_scheme
 
 if TYPE_CHECKING:
-    from emulator.virtual_host import Result
     from yarnctl.deciding.records import Record
     from yarnctl.loop import Journal
 
@@ -59,29 +59,20 @@ class Outcome(NamedTuple):
 
 
 class Order(NamedTuple):
-    """One run, as it is handed to a worker."""
+    """One run, as it is handed to a worker; ``part`` is the temporary folder of what is kept of it."""
 
     prepared: Prepared
     scheme: str
-    out: Path | None
+    part: Path | None
     journal: bool
 
 
-class Part(NamedTuple):
-    """What a worker has written: a complete folder under a temporary name, and what its files are."""
-
-    path: Path
-    facts: dict[str, FileFact]
-
-
 class Done(NamedTuple):
-    """One run's result, or the error it ended with."""
+    """One run's result, and the seconds it took."""
 
-    scheme: str
-    result: Result | None
+    name: str
+    result: Result
     wall_s: float
-    part: Part | None = None
-    failure: tuple[str, int] | None = None
 
 
 class NoJournal:
@@ -109,44 +100,42 @@ def run_experiment(
 
     ``replace``: results of another scenario in ``out`` make room instead of being an error.
     """
-    wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
     if out is None:
-        results, walls = _run_all(prepared, wanted, None, journal, workers, progress)
-        return Outcome(prepared, _in_order(wanted, results), walls, tuple(results))
+        return _run_left(prepared, Store(), {}, journal, workers, progress)
     folder = Folder(out, prepared.identity)
-    folder.open(replace)
-    try:
-        outcome = _run_kept(prepared, wanted, folder, journal, workers, progress)
+    with folder.opened(replace):
+        known = _known_walls(folder)
+        outcome = _run_left(prepared, SchemeStore(folder, journal), known, journal, workers, progress)
+        folder.write("results.json", results_json(outcome))
+        folder.write("run.json", run_json(outcome, known))
         for name, text in (pages(outcome) if pages else {}).items():
             write_whole(out / name, text.encode())
-        return outcome
-    except BaseException:
-        folder.abandon()
-        raise
-    finally:
-        folder.close()
+    return outcome
 
 
-def _run_kept(
+def _run_left(
     prepared: Prepared,
-    wanted: list[str],
-    folder: Folder,
+    store: Store,
+    walls: Mapping[str, float],
     journal: bool,
     workers: int | None,
     progress: Progress | None,
 ) -> Outcome:
-    kept = {name: found for name in wanted if (found := folder.finished(name, journal)) is not None}
-    known = _known_walls(folder)
-    for name in kept:
-        if progress:
+    """Run the schemes that the store does not have; ``walls``: the seconds of those that it has."""
+    wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
+    left = [name for name in wanted if name not in store.known]
+    for name in wanted:
+        if progress and name in store.known:
             progress.finished(name, None)
-    left = [name for name in wanted if name not in kept]
-    results, walls = _run_all(prepared, left, folder, journal, workers, progress)
-    all_walls = {name: walls.get(name, known.get(name)) for name in wanted}
-    outcome = Outcome(prepared, _in_order(wanted, {**kept, **results}), all_walls, tuple(left))
-    folder.write("results.json", results_json(outcome))
-    folder.write("run.json", run_json(outcome, known))
-    return outcome
+    all_walls = dict(walls)
+    orders = [Order(prepared, name, store.part(name), journal) for name in left]
+    for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
+        store.keep(done.name, done.result)
+        all_walls[done.name] = done.wall_s
+        if progress:
+            progress.finished(done.name, done.wall_s)
+    results = {name: store.known[name] for name in wanted}
+    return Outcome(prepared, results, {name: all_walls.get(name) for name in wanted}, tuple(left))
 
 
 def _known_walls(folder: Folder) -> dict[str, float]:
@@ -156,10 +145,6 @@ def _known_walls(folder: Folder) -> dict[str, float]:
         return {}
     numbers = {name: wall for name, wall in told.items() if name in SCHEMES and type(wall) in (int, float)}
     return {name: wall for name, wall in numbers.items() if 0 <= wall < _MOST_WALL_S}
-
-
-def _in_order(wanted: Sequence[str], results: Mapping[str, Result]) -> dict[str, Result]:
-    return {name: results[name] for name in wanted}
 
 
 # --- JSON ------------------------------------------------------------------------------------
@@ -215,55 +200,19 @@ def _rounded(wall_s: float | None) -> float | None:
 # --- workers ---------------------------------------------------------------------------------
 
 
-def _run_all(
-    prepared: Prepared,
-    names: list[str],
-    folder: Folder | None,
-    journal: bool,
-    workers: int | None,
-    progress: Progress | None,
-) -> tuple[dict[str, Result], dict[str, float]]:
-    out = folder.path if folder else None
-    orders = [Order(prepared, name, out, journal) for name in names]
-    results: dict[str, Result] = {}
-    walls: dict[str, float] = {}
-    for done in spread(run_order, orders, workers):
-        if done.failure is not None:
-            raise RunFailed(f"scheme {done.scheme}: {done.failure[0]}", done.failure[1])
-        assert done.result is not None
-        if folder is not None and done.part is not None:
-            folder.keep(done.part.path, done.scheme, done.part.facts)
-        results[done.scheme], walls[done.scheme] = done.result, done.wall_s
-        if progress:
-            progress.finished(done.scheme, done.wall_s)
-    return results, walls
-
-
 def run_order(order: Order) -> Done:
-    """Run one scheme, keep it if there is a folder, and return it; errors come back as words."""
-    try:
-        return _run_here(order)
-    except YarnctlError as error:
-        return Done(order.scheme, None, 0.0, failure=(str(error), error.exit_status))
-
-
-def _run_here(order: Order) -> Done:
-    if order.out is None:
+    """Run one scheme; if it is to be kept, make its temporary folder, and the journal in it."""
+    if order.part is None:
         return Done(order.scheme, *_timed(order, None))
-    folder = Folder(order.out, order.prepared.identity)
-    part = folder.part(order.scheme)
     decides = SCHEMES[order.scheme].eviction is not None and order.journal
     try:
-        part.mkdir()
-        result, wall_s = _timed(order, part / JOURNAL if decides else None)
-        facts = folder.complete(part, order.scheme, result)
+        order.part.mkdir()
+        return Done(order.scheme, *_timed(order, order.part / JOURNAL if decides else None))
     except OSError as error:
-        raise unwritable(order.out, error) from None
-    return Done(order.scheme, result, wall_s, Part(part, facts))
+        raise unwritable(order.part.parent, error) from None
 
 
 def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:
-    from emulator.virtual_host import run_scheme
     from yarnctl.journal.file import JournalStream
 
     scenario, jobs = order.prepared.scenario, order.prepared.jobs
@@ -279,7 +228,5 @@ def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:
 
 def sample_ms(prepared: Prepared) -> int:
     """Return how often occupancy is sampled: some 400 times while jobs arrive, in whole seconds."""
-    from emulator.virtual_host import SAMPLES
-
     last_ms = max(job.submitted_at_ms for job in prepared.jobs)
     return 1000 * max(1, -(-last_ms // (SAMPLES * 1000)))

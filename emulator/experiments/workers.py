@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import TypeVar
 
 from yarnctl.errors import YarnctlError
@@ -36,23 +37,32 @@ def cores() -> int:
 
 
 def spread(
-    work: Callable[[Order], Done], orders: Sequence[Order], workers: int | None = None
+    work: Callable[[Order], Done],
+    orders: Sequence[Order],
+    workers: int | None = None,
+    named: Callable[[Order], str] = str,
 ) -> Iterator[Done]:
     """Yield what comes of each order, as it comes; one worker means this process.
 
     ``work`` is a module's function, ``workers`` the most processes (None: one per core). Raises
-    RunFailed if a process is ended from outside.
+    RunFailed if a process is ended from outside, or if ``work`` fails: it says what the order is ``named``.
     """
     processes = min(workers or cores(), len(orders))
     if processes <= 1:
-        yield from map(work, orders)
+        for order in orders:
+            with _failing(named(order)):
+                done = work(order)
+            yield done
         return
     before = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_be_a_worker)
     try:
-        for future in as_completed(_submitted(pool, work, orders)):
-            yield future.result()
+        order_of = dict(zip(_submitted(pool, work, orders), orders, strict=True))
+        for future in as_completed(order_of):
+            with _failing(named(order_of[future])):
+                done = future.result()
+            yield done
     except BrokenProcessPool:
         raise RunFailed("a worker process was ended from outside (is there memory enough?)", 1) from None
     except BaseException:
@@ -61,6 +71,15 @@ def spread(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _failing(name: str) -> Iterator[None]:
+    """Say whose error it is."""
+    try:
+        yield
+    except YarnctlError as error:
+        raise RunFailed(f"{name}: {error}", error.exit_status) from None
 
 
 def _submitted(

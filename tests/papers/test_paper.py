@@ -14,13 +14,14 @@ from click.testing import CliRunner, Result
 
 from emulator.cli.paper import command
 from emulator.experiments import cell_runs, folder
-from emulator.experiments.cell_runs import CELLS, CellRuns
+from emulator.experiments.cell_runs import CellRuns
 from emulator.experiments.cells import Cell, Plan, carry_out, identity_of
 from emulator.experiments.figures import Figure, errors, mean, quantile, row, share, stdev
+from emulator.experiments.folder import CELLS
 from emulator.experiments.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
 from emulator.experiments.natjam_traces import same_kind
 from emulator.experiments.paper_natjam import FIGURES
-from emulator.experiments.runs import run_experiment
+from emulator.experiments.runs import Done, run_experiment
 from emulator.experiments.showing import paper_figures
 from emulator.experiments.workers import RunFailed
 from emulator.scenario import prepare
@@ -267,7 +268,7 @@ def test_a_damaged_run_is_run_again(kept: Path, damage: Callable[[bytes], bytes]
 def test_an_interrupted_paper_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, run, begun = tmp_path / "out", cell_runs.run_cell, []
 
-    def interrupted(order: tuple[str, Cell]) -> cell_runs.Done:
+    def interrupted(order: tuple[str, Cell]) -> Done:
         begun.append(order)
         if len(begun) == 4:
             raise KeyboardInterrupt
@@ -325,7 +326,7 @@ def test_other_sources_run_everything_again(kept: Path, monkeypatch: pytest.Monk
 
 
 def test_only_one_writes_into_a_folder_and_only_into_its_own(kept: Path, tmp_path: Path) -> None:
-    holder = folder.Folder(kept, "another paper", cell_runs.PAPER)
+    holder = folder.Folder(kept, "another paper", folder.PAPER)
     words = ("--figure", "4", "--runs", "1", "--out")
     holder._take_lock()
     assert "another run is writing here" in str(natjam(*words, str(kept)).exception)

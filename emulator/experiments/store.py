@@ -1,0 +1,166 @@
+"""Results by identity: what has been run once is not run again, nor in a run that goes on later.
+
+Law: what comes back under an identity is what was kept under it, byte for byte. What is torn, damaged, of
+another identity or of a scheme that is now defined otherwise counts as absent, and is run again. On disk
+(``folder``) there are two forms: a folder a result, with its journal beside it (``SchemeStore``), and a line
+a result of one file, for results by the hundred (``CellStore``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from emulator.experiments.folder import (
+    CELLS,
+    JOURNAL,
+    RESULT,
+    UNREADABLE,
+    FileFact,
+    Folder,
+    unwritable,
+    write_whole,
+)
+from emulator.schemes import SCHEMES, Scheme
+from emulator.virtual_host import Result
+
+
+class Store:
+    """Results by identity, in memory."""
+
+    def __init__(self, known: dict[str, Result] | None = None) -> None:
+        self.known = known or {}
+
+    def keep(self, identity: str, result: Result) -> None:
+        """Keep a result, on disk first if there is one."""
+        self.known[identity] = result
+
+    def part(self, identity: str) -> Path | None:
+        """Return the temporary folder in which a result is made, if it needs one."""
+        return None
+
+
+class SchemeStore(Store):
+    """The results of one scenario by scheme; one that decides is whole with its journal (``journal``)."""
+
+    def __init__(self, folder: Folder, journal: bool) -> None:
+        self._folder = folder
+        found = {name: self._read(name, journal) for name in folder.files if name in SCHEMES}
+        super().__init__({name: result for name, result in found.items() if result is not None})
+
+    def _read(self, name: str, journal: bool) -> Result | None:
+        facts = self._folder.files[name]
+        needed = {RESULT, JOURNAL} if journal and SCHEMES[name].eviction else {RESULT}
+        path = self._folder.path / name
+        try:
+            if not needed <= facts.keys() or _facts_of(path) != facts:
+                return None
+            kept = msgspec.json.decode((path / RESULT).read_bytes(), type=_KeptScheme)
+            if kept.identity != self._folder.identity or kept.scheme != SCHEMES[name]:
+                return None
+            return msgspec.json.decode(kept.result, type=Result)
+        except UNREADABLE:
+            return None
+
+    def part(self, identity: str) -> Path:
+        """Return the scheme's temporary folder; whoever makes the result makes it, and the journal in it."""
+        return self._folder.part(identity)
+
+    def keep(self, identity: str, result: Result) -> None:
+        """Complete the scheme's temporary folder, and give it its name."""
+        part, data = self.part(identity), msgspec.Raw(msgspec.json.encode(result))
+        kept = _KeptScheme(identity=self._folder.identity, scheme=SCHEMES[identity], result=data)
+        try:
+            (part / RESULT).write_bytes(msgspec.json.encode(kept) + b"\n")
+            self._folder.keep(identity, _facts_of(part))
+        except OSError as error:
+            raise unwritable(self._folder.path / identity, error) from None
+        super().keep(identity, result)
+
+
+class _KeptScheme(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``SCHEME/result.json`` holds: the scheme's own record shows a changed definition."""
+
+    identity: str
+    scheme: Scheme
+    result: msgspec.Raw
+
+
+def _facts_of(folder: Path) -> dict[str, FileFact]:
+    """Return size and digest of the files of one scheme, of those that are there."""
+    facts = {}
+    for name in (RESULT, JOURNAL):
+        if (folder / name).exists():
+            with (folder / name).open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                facts[name] = FileFact(file.tell(), digest)
+    return facts
+
+
+class CellStore(Store):
+    """The results of cells in a paper's folder: the file grows by one line a cell."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._path = folder.path / CELLS
+        super().__init__(_read(self._path))
+
+    def keep(self, identity: str, result: Result) -> None:
+        """Append a line."""
+        try:
+            with self._path.open("ab") as file:
+                file.write(_line(identity, result))
+        except OSError as error:
+            raise unwritable(self._path, error) from None
+        super().keep(identity, result)
+
+    def settle(self) -> None:
+        """Put the lines in the order of the identities: the same file, whichever cell was done first."""
+        write_whole(self._path, _text(self.known))
+
+
+class _KeptCell(msgspec.Struct, frozen=True):
+    """A line of ``cells.jsonl``; the digest is over identity and result."""
+
+    identity: str
+    sha256: str
+    result: msgspec.Raw
+
+
+def _digest(identity: str, result: bytes) -> str:
+    return hashlib.sha256(identity.encode() + b"\0" + result).hexdigest()
+
+
+def _line(identity: str, result: Result) -> bytes:
+    data = msgspec.json.encode(result)
+    return msgspec.json.encode(_KeptCell(identity, _digest(identity, data), msgspec.Raw(data))) + b"\n"
+
+
+def _text(cells: Mapping[str, Result]) -> bytes:
+    return b"".join(_line(name, cells[name]) for name in sorted(cells))
+
+
+def _read(path: Path) -> dict[str, Result]:
+    """Return the whole cells of a file, and leave no others in it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise unwritable(path, error) from None
+    found = dict(_whole(data))
+    if data != _text(found):
+        write_whole(path, _text(found))
+    return found
+
+
+def _whole(data: bytes) -> Iterator[tuple[str, Result]]:
+    for line in data.splitlines():
+        try:
+            kept = msgspec.json.decode(line, type=_KeptCell)
+            if kept.sha256 == _digest(kept.identity, bytes(kept.result)):
+                yield kept.identity, msgspec.json.decode(kept.result, type=Result)
+        except UNREADABLE:
+            continue
