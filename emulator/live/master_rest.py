@@ -36,8 +36,8 @@ class MasterRest:
         self.live = live
         self.views = views = MasterViews(live)
         self.web = web
-        job, task = f"{ROOT}/jobs/{{}}", f"{ROOT}/jobs/{{}}/tasks/{{}}"
-        attempt = task + "/attempts/{}"
+        job, task = f"{ROOT}/jobs/{{job}}", f"{ROOT}/jobs/{{job}}/tasks/{{task}}"
+        attempt = task + "/attempts/{attempt}"
         self._get("/", lambda _: {"info": views.info()})
         self._get(ROOT, lambda _: {"info": views.info()})
         self._get(f"{ROOT}/info", lambda _: {"info": views.info()})

@@ -1,11 +1,11 @@
-"""web: HTTP for the live emulator. A bare ASGI application that routes by dictionaries.
+"""web: HTTP for the live emulator. A bare ASGI application.
 
 Law: what comes in is not trusted. Bodies are bounded, a path that is not there is 404, a method that is not
 offered 405, a call of the seam that is not announced as JSON 415, text that is not the expected JSON 400, and
 nothing that a caller sends ends in a traceback. Whose requests come here at all: :mod:`emulator.live.guard`.
 The seam's calls (``Web.call``: a struct in, a struct out) are looked for first and cost one look-up;
-Hadoop's REST (``Web.add``) is found by its path's parts; whoever moves large bodies takes ASGI as it is
-(``Web.mount``).
+Hadoop's REST (``Web.add``) is found by Starlette's path templates; whoever moves large bodies takes ASGI
+as it is (``Web.mount``).
 
 A handler is a plain function or a coroutine and runs on the event loop: it must not wait for long.
 """
@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
+from starlette.routing import compile_path
 
 JSON = "application/json"
 JSON_BYTES = JSON.encode()
@@ -92,18 +94,6 @@ Handler = Callable[[Request], Reply | Awaitable[Reply]]
 """Answers one kind of request; the parts of the path that vary stand in ``request.values``."""
 
 
-class _Place:
-    """One part of a path: what may follow, and who answers here."""
-
-    __slots__ = ("any", "handlers", "named", "rest")
-
-    def __init__(self) -> None:
-        self.named: dict[str, _Place] = {}
-        self.any: _Place | None = None
-        self.rest: dict[str, Handler] = {}
-        self.handlers: dict[str, Handler] = {}
-
-
 _Call = tuple[msgspec.json.Decoder[Any], Callable[[Any], Any], bool]
 
 
@@ -119,7 +109,7 @@ class Web:
         self.no: Callable[[Problem], Reply] = remote_exception
         """How a problem is told (``Problem`` -> ``Reply``)."""
         self._calls: dict[str, _Call] = {}
-        self._root = _Place()
+        self._routes: dict[str, tuple[re.Pattern[str], dict[str, Handler]]] = {}
         self._mounts: dict[str, Raw] = {}
         self._encode = msgspec.json.Encoder().encode
 
@@ -130,18 +120,14 @@ class Web:
         self._calls[path] = (msgspec.json.Decoder(kind), function, inspect.iscoroutinefunction(function))
 
     def add(self, methods: str, template: str, handler: Handler) -> None:
-        """Answer ``methods`` ("GET PUT") at a path; a part ``{}`` is any one part, ``{*}`` all the rest."""
-        place = self._root
-        for part in _parts(template):
-            if part == "{*}":
-                place.rest.update(dict.fromkeys(methods.split(), handler))
-                return
-            if part == "{}":
-                place.any = place.any or _Place()
-                place = place.any
-            else:
-                place = place.named.setdefault(part, _Place())
-        place.handlers.update(dict.fromkeys(methods.split(), handler))
+        """Answer ``methods`` ("GET PUT") at a path; ``{name}`` is any one part, ``{name:path}`` all the rest.
+
+        Of templates that fit the same path the one that was added first answers.
+        """
+        if template not in self._routes:
+            pattern, _, _ = compile_path(template if template.endswith(":path}") else _whole_parts(template))
+            self._routes[template] = pattern, {}
+        self._routes[template][1].update(dict.fromkeys(methods.split(), handler))
 
     def mount(self, first_part: str, raw: Raw) -> None:
         """Hand everything below ``/first_part`` over as it is."""
@@ -240,42 +226,21 @@ class Web:
 
     def _find(self, request: Request) -> Handler:
         """Return who answers, and put the varying parts of the path into the request."""
-        values: list[str] = []
-        place, rest = self._root, None
-        parts = _parts(request.raw_path)
-        for at, part in enumerate(parts):
-            if place.rest:
-                rest = (place.rest, "/".join(parts[at:]))
-            below = place.named.get(part)
-            if below is None and place.any is not None:
-                below = place.any
-                values.append(unquote(part))
-            if below is None:
-                place = _Place()
-                break
-            place = below
-        if not place.handlers and rest is not None:
-            return self._allowed(rest[0], request, (*values, rest[1]))
-        if not place.handlers and place.rest:
-            return self._allowed(place.rest, request, (*values, ""))
-        if not place.handlers:
-            raise Problem(404, "NotFoundException", f"nothing is at {request.path[:200]}")
-        return self._allowed(place.handlers, request, tuple(values))
-
-    @staticmethod
-    def _allowed(handlers: dict[str, Handler], request: Request, values: tuple[str, ...]) -> Handler:
-        request.values = values
-        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None:
-            offered = ", ".join(sorted(handlers))
-            raise Problem(
-                405, "NotAllowedException", f"{request.method[:20]} is not offered here ({offered})"
-            )
-        return handler
+        path = _whole_parts(request.raw_path)
+        for pattern, handlers in self._routes.values():
+            if not (found := pattern.match(path)):
+                continue
+            request.values = tuple(map(unquote, found.groups()))
+            if handler := handlers.get("GET" if request.method == "HEAD" else request.method):
+                return handler
+            said = f"{request.method[:20]} is not offered here ({', '.join(sorted(handlers))})"
+            raise Problem(405, "NotAllowedException", said)
+        raise Problem(404, "NotFoundException", f"nothing is at {request.path[:200]}")
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+def _whole_parts(path: str) -> str:
+    """Return a path with one slash before, between and after its parts: Hadoop takes them all as one."""
+    return "/" + "".join(f"{part}/" for part in path.split("/") if part)
 
 
 def read_query(raw: bytes) -> dict[str, str]:

@@ -55,7 +55,7 @@ def refused(reply: Reply) -> tuple[int, str, str]:
 # --- the cluster ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", [ROOT, f"{ROOT}/", f"{ROOT}/info"])
+@pytest.mark.parametrize("path", [ROOT, f"{ROOT}/", f"{ROOT}/info", f"/{ROOT}//info//"])
 def test_info_names_the_epoch_and_the_version(path):
     info = Asked("3.5").get(path)["clusterInfo"]
     assert (info["id"], info["startedOn"], info["haState"], info["state"]) == (
@@ -294,6 +294,7 @@ def test_attempts_and_containers():
     [
         ("apps/application_1_0001", 404),
         ("apps/application_x", 400),
+        ("apps/new-application/state", 400),
         ("apps/application_1_0001/state", 404),
         (f"apps/{APP}/appattempts/appattempt_1_0001_000001", 404),
         (f"apps/{APP}/appattempts/nonsense", 400),
@@ -407,7 +408,13 @@ def test_what_a_change_refuses(path, body, headers, status):
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("DELETE", f"/apps/{APP}"), ("POST", f"/apps/{APP}/state"), ("PUT", "/metrics")]
+    ("method", "path"),
+    [
+        ("DELETE", f"/apps/{APP}"),
+        ("POST", f"/apps/{APP}/state"),
+        ("PUT", "/metrics"),
+        ("GET", "/apps/new-application"),
+    ],
 )
 def test_methods_that_are_not_offered(method, path):
     asked = Asked()
@@ -612,7 +619,7 @@ def master_web() -> Web:
         told = [request.method, request.path, request.raw_query.decode(), request.header("cookie"), names]
         return Reply(200, json.dumps([*told, request.body.decode()]).encode())
 
-    web.add("GET PUT", "/ws/{*}", echo)
+    web.add("GET PUT", "/ws/{rest:path}", echo)
     return web
 
 

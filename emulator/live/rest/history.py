@@ -35,7 +35,7 @@ class History:
         for path in (ROOT, f"{ROOT}/info"):
             web.add("GET", path, self._info)
         web.add("GET", f"{ROOT}/mapreduce/jobs", self._jobs)
-        job = f"{ROOT}/mapreduce/jobs/{{}}"
+        job = f"{ROOT}/mapreduce/jobs/{{job}}"
         web.add("GET", job, self._job)
         web.add("GET", f"{job}/counters", self._counters)
         web.add("GET", f"{job}/conf", self._conf)

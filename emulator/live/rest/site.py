@@ -91,10 +91,10 @@ class Site:
         add("GET", f"{ROOT}/scheduler", self._scheduler)
         add("GET", f"{ROOT}/scheduler-overview", self._overview)
         add("GET", f"{ROOT}/nodes", self._nodes)
-        add("GET", f"{ROOT}/nodes/{{}}", self._node)
+        add("GET", f"{ROOT}/nodes/{{node}}", self._node)
         add("GET", f"{ROOT}/scheduler-conf", self._get_scheduler_conf)
         add("PUT", f"{ROOT}/scheduler-conf", self._put_scheduler_conf)
-        add("POST", f"{ROOT}/containers/{{}}/signal/{{}}", self._changes.signal)
+        add("POST", f"{ROOT}/containers/{{container}}/signal/{{command}}", self._changes.signal)
 
     def _applications(self) -> None:
         add, changes, rows = self.web.add, self._changes, self._rows
@@ -102,7 +102,7 @@ class Site:
         add("GET", apps, lambda request: self.dialect.listed("apps", "app", rows.listed(request)))
         add("POST", apps, lambda request: submit(self.manager, request, self.url))
         add("POST", f"{apps}/new-application", self._new_application)
-        one = f"{apps}/{{}}"
+        one = f"{apps}/{{app}}"
         add(
             "GET",
             one,
@@ -120,18 +120,18 @@ class Site:
             f"{one}/appattempts",
             self._with_app(lambda app, _: listed("appAttempts", "appAttempt", rows.attempts(app))),
         )
-        add("GET", f"{one}/appattempts/{{}}", self._with_app(self._attempt))
-        add("GET", f"{one}/appattempts/{{}}/containers", self._with_app(self._containers))
-        add("GET", f"{one}/appattempts/{{}}/containers/{{}}", self._with_app(self._container))
+        add("GET", f"{one}/appattempts/{{attempt}}", self._with_app(self._attempt))
+        add("GET", f"{one}/appattempts/{{attempt}}/containers", self._with_app(self._containers))
+        add("GET", f"{one}/appattempts/{{attempt}}/containers/{{container}}", self._with_app(self._container))
 
     def _elsewhere(self) -> None:
         add = self.web.add
         add("GET", "/conf", self._conf.answer)
         add("GET", "/isActive", lambda _: Reply(200, b"", ""))
         History(self.manager, self.dialect, self.web)
-        add("GET PUT", "/proxy/{}/{*}", self.proxy.forward)
-        add("POST DELETE", "/proxy/{}/{*}", self.proxy.refuse)
-        add("GET", "/cluster/app/{}", self.proxy.page)
+        add("GET PUT", "/proxy/{app}/{rest:path}", self.proxy.forward)
+        add("POST DELETE", "/proxy/{app}/{rest:path}", self.proxy.refuse)
+        add("GET", "/cluster/app/{app}", self.proxy.page)
         add("GET", "/cluster", self._front)
         add("GET", "/", self._front)
 
