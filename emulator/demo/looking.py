@@ -5,19 +5,17 @@ Law: it only reads. What does not answer yet is nothing seen; whoever waits has 
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from emulator.live.submitting import Client
 from yarnctl.deciding.model import Accepted, Suspend
 from yarnctl.deciding.records import Performed, Record, Transition, decode
+from yarnctl.errors import YarnctlError
 
-TIMEOUT_S = 10.0
 SAID = {
     "freed": "stopped, nothing lost",
     "granted": "its container is production's now",
@@ -28,41 +26,37 @@ SAID = {
 Tell = Callable[[str], object]
 
 
-def rows_at(url: str, outer: str, inner: str) -> list[dict[str, Any]]:
-    """Return the rows of a list that a REST address answers; none if it does not."""
-    try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310 - loopback http
-            found = json.loads(answer.read())
-    except (OSError, ValueError, urllib.error.HTTPError):
-        return []
-    rows = (found.get(outer) or {}).get(inner) or []
-    return [row for row in rows if isinstance(row, dict)]
-
-
 class Cluster:
     """The live emulator as its users see it."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
+        self._client = Client(url, "demo")
 
     def application(self, name: str) -> str:
         """Return the id of the application of that name, "" if it is not there yet."""
-        rows = rows_at(f"{self.url}/ws/v1/cluster/apps", "apps", "app")
+        rows = self._rows("/ws/v1/cluster/apps", "apps", "app")
         return next((str(row["id"]) for row in rows if row.get("name") == name), "")
 
     def attempts(self, application: str, task: str) -> list[dict[str, Any]]:
         """Return the attempts at a task, the first one first."""
-        return rows_at(f"{self._job(application)}/tasks/{task}/attempts", "taskAttempts", "taskAttempt")
+        return self._rows(f"{self._job(application)}/tasks/{task}/attempts", "taskAttempts", "taskAttempt")
 
     def reduces_at_work(self, application: str) -> int:
         """Return how many reduces have begun with their keys."""
-        tasks = rows_at(f"{self._job(application)}/tasks?type=r", "tasks", "task")
+        tasks = self._rows(f"{self._job(application)}/tasks?type=r", "tasks", "task")
         running = [str(row["id"]) for row in tasks if row.get("state") == "RUNNING"]
         return sum(any(map(at_work, self.attempts(application, task))) for task in running)
 
     def _job(self, application: str) -> str:
         job = application.replace("application_", "job_", 1)
-        return f"{self.url}/proxy/{application}/ws/v1/mapreduce/jobs/{job}"
+        return f"/proxy/{application}/ws/v1/mapreduce/jobs/{job}"
+
+    def _rows(self, path: str, outer: str, inner: str) -> list[dict[str, Any]]:
+        """Return the rows of a list; none where nothing answers yet, or nothing any more."""
+        try:
+            return self._client.rows(path, outer, inner)
+        except YarnctlError:
+            return []
 
 
 def at_work(attempt: dict[str, Any]) -> bool:

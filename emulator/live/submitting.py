@@ -118,10 +118,14 @@ class Client:
         row = found.get("app", found)
         return row if isinstance(row, dict) else {}
 
+    def rows(self, path: str, outer: str, inner: str) -> list[dict[str, Any]]:
+        """Return the rows of a list that the cluster answers at a path."""
+        rows = (self._json(path).get(outer) or {}).get(inner) or []
+        return [row for row in rows if isinstance(row, dict)]
+
     def applications(self) -> list[dict[str, Any]]:
         """Return the rows of all applications that the ResourceManager still knows."""
-        rows = (self._json("/ws/v1/cluster/apps").get("apps") or {}).get("app") or []
-        return [row for row in rows if isinstance(row, dict)]
+        return self.rows("/ws/v1/cluster/apps", "apps", "app")
 
     def wait(self, name: str, every_s: float, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         """Look every so often until the application is over; return its last row.
