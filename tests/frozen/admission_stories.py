@@ -1,0 +1,46 @@
+"""Stories at a gate, for golden journals: one that is over, one with waiting, admitted and taken requests."""
+
+from __future__ import annotations
+
+from tests.unit.daemon.at_the_desk import AtTheDesk, Past
+from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.records import Record
+
+LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
+FIRST = "application_1_0001"
+
+
+def begun(allocator: str = "pythia") -> AtTheDesk:
+    """Return a gate that has learned from the past and from one job."""
+    past = Past()
+    past.before = (LESSON,)
+    past.jobs[FIRST] = LESSON
+    there = AtTheDesk(allocator, past=past)
+    there.submit(there.ask(9, key="k"))
+    there.go(2_000)
+    there.yarn.end(FIRST)
+    there.go(10_000)
+    return there
+
+
+def ended() -> list[Record]:
+    """Return a story in which everything is over: ended, withdrawn, expired."""
+    there = begun()
+    there.withdraw(there.ask(4, minutes=30).admission)
+    there.ask(3, minutes=30)
+    there.go(200_000)
+    return there.records
+
+
+def with_reservations() -> list[Record]:
+    """Return a story that stops with a job that runs, one that is admitted, and two that wait."""
+    there = begun()
+    taken = there.ask(3, estimate=Estimate(180_000, 9_000, "history:3 runs of job"))
+    there.submit(taken, "application_1_0002")
+    there.go(2_000)
+    there.ask(2, minutes=40, name="another", user="cyd")
+    there.yarn.run("application_9_0001", 6, user="bob")
+    there.go(2_000)
+    there.ask(9, minutes=60, name="large")
+    there.ask(8, minutes=30, name="larger", user="bob", key="again")
+    return there.records

@@ -1,0 +1,100 @@
+"""Rebuilt: what a controller that is started anew goes on with, as one JSON value.
+
+Law: all of it that a decision, an action or an answer can depend on. Names of attributes are this file's own,
+so that the structures may change and what they know may not.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.ledger import Ledger
+from yarnctl.journal.rebuild import rebuild
+
+
+def rebuilt(path: Path) -> Any:
+    """Return what the journal at ``path`` leaves behind, and whether it was said to be believed only."""
+    heard = _Heard()
+    logger = logging.getLogger("yarnctl.journal")
+    logger.addHandler(heard)
+    try:
+        found = rebuild(path)
+    finally:
+        logger.removeHandler(heard)
+    assert found is not None
+    remembered = found.remembered
+    value = {
+        "orders": orders_of(remembered.ledger),
+        "sent": remembered.sent,
+        "decisions": remembered.decisions,
+        "due": remembered.due,
+        "now_ms": remembered.now_ms,
+        "records": len(found.recent),
+        "transitions": len(found.transitions),
+        "priorities": found.priorities,
+        "stances": found.stances,
+        "queues_held": found.held,
+        "epoch": found.epoch,
+        "admissions": admissions_of(found.book),
+        "warnings": [line.replace(str(path), "PATH") for line in heard.lines],
+    }
+    return json.loads(msgspec.json.encode(value))
+
+
+def orders_of(ledger: Ledger) -> dict[str, Any]:
+    """Return all that the ledger knows of orders, in the order in which it is walked."""
+    return {
+        "issued": ledger.issued,
+        "open": list(ledger.open.values()),
+        "settled": list(ledger.settled.values()),
+        "by_container": ledger.by_container,
+        "by_asker": _names(ledger.by_asker),
+        "by_victim": _names(ledger.by_victim),
+        "by_group": _names(ledger.by_group),
+        "freed_on_node": _names(ledger.freed_on),
+        "freed_for_asker": _names(ledger.freed_for),
+        "barred_attempts": ledger.barred,
+        "barred_by_order": ledger._barred_by,
+        "killed_not_ended": list(ledger.dying.values()),
+        "suspended_not_back": list(ledger.away.values()),
+        "late": {asker: list(late.values()) for asker, late in ledger.late.items()},
+        "tries": ledger.tries,
+        "bars_until": sorted(ledger._cooling),
+    }
+
+
+def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
+    return {key: list(names) for key, names in index.items()}
+
+
+def admissions_of(book: Book) -> dict[str, Any]:
+    """Return all that is known of admissions."""
+    return {
+        "gate": book.gate,
+        "queues": book.queues,
+        "container_mib": book.container_mib,
+        "admissions": book.admissions,
+        "numbered": book.numbered,
+        "now_ms": book.now_ms,
+        "trained": book.trained,
+        "open": list(book.opened),
+        "not_learned_from": book.unlearned,
+    }
+
+
+class _Heard(logging.Handler):
+    """Keeps what is warned of."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one line."""
+        self.lines.append(record.getMessage())

@@ -1,0 +1,226 @@
+"""Recording golden journals: small stories, each told once, under the hosts that a unit test can run.
+
+Law: a recipe is deterministic. What it has recorded is kept under ``journals/`` and never made again
+(``python -m tests.frozen record NAME`` refuses a name that is taken). Journals of older formats were recorded
+with the programs of their time, those of live clusters by the programs themselves; README.md says how.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from emulator.faults import StoreDown
+from emulator.scenario import prepare, read_scenario, setup
+from emulator.schemes import SCHEMES
+from emulator.virtual_host import Run, Setup, run_scheme
+from tests.frozen import admission_stories, attached_stories
+from tests.frozen.journals import FOLDER, SUFFIX
+from tests.frozen.pieces import packed
+from tests.journal.test_loop_and_journal import run as tiny_run
+from tests.journal.test_restart import mortal
+from tests.soak import lowered_queue
+from tests.unit.deciding.controller_world import Kept, kept
+from tests.unit.deciding.controller_world import run as world_run
+from tests.unit.deciding.random_histories import draw
+from tests.unit.service.played import JOBS, SETUP
+from tests.unit.test_virtual_hold import play as held_run
+from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.model import Accepted, SetPriority
+from yarnctl.deciding.queue_hold import FOUND, SERVING, action_of
+from yarnctl.deciding.records import (
+    Decision,
+    Header,
+    HoldEnded,
+    HoldFound,
+    Holding,
+    Performed,
+    Ranked,
+    Ranking,
+    Record,
+    Restoring,
+    Transition,
+)
+from yarnctl.deciding.settings import DEFAULT, PAPER
+from yarnctl.errors import BadInput
+from yarnctl.journal.chain import Chain
+from yarnctl.journal.memory import MemoryJournal
+
+FORMAT = 5
+SCENARIOS = Path(__file__).parents[2] / "docs/scenarios"
+UNTIL_MS = 10 * 60_000
+HISTORIES = 2_000
+KINDS = ("Transfer", "Epoch", "Return", "Ranking", "Refusal")
+"""Kinds of records for each of which the first random history that has one is kept."""
+FIRST = "application_1_0001"
+
+
+def closed(records: Sequence[Record]) -> bytes:
+    """Return the bytes of a journal that was closed."""
+    chain = Chain()
+    return b"".join(map(chain.seal, records)) + chain.seal_end()
+
+
+def open_(records: Sequence[Record]) -> bytes:
+    """Return the bytes of a journal that is still written, or whose writer was killed."""
+    return b"".join(map(Chain().seal, records))
+
+
+# --- virtual time -------------------------------------------------------------------------------
+
+
+def virtual(scheme: str = "natjam", **changes: Any) -> list[Record]:
+    """Return the records of a small run: research fills three nodes, production takes room back."""
+    settings = msgspec.structs.replace(SETUP.settings, **changes.pop("settings", {}))
+    made: Setup = msgspec.structs.replace(SETUP, settings=settings, **changes)
+    journal = MemoryJournal()
+    Run(made, JOBS, SCHEMES[scheme], journal).go(until_ms=UNTIL_MS)
+    return journal.records
+
+
+def open_orders(records: Sequence[Record]) -> int:
+    """Return how many orders are open after these records."""
+    made = sum(len(record.orders) for record in records if isinstance(record, Decision))
+    return made - sum(isinstance(record, Transition) and record.target not in OPEN for record in records)
+
+
+def with_most_open(records: Sequence[Record]) -> list[Record]:
+    """Return the records up to the instant at which most orders are open."""
+    sizes = [open_orders(records[: place + 1]) for place in range(len(records))]
+    return list(records[: len(sizes) - sizes[::-1].index(max(sizes))])
+
+
+def deadlines() -> list[Record]:
+    """Return a run of three jobs in one queue, each submitted later and due earlier."""
+    prepared = prepare(*read_scenario(SCENARIOS / "deadlines.toml"))
+    journal = MemoryJournal()
+    run_scheme(setup(prepared.scenario), prepared.jobs, SCHEMES["natjam"], journal)
+    return journal.records
+
+
+def restarted() -> bytes:
+    """Return the journal of a controller that died four times."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        run = mortal(path, (20, 47, 71, 90))
+        run.go()
+        run.file.close()
+        return path.read_bytes()
+
+
+def until_lowered(records: Sequence[Record]) -> list[Record]:
+    """Return the records up to the instant at which most orders are open while a queue is lowered."""
+    holdings = [place for place, record in enumerate(records) if isinstance(record, Holding)]
+    first, back = holdings[0], holdings[1]
+    sizes = [open_orders(records[: place + 1]) for place in range(first + 1, back)]
+    return list(records[: first + 2 + sizes.index(max(sizes))])
+
+
+# --- the controller's property world ------------------------------------------------------------
+
+
+def world(history: Kept) -> bytes:
+    """Return the journal of a history."""
+    return closed(world_run(history.settings(), history.moves, history.own).records)
+
+
+def first_with(kind: str) -> bytes:
+    """Return the journal of the first random history that holds a kind of record."""
+    for number in range(HISTORIES):
+        history = draw(1, number)
+        records = world_run(history.settings(), history.moves, history.own).records
+        if any(type(record).__name__ == kind for record in records):
+            return closed(records)
+    raise BadInput(kind, f"is in none of {HISTORIES} random histories")
+
+
+# --- what only records say ----------------------------------------------------------------------
+
+
+def priorities(is_put_back: bool) -> list[Record]:
+    """Return priorities that were changed, and perhaps put back."""
+    settings = msgspec.structs.replace(DEFAULT, mode="deadlines")
+    changed = [
+        Header(FORMAT, settings, (), complete=True),
+        Ranking(5_000, (Ranked(FIRST, 0, 0, 10, 3), Ranked("application_1_0002", 1, 0, 9, 9))),
+        Performed(5_000, SetPriority(FIRST, 10), Accepted()),
+    ]
+    back = [Restoring(9_000, FIRST, 3, FOUND), Performed(9_000, SetPriority(FIRST, 3, back=True), Accepted())]
+    return [*changed, *(back if is_put_back else ())]
+
+
+def holds() -> list[Record]:
+    """Return queues that were lowered by us and by a daemon that is gone, put back, and changed by others."""
+    lowered = Holding(1_000, "root.research", 0.9, 0.05, SERVING)
+    found = HoldFound(3_000, "root.etl", 1.0, 0.2, "lowered-a1b2.json")
+    back = Holding(4_000, "root.etl", 0.2, 1.0, FOUND)
+    return [
+        Header(FORMAT, DEFAULT, (), complete=True),
+        lowered,
+        Performed(1_000, action_of(lowered), Accepted()),
+        HoldEnded(2_000, "root.research", 0.5, "somebody else has set it to 50 %"),
+        found,
+        back,
+        Performed(4_000, action_of(back), Accepted()),
+    ]
+
+
+def lost_host(folder_name: str) -> bytes:
+    """Return the journal of a daemon whose host was lost while a queue was lowered, or of the next one."""
+    for case in lowered_queue.cases():
+        if case.kind != "lost-host":
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            if lowered_queue.play(case, Path(folder)).lowered_at_fault:
+                return (Path(folder) / folder_name / "journal.jsonl").read_bytes()
+    raise BadInput("lost-host", "no case lowered the queue")
+
+
+def recipes() -> dict[str, Callable[[], bytes]]:
+    """Return every journal that this program can record, by name."""
+    down = StoreDown(at_ms=20_000, until_ms=60_000)
+    killing = {"on_timeout": "kill", "kill_timeout_ms": 4_000}
+    return {
+        "virtual-natjam": lambda: closed(virtual()),
+        "virtual-natjam-open-orders": lambda: open_(with_most_open(virtual())),
+        "virtual-kill": lambda: closed(virtual("kill")),
+        "virtual-store-down": lambda: closed(virtual(faults=(down,), settings={"kill_timeout_ms": 4_000})),
+        "virtual-killed-on-timeout": lambda: closed(virtual(faults=(down,), settings=killing)),
+        "virtual-deadlines": lambda: closed(deadlines()),
+        "virtual-held": lambda: closed(held_run("yarnctl")[1].records),
+        "virtual-held-lowered": lambda: open_(until_lowered(held_run("yarnctl")[1].records)),
+        "virtual-restarted": restarted,
+        "tiny-default": lambda: tiny_run()[1].encoded(),
+        "tiny-paper": lambda: tiny_run(PAPER)[1].encoded(),
+        "gate-closed": lambda: closed(admission_stories.ended()),
+        "gate-reservations": lambda: open_(admission_stories.with_reservations()),
+        "attached": lambda: closed(attached_stories.granted()),
+        "attached-open-orders": lambda: open_(attached_stories.under_way()),
+        "daemon-lost-host": lambda: lost_host("here"),
+        "daemon-after-lost-host": lambda: lost_host("elsewhere"),
+        "records-priorities-put-back": lambda: closed(priorities(True)),
+        "records-priorities-changed": lambda: open_(priorities(False)),
+        "records-queues-held": lambda: closed(holds()),
+        **{f"world-{name}": partial(world, history) for name, history in kept().items()},
+        **{f"world-with-{kind.lower()}": partial(first_with, kind) for kind in KINDS},
+    }
+
+
+def record(name: str, source: Path | None = None, folder: Path = FOLDER) -> Path:
+    """Record a journal, or keep one that was recorded elsewhere; a name that is taken is refused."""
+    path = folder / f"{name}{SUFFIX}"
+    if path.exists():
+        raise BadInput(
+            name, "is recorded already, and a golden journal is never made again", "give another name"
+        )
+    if source is None and name not in recipes():
+        raise BadInput(name, "has no recipe", f"give its file, or one of {', '.join(recipes())}")
+    data = recipes()[name]() if source is None else source.read_bytes()
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(packed(data))
+    return path

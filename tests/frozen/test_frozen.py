@@ -1,0 +1,101 @@
+"""Nothing that others call or read has changed unseen; what changes on purpose is told in CHANGELOG.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.frozen import answers, journals
+from tests.frozen.catalogue import PIECES, piece
+from tests.frozen.interface import operations
+from tests.frozen.pieces import DATA, Piece, canonical
+from tests.unit.service.played import busy
+from yarnctl.service.app import make_app
+
+KINDS_SINCE_COMPLETE = {"progressed", "forgotten", "killed-ended", "saved-lost"}
+
+
+@pytest.mark.parametrize(
+    "each",
+    [pytest.param(each, id=each.name, marks=[pytest.mark.thorough] if each.slow else []) for each in PIECES],
+)
+def test_nothing_that_others_use_has_changed(each: Piece) -> None:
+    complaint = each.complaint(each.make())
+    assert not complaint, complaint
+
+
+def test_every_frozen_file_is_in_the_catalogue() -> None:
+    there = set(DATA.rglob("*.json*"))
+    assert there == {each.path() for each in PIECES}
+
+
+@pytest.mark.parametrize("each", [each for each in PIECES if not each.packed], ids=lambda each: each.name)
+def test_frozen_files_are_written_canonically(each: Piece) -> None:
+    assert each.path().read_bytes() == canonical(each.frozen())
+
+
+# --- what the golden journals hold --------------------------------------------------------------
+
+
+def test_every_kind_of_record_is_in_a_golden_journal() -> None:
+    frozen = piece("records").frozen()
+    kinds = set(re.findall(r"^<([a-z-]+)>", "\n".join(frozen), re.MULTILINE))
+    held = {kind for each in piece("journals").frozen().values() for kind in each["records"]}
+    assert len(kinds) > 20
+    assert kinds - held == set()
+
+
+def test_each_format_has_journals_with_what_an_upgrade_must_carry_over() -> None:
+    known = piece("journals").frozen()
+    formats = {number for each in known.values() for number in each["formats"]}
+    assert formats >= {4, 5}
+    assert any(5 in each["formats"] and not each["complete"] for each in known.values())
+    assert {kind for each in known.values() for kind in each["records"]} >= KINDS_SINCE_COMPLETE
+    left = {name: piece(f"journals/{name}").frozen()["rebuilt"] for name in known}
+    by_format = {
+        number: [left[name] for name, each in known.items() if number in each["formats"]] for number in (4, 5)
+    }
+    for number, found in by_format.items():
+        assert any(each["orders"]["open"] for each in found), f"format {number}: no open orders"
+    assert any(each["queues_held"] for each in by_format[5])
+    assert any((each["admissions"]["gate"] or {}).get("reserved") for each in by_format[5])
+    assert any((each["admissions"]["gate"] or {}).get("waiting") for each in by_format[5])
+    assert any(each["priorities"] for each in by_format[5])
+
+
+def test_each_host_has_a_golden_journal() -> None:
+    hosts = {name.partition("-")[0] for name in journals.names()}
+    assert {"virtual", "attached", "live"} <= hosts
+
+
+@pytest.mark.parametrize("name", journals.names())
+def test_a_golden_journal_names_no_machine(name: str) -> None:
+    text = journals.raw(name).decode()
+    assert str(Path(__file__).parents[2]) not in text
+    assert "/tmp/" not in text
+
+
+# --- what is asked of the service ---------------------------------------------------------------
+
+
+def test_every_address_that_can_be_read_is_asked() -> None:
+    """A new GET without a frozen answer fails."""
+    patterns = [
+        re.compile(re.sub(r"\{\w+\}", "[^/?]+", name.partition(" ")[2]) + r"(\?.*)?")
+        for name in operations(make_app(busy).openapi())["operations"]
+        if name.startswith("GET ")
+    ]
+    asked = [address for view in answers.views().values() for address in answers.addresses(view)]
+    assert len(patterns) >= 15
+    assert [each.pattern for each in patterns if not any(map(each.fullmatch, asked))] == []
+
+
+def test_frozen_answers_show_orders_refusals_and_admissions_in_several_states() -> None:
+    frozen = piece("answers").frozen()
+    bodies = frozen["busy"]["/v1/decisions"]["body"]["items"]
+    assert bodies
+    assert frozen["busy"]["/v1/refusals"]["body"]["items"]
+    states = {each["state"] for each in frozen["gate"]["/v1/admissions"]["body"]["items"]}
+    assert states >= {"waiting", "admitted", "taken", "ended", "withdrawn", "expired", "rejected"}
