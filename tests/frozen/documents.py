@@ -51,7 +51,7 @@ def documents() -> dict[str, Any]:
         **{name: shape(value) for name, value in {**printed(), **written(), **tools()}.items()},
         **{
             f"docs/figures/{path.name}": shape(json.loads(path.read_bytes()))
-            for path in sorted(FIGURES.glob("*"))
+            for path in sorted(FIGURES.glob("*.json"))
         },
         **records(),
     }
