@@ -73,11 +73,12 @@ bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a n
 bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
 	$(BIN)/python -m tests.cluster.admission_bench --on $(ON) --output admission-$(ON).json
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, and the ban on clocks and chance
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.architecture.house --quiet
 	$(BIN)/mypy
 
 format: $(VENV)/.dev ## lay out the code and mend what can be mended

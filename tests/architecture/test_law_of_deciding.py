@@ -178,6 +178,7 @@ def test_make_lint_runs_all_of_it():
         ACTORS_CONFIG,
         "$(ACTORS)",
         "lint-imports",
+        "python -m tests.architecture.house",
         "mypy",
         "ruff format --check",
     ):
