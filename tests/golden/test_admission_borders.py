@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
-from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.book import OPEN, UNLEARNED_MAX, Book
 from yarnctl.deciding.admission.capacity import profile
-from yarnctl.deciding.admission.entries import AdmissionAsked, GateSet
+from yarnctl.deciding.admission.entries import (
+    AdmissionAsked,
+    AdmissionClosed,
+    AdmissionRound,
+    AdmissionTaken,
+    GateSet,
+)
 from yarnctl.deciding.admission.foresight import FORESEEN_MAX, Rules, foresee, hopeless
+from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.records import Choices, Estimate, Request
 
 MINUTE = 60_000
@@ -68,3 +75,58 @@ def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, seque
     book.take(GateSet(0, "pythia", 10, 1024))
     book.take(asked(1, "first-2"))
     assert book.problem(asked(sequence, admission)) == problem
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        (10, "it needs 12 containers to end by its deadline, it can use 10 at once"),
+        (11, "it needs 12 containers to end by its deadline, the cluster has 8"),  # more than there are
+    ],
+)
+def test_what_a_job_can_use_is_named_only_where_the_cluster_has_it(tasks, said):
+    rules = Rules(ALLOCATORS["pythia"], Memory(), 10 if tasks == 10 else 8, Choices())
+    asked = request(1, tasks, estimate=Estimate(240 * MINUTE, 0, "history"))
+    assert hopeless(rules, asked, 0) == said
+
+
+def test_a_gate_has_room_for_one_container_at_least():
+    assert Book().problem(GateSet(0, "pythia", 0, 1024)) == "a capacity of 0 containers"
+    assert Book().problem(GateSet(0, "pythia", 1, 1024)) == ""
+    assert OPEN == ("waiting", "admitted", "taken")
+
+
+def admitted(count: int) -> Book:
+    """Return a book with so many admissions, each admitted in a round at 0 ms."""
+    book = Book()
+    book.take(GateSet(0, "no_drop_fs", count, 1024))
+    for number in range(1, count + 1):
+        book.take(asked(number, f"adm-{number}"))
+    assert book.gate is not None
+    after, plans = decide(book.gate, 0)
+    book.take(AdmissionRound(0, (), plans, granted_in(book.gate, after)))
+    return book
+
+
+def test_what_is_not_there_or_not_so_far_is_not_closed():
+    book = admitted(1)
+    book.take(AdmissionClosed(1, "adm-9", "withdrawn", ""))
+    book.take(AdmissionClosed(1, "adm-1", "ended", "FINISHED"))  # it was never taken
+    assert book.admissions["adm-1"].state == "admitted"
+    Book().take(AdmissionClosed(1, "adm-1", "withdrawn", ""))
+
+
+@pytest.mark.parametrize(("at_ms", "problem"), [(59_999, "it was held until 60000"), (60_000, "")])
+def test_nothing_expires_before_its_time(at_ms, problem):
+    found = admitted(1).problem(AdmissionClosed(at_ms, "adm-1", "expired", ""))
+    assert found.endswith(problem)
+    assert bool(found) is bool(problem)
+
+
+def test_of_many_that_ended_the_newest_wait_to_teach():
+    book = admitted(UNLEARNED_MAX + 2)
+    for number in range(1, UNLEARNED_MAX + 3):
+        book.take(AdmissionTaken(1, f"adm-{number}", f"application_1_{number}"))
+        book.take(AdmissionClosed(2, f"adm-{number}", "ended", "FINISHED"))
+    assert len(book.unlearned) == UNLEARNED_MAX
+    assert next(iter(book.unlearned)) == "application_1_3"

@@ -20,11 +20,12 @@ from tests.golden.tables import (
 )
 from tests.golden.test_borders import an_order, suspended
 from tests.unit.deciding.test_foresight import SLOT, view
+from yarnctl.deciding import preemptor
 from yarnctl.deciding.case import Candidate
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.forecast import QueueModel, Takers, Wanted, model_queues, slots
-from yarnctl.deciding.foresight import at_most
+from yarnctl.deciding.foresight import at_most, first_wave
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ContainerAsk, QueueView
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
@@ -32,6 +33,7 @@ from yarnctl.deciding.preemptor import Look, candidates, demand, givers
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import Settlement
+from yarnctl.deciding.surplus import surplus
 from yarnctl.units import NOTHING, Resources, dominant
 
 
@@ -182,3 +184,67 @@ def test_room_that_lacks_one_mib_is_no_room(asked_mib, picks, back):
     found = choose(msgspec.structs.replace(wanted, needs=(need,)), GUARD_FREE)
     assert picked(found) == picks
     assert [pick.task.attempt for pick in found.handed_back] == back
+
+
+def test_asks_wait_in_the_order_of_their_priority():
+    asks = (ContainerAsk(20, size(1), 1), ContainerAsk(10, size(2), 1))
+    waits = msgspec.structs.replace(app("p1", "production", 1), asks=asks)
+    queue = model_queues(cluster(waits), ())["production"]
+    assert [wanted.size for wanted in queue.waiting()] == [size(2), size(1)]
+
+
+@pytest.mark.parametrize(
+    ("looks", "doubted"),
+    [
+        # (ms, asks at priority 10 and 20, containers)
+        ([(0, (1, 1), 1), (500, (1, 1), 2), (1000, (0, 1), 2)], [0, 1, 0]),  # the first was given, not both
+        ([(0, (2, 0), 3), (500, (0, 0), 5), (1000, (1, 0), 5)], [0, 0, 1]),  # one is there again, not two
+    ],
+)
+def test_what_is_given_meets_the_first_asks_alone(looks, doubted):
+    echoes = Echoes()
+    found = []
+    for at_ms, counts, containers in looks:
+        asks = [ContainerAsk(10 * (n + 1), SLOT, count) for n, count in enumerate(counts) if count]
+        found.append(echoes.look([view(asks=tuple(asks), containers=containers)], at_ms).get("a", 0))
+    assert found == doubted
+
+
+def test_a_first_wave_may_be_a_single_map():
+    assert first_wave(1, SLOT, 1, SLOT) == (ContainerAsk(20, SLOT, 1),)
+
+
+@pytest.mark.parametrize(("room", "kept"), [((5, -2), (5, 0)), ((-5, 2), (0, 2)), ((3, 4), (3, 4))])
+def test_room_that_is_spoken_for_is_never_less_than_none(room, kept):
+    assert preemptor._at_least_nothing(Resources(*room)) == Resources(*kept)
+
+
+def test_with_deadlines_only_users_of_tasks_may_have_to_give():
+    rows = [
+        app("a", "default", 1, 1, deadline=1000),
+        app("b", "default", 1, rank=1, deadline=2000, user="master only"),
+        app("c", "default", 2, rank=2, deadline=3000, user="gives"),
+    ]
+    look = Look(cluster(*rows, guaranteed={"default": 10}), 0, 0)
+    settings = with_(DEFAULT, mode="deadlines", job_policy="MDF")
+    assert list(preemptor._users_who_give(look, rows[0], settings)) == ["gives"]
+
+
+def ordered_for(asker: str) -> Ledger:
+    ledger = Ledger()
+    ledger.add(an_order(asker=asker))
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([app("p1", "production", 1, 1, activated=False)], "the scheduler gives it nothing"),
+        ([app("r2", "research", 1, 1)], "room is made for production only"),
+    ],
+)
+def test_room_that_nobody_entitled_would_be_given_is_handed_back(rows, why):
+    snapshot = cluster(app("r1", "research", 50), *rows, guaranteed={"production": 95, "research": 5})
+    found = surplus(Look(snapshot, 0, 0), ordered_for("p1"), DEFAULT)
+    assert [order.order for order in found.needless] == ["o-000001"], why
+    assert found.moves == ()

@@ -9,10 +9,18 @@ from tests.golden.tables import size
 from tests.golden.test_borders import an_order, entered, freed
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import ContainerEnded, ContainerGranted, ManifestSeen, Observation
-from yarnctl.deciding.records import Transition
+from yarnctl.deciding.model import (
+    ContainerEnded,
+    ContainerGranted,
+    ManifestSeen,
+    Observation,
+    SetPriority,
+    Suspend,
+)
+from yarnctl.deciding.records import Resumed, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.deciding.settlement import STILL_WAITS, Settlement
+from yarnctl.errors import InvariantBroken
 
 
 def transitions(records):
@@ -86,3 +94,38 @@ def test_an_order_times_out_by_the_clock_that_was_set_back(then_ms, events):
     first = steps.step(observed(50_000))
     then = steps.step(observed(then_ms))
     assert [record.event for record in transitions((*first.records, *then.records))] == events
+
+
+def test_an_observer_that_goes_on_shows_again_what_it_observed():
+    """Nobody was asked, so nothing was lost: what it would ask for is told once more."""
+    settings = msgspec.structs.replace(DEFAULT, observe_only=True)
+    ledger = Ledger()
+    ledger.add(an_order(settings=settings))
+    request = Suspend("o-000001", "r1", "r1.1", "r1.1c", 1, 12_000)
+    steps = Controller(settings, remembered=Remembered(ledger, {}, 1, (request,), 0))
+    (resumed,) = [one for one in steps.step(observed(1000)).records if isinstance(one, Resumed)]
+    assert resumed.again == (request,)
+
+
+def test_who_validates_finds_a_ledger_that_was_changed_behind_its_back():
+    ledger = Ledger()
+    ledger.add(an_order())
+    steps = Controller(DEFAULT, remembered=Remembered(ledger, {}, 1, (), 0), validate=True)
+    steps.step(observed(10))
+    ledger.barred.clear()
+    with pytest.raises(InvariantBroken, match="under-order-is-barred"):
+        steps.step(observed(20))
+
+
+def test_what_is_over_goes_back_with_the_clock():
+    ledger = Ledger()
+    freed(ledger, an_order(), 5000)
+    ledger.apply("o-000001", "granted", 6000)
+    ledger.set_back(1000)
+    (late,) = ledger.late["p1"].values()
+    assert (late.room_ms, late.until_ms, late.order.settled_at_ms) == (4000, 5000, 5000)
+
+
+def test_a_priority_says_that_it_is_put_back_only_if_it_is():
+    assert b"back" not in msgspec.json.encode(SetPriority("a", 1))
+    assert msgspec.json.encode(SetPriority("a", 1, back=True)).endswith(b'"back":true}')
