@@ -198,6 +198,7 @@ def test_asks_wait_in_the_order_of_their_priority():
     [
         # (ms, asks at priority 10 and 20, containers)
         ([(0, (1, 1), 1), (500, (1, 1), 2), (1000, (0, 1), 2)], [0, 1, 0]),  # the first was given, not both
+        ([(0, (1, 1), 1), (500, (0, 1), 2), (1000, (0, 1), 2)], [0, 0, 0]),  # the first is gone, and no more
         ([(0, (2, 0), 3), (500, (0, 0), 5), (1000, (1, 0), 5)], [0, 0, 1]),  # one is there again, not two
     ],
 )
