@@ -20,7 +20,7 @@ JOB_TABLE = [
     ("LR", (5, 5), 4, "a a a a"),  # LR sticks to the job it has begun with ...
     ("LR", (5, 5), 6, "a a a a b b"),  # ... until that is fully suspended (section 5)
     ("LR", (9, 5), 5, "b b b b a"),  # the smallest first; a job down to its AM drops out
-    ("LR", (1, 4), 2, "b b"),  # the smallest has only its AM: nothing to give, no endless loop (facts 5, 4)
+    ("LR", (1, 4), 2, "b b"),  # only its AM is left: nothing to give, no endless loop (natjam 5, no. 4)
 ]
 
 
