@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.golden.test_borders import an_order
 from tests.golden.test_values import STRUCTS
 from yarnctl import deciding
 from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
@@ -22,11 +23,10 @@ from yarnctl.deciding.admission.allocators.pythia import PAST
 from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.ledger import Moved, Order
+from yarnctl.deciding.ledger import Moved
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.policies.jobs import JobUsage
 from yarnctl.deciding.records import transition
-from yarnctl.units import Resources
 
 NUMBERS = {
     # in an admission gate
@@ -219,24 +219,7 @@ def test_a_book_begins_empty() -> None:
 
 
 def test_a_move_that_tells_no_keys_says_so() -> None:
-    one = Resources(1024, 1)
-    order = Order(
-        order="o-000001",
-        asker="p1",
-        victim="r1",
-        attempt="a",
-        container="c",
-        node="n",
-        size=one,
-        ask=one,
-        serves=1,
-        group="o-000001",
-        generation=1,
-        verb="suspend",
-        decision=1,
-        asked_at_ms=0,
-        progress_at_ms=0,
-    )
+    order = an_order()
     moved = Moved(
         before=order, after=msgspec.structs.replace(order, state="suspending"), event="accepted", at_ms=3
     )
