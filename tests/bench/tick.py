@@ -14,7 +14,7 @@ import msgspec
 
 from tests.bench.row import Row, cpu_ms, spread
 from yarnctl.deciding.case import Case, Need
-from yarnctl.deciding.controller import Controller, Step
+from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import (

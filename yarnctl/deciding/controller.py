@@ -55,6 +55,7 @@ from yarnctl.deciding.records import (
     Record,
     Refusal,
     Resumed,
+    Step,
     Trigger,
 )
 from yarnctl.deciding.settings import Settings
@@ -65,15 +66,6 @@ from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8
 """How often one look may ask for tasks of further jobs before it decides without them."""
-
-
-class Step(msgspec.Struct, frozen=True):
-    """What one observation leads to. ``wake_at_ms`` equal to now: step again at once."""
-
-    records: tuple[Record, ...]
-    actions: tuple[Action, ...]
-    scope: Scope
-    wake_at_ms: int
 
 
 class Remembered(NamedTuple):

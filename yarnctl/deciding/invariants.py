@@ -9,17 +9,26 @@ step with the one before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from yarnctl.deciding.ledger import Ledger, Order, order_number
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Kill, Release, SetPriority, SetQueueMaximum, Suspend, Withdraw
-from yarnctl.deciding.records import Decision, Ranking, Resumed, Transition
+from yarnctl.deciding.model import Action, Kill, Release, SetPriority, SetQueueMaximum, Suspend, Withdraw
+from yarnctl.deciding.records import Decision, Ranking, Resumed, Step, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
 
-if TYPE_CHECKING:
-    from yarnctl.deciding.controller import Controller, Step
+
+class Decider(Protocol):
+    """What the laws read of a controller."""
+
+    settings: Settings
+    ledger: Ledger
+    now_ms: int
+
+    def repeating(self, order_id: str) -> Action | None:
+        """Return the request for an order that is sent until its effect is seen, if there is one."""
+        ...
 
 
 def _all(ledger: Ledger) -> list[Order]:
@@ -135,7 +144,7 @@ def groups_serve(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     return ""
 
 
-def no_am_ordered(controller: Controller, step: Step) -> str:
+def no_am_ordered(controller: Decider, step: Step) -> str:
     """No pick is an application's master."""
     for record in step.records:
         if isinstance(record, Decision):
@@ -145,7 +154,7 @@ def no_am_ordered(controller: Controller, step: Step) -> str:
     return ""
 
 
-def victims_are_others(controller: Controller, step: Step) -> str:
+def victims_are_others(controller: Decider, step: Step) -> str:
     """Nobody gives to itself."""
     for record in step.records:
         if isinstance(record, Decision):
@@ -155,7 +164,7 @@ def victims_are_others(controller: Controller, step: Step) -> str:
     return ""
 
 
-def suspending_pays(controller: Controller, step: Step) -> str:
+def suspending_pays(controller: Decider, step: Step) -> str:
     """Nobody leaves who would be done sooner, or has worked for less than coming back once more costs."""
     settings = controller.settings
     if not settings.cost_guard or settings.eviction == "kill":
@@ -172,7 +181,7 @@ def suspending_pays(controller: Controller, step: Step) -> str:
     return ""
 
 
-def never_more_than_needed(controller: Controller, step: Step) -> str:
+def never_more_than_needed(controller: Decider, step: Step) -> str:
     """A decision serves at most its need, and need is at most what is pending and not promised."""
     for record in step.records:
         if not isinstance(record, Decision):
@@ -188,7 +197,7 @@ def never_more_than_needed(controller: Controller, step: Step) -> str:
     return ""
 
 
-def every_pick_completes_room(controller: Controller, step: Step) -> str:
+def every_pick_completes_room(controller: Decider, step: Step) -> str:
     """Every pick performed belongs to a group that serves at least one ask."""
     for record in step.records:
         if not isinstance(record, Decision):
@@ -202,7 +211,7 @@ def every_pick_completes_room(controller: Controller, step: Step) -> str:
     return ""
 
 
-def lifecycle_legal(controller: Controller, step: Step) -> str:
+def lifecycle_legal(controller: Decider, step: Step) -> str:
     """Every transition is a cell of the table."""
     for record in step.records:
         if isinstance(record, Transition) and TABLE[record.source].get(record.event) != record.target:
@@ -210,7 +219,7 @@ def lifecycle_legal(controller: Controller, step: Step) -> str:
     return ""
 
 
-def actions_are_explained(controller: Controller, step: Step) -> str:
+def actions_are_explained(controller: Decider, step: Step) -> str:
     """Every action is explained by a record of the same step; what is sent again, by one before."""
     explained: dict[str, None] = {}
     ranked: dict[tuple[str, int], None] = {}
@@ -238,11 +247,11 @@ def _ordered_by(record: Resumed) -> list[str]:
     return [action.order for action in record.again if not isinstance(action, SetPriority | SetQueueMaximum)]
 
 
-def _sent_again(controller: Controller, action: Suspend | Kill | Release | Withdraw) -> bool:
+def _sent_again(controller: Decider, action: Suspend | Kill | Release | Withdraw) -> bool:
     return action == controller.repeating(action.order)
 
 
-def wakes_in_time(controller: Controller, step: Step) -> str:
+def wakes_in_time(controller: Decider, step: Step) -> str:
     """The next step is never in the past, never later than a tick, and soon while tasks are leaving."""
     settings, now_ms = controller.settings, controller.now_ms
     latest = now_ms + (settings.open_tick_ms if controller.ledger.leaving() else settings.tick_ms)
@@ -272,7 +281,7 @@ LEDGER: dict[str, Callable[[Ledger, Settings, int], str]] = {
     )
 }
 
-STEPS: dict[str, Callable[[Controller, Step], str]] = {
+STEPS: dict[str, Callable[[Decider, Step], str]] = {
     _named(function): function
     for function in (
         no_am_ordered,
@@ -314,7 +323,7 @@ def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
             raise InvariantBroken(name, story)
 
 
-def check_step(controller: Controller, step: Step) -> None:
+def check_step(controller: Decider, step: Step) -> None:
     """Check what one step says; raises InvariantBroken."""
     for name, holds in STEPS.items():
         story = holds(controller, step)
@@ -322,7 +331,7 @@ def check_step(controller: Controller, step: Step) -> None:
             raise InvariantBroken(name, story)
 
 
-def check(controller: Controller, step: Step | None = None, history: History | None = None) -> None:
+def check(controller: Decider, step: Step | None = None, history: History | None = None) -> None:
     """Check everything that can be checked; raises InvariantBroken with name and story."""
     check_ledger(controller.ledger, controller.settings, controller.now_ms)
     if step is not None:

@@ -23,7 +23,7 @@ from yarnctl.deciding.admission.entries import (
 from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.ledger import Moved
 from yarnctl.deciding.lifecycle import Event, State
-from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome
+from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope
 from yarnctl.deciding.settings import Settings
 
 FORMAT = 5
@@ -298,6 +298,16 @@ Record = (
     | AdmissionClosed
     | GateLearned
 )
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one observation leads to. ``wake_at_ms`` equal to now: step again at once."""
+
+    records: tuple[Record, ...]
+    actions: tuple[Action, ...]
+    scope: Scope
+    wake_at_ms: int
+
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Record)

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, task, with_
-from yarnctl.deciding.controller import Controller, Step
+from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.invariants import LEDGER, SETTLED_IS_FINAL, STEPS, History, check, check_ledger
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Accepted, Scope
-from yarnctl.deciding.records import Decision, Transition
+from yarnctl.deciding.records import Decision, Step, Transition
 from yarnctl.errors import InvariantBroken
 
 SNAPSHOT = cluster(app("r1", "research", 50), app("p1", "production", 1, 3))
