@@ -1,8 +1,7 @@
-"""Performing: one action, one outcome; every guard asked again right before.
+"""Performing: one action, one outcome.
 
-Law: nothing is changed unless told to enforce; nothing outside the named victim queues; nothing of a job
-without a proven runner; nothing while YARN itself preempts; and no attempt is released without a valid
-manifest that was read a moment before. All of it is idempotent by the order: doing it twice is doing it
+Law: nothing is sent that the permission check (``permission``) does not allow, and no attempt is released without
+a valid manifest that was read a moment before. All of it is idempotent by the order: doing it twice is doing it
 once. The doorbell may fail: the request lies in HDFS, and the runner looks there now and then anyway.
 
 ======================================  ==========================
@@ -20,11 +19,11 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from yarnctl.attach.checkpoints import UNCHANGED, is_ordered, safe_manifest
+from yarnctl.attach.connection import Connection
+from yarnctl.attach.permission import Permission, later
 from yarnctl.attach.proof import Proof
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.prover import Prover
 from yarnctl.attach.status import WORKING, Status, parse
 from yarnctl.attach.store import SeenStore
 from yarnctl.attach.watch import Watch, Watched
@@ -43,9 +42,9 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.errors import Unreachable, YarnctlError
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.problems import Altered, Exists, Missing, Rejected, Uncertain
-from yarnctl.hadoop.resource_manager import ENDED, ResourceManager
+from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
 from yarnctl.task_runner.yarnctl_task import (
@@ -60,96 +59,51 @@ from yarnctl.task_runner.yarnctl_task import (
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""
 
-UNWRITABLE = "no order is asked while HDFS cannot be written: {}"
-STORE_RETRY_MS = 5_000
-"""So long nobody is asked after a request that could not be written; who keeps the lock knows by then."""
-
 OVER = "its hold is over or nearly so (or clocks differ): it has gone on, or will"
 
 
 class Acting:
-    """Performs actions. ``forbids`` says why an application may not be touched ("": it may)."""
+    """Performs actions."""
 
-    def __init__(
-        self,
-        manager: ResourceManager,
-        master: Callable[[str], AppMaster],
-        hdfs: WebHdfs | None,
-        watch: Watch,
-        attachment: Attachment,
-        clock: Callable[[], int],
-        forbids: Callable[[str], str],
-        aside: Callable[[], str],
-        still: Callable[[], str],
-        queue_of: Callable[[str], str],
-        store_of: Callable[[str], tuple[SeenStore, Proof] | None],
-        doubt: Callable[[str, str], None],
-    ) -> None:
-        self._manager = manager
-        self._master = master
-        self._hdfs = hdfs
+    def __init__(self, link: Connection, watch: Watch, prover: Prover, permission: Permission) -> None:
+        self._link = link
+        self._manager = link.manager
+        self._hdfs = link.hdfs
+        self._settings = link.settings
+        self._clock = link.clock
         self._watch = watch
-        self._settings = attachment
-        self._clock = clock
-        self._forbids = forbids
-        self._aside = aside
-        self._still = still
-        self._queue_of = queue_of
-        self._store_of = store_of
-        self._doubt = doubt
-        self._unwritable = ""
-        self._unwritable_until_ms = 0
+        self._prover = prover
+        self._permission = permission
 
     def perform(self, action: Action) -> Outcome:
         """Carry out one action; never raises for a fault of the cluster."""
-        if not self._settings.enforce:
-            return Withheld("observing: nothing is changed without --enforce")
         try:
-            match action:
-                case Suspend():
-                    return self._suspend(action)
-                case Withdraw():
-                    return self._withdraw(action)
-                case Release():
-                    return self._release(action)
-                case Kill():
-                    return self._kill(action)
-                case SetPriority():
-                    return self._set_priority(action)
-                case SetQueueMaximum():
-                    return self._set_maximum(action)
+            return self._permission.may_act(action) or self._perform(action)
         except Uncertain as problem:
             return Unknown(str(problem))
         except Unusable as problem:
             return Refused(str(problem))
         except (YarnctlError, StoreError) as problem:
-            return self._later(action, str(problem))
+            return later(action, str(problem))
 
-    @staticmethod
-    def _later(action: Action, why: str) -> Outcome:
-        """Answer for what could not be sent now: what ends a suspension is to be sent again, not dropped.
-
-        A Refused there would leave an attempt waiting, or about to stop, that nobody asks for any more. That
-        a Suspend was not sent is no failure of its attempt.
-        """
-        if isinstance(action, Release | Withdraw):
-            return Unknown(why)
-        return Withheld(why) if isinstance(action, Suspend) else Refused(why)
-
-    def _no(self, action: Suspend | Release | Kill) -> Outcome | None:
-        """Say no to what may not be done now, or not to this application; None: it may."""
-        aside = self._aside()
-        if aside:
-            return self._later(action, aside)
-        why = self._forbids(action.application)
-        return Refused(why) if why else None
+    def _perform(self, action: Action) -> Outcome:
+        match action:
+            case Suspend():
+                return self._suspend(action)
+            case Withdraw():
+                return self._withdraw(action)
+            case Release():
+                return self._release(action)
+            case Kill():
+                return self._kill(action)
+            case SetPriority():
+                return self._set_priority(action)
+            case SetQueueMaximum():
+                return self._set_maximum(action)
 
     # --- asking -------------------------------------------------------------------------------
 
     def _suspend(self, action: Suspend) -> Outcome:
-        no = self._no(action)
-        if no is not None:
-            return no
         if self._hdfs is None:
             return Withheld("no HDFS: nowhere to write the request, give --name-node")
         one = self._watch.begin(
@@ -171,18 +125,13 @@ class Acting:
         try:
             self._write_request(hdfs, one)
         except Unreachable as problem:
-            self._unwritable = UNWRITABLE.format(problem)
-            self._unwritable_until_ms = self._clock() + STORE_RETRY_MS
+            self._permission.store_failed(problem)
             raise
-        self._unwritable = ""
-
-    def why_unwritable(self) -> str:
-        """Say why nobody should be asked now, "": HDFS could be written lately, or nobody knows."""
-        return self._unwritable if self._clock() < self._unwritable_until_ms else ""
+        self._permission.store_works()
 
     def _cannot_see(self, one: Watched) -> str:
         """Return why the attempt's checkpoint could not be seen, "": it could. Nobody is asked in vain."""
-        place = self._store_of(one.application)
+        place = self._prover.store_of(one.application)
         try:
             if place is not None:
                 place[0].list(one.task.folder)
@@ -192,7 +141,7 @@ class Acting:
             if isinstance(
                 problem.__cause__, Rejected
             ):  # so are all its tasks: do not try each of them in turn
-                self._doubt(one.application, why)
+                self._prover.doubt(one.application, why)
             return why
         return ""
 
@@ -248,9 +197,6 @@ class Acting:
     # --- stopping -----------------------------------------------------------------------------
 
     def _release(self, action: Release) -> Outcome:
-        no = self._no(action)
-        if no is not None:
-            return no
         one = self._watch.begin(
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
@@ -262,9 +208,9 @@ class Acting:
         if row.state != "RUNNING":
             ours = bool(one.released_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(f"the attempt is {row.state or 'gone'} already")
-        place = self._store_of(one.application)
+        place = self._prover.store_of(one.application)
         if place is None:
-            return self._later(action, "its checkpoints cannot be seen")
+            return later(action, "its checkpoints cannot be seen")
         no = self._unsafe(one, action, row, *place)
         return no or self._end(one, "released_at_ms", action, place[1])
 
@@ -283,7 +229,7 @@ class Acting:
         if self._is_over(one, proof):
             return Refused(OVER)
         if one.answer == UNCHANGED and not _holds(status, one):
-            return self._later(action, "its status does not say yet that it holds for this order")
+            return later(action, "its status does not say yet that it holds for this order")
         return None
 
     def _is_over(self, one: Watched, proof: Proof) -> bool:
@@ -292,11 +238,6 @@ class Acting:
         return left_ms < min(self._settings.hold_margin_ms, proof.hold_ms // 2)
 
     def _kill(self, action: Kill) -> Outcome:
-        if not self._settings.allow_kill:
-            return Refused("killing is not allowed here: work would be lost")
-        no = self._no(action)
-        if no is not None:
-            return no
         known = self._watch.orders.get(action.order)
         verb = known.verb if known is not None else "kill"
         one = self._watch.begin(action.order, action.application, action.attempt, action.container, 0, verb)
@@ -312,9 +253,9 @@ class Acting:
 
     def _attempt(self, one: Watched, action: Action) -> TaskAttempt | Outcome:
         """Look at the attempt once more: it must be this one, in this container."""
-        rows = self._master(one.application).attempts(one.task.task)
+        rows = self._link.master(one.application).attempts(one.task.task)
         if isinstance(rows, Absent):
-            return self._later(action, f"its master does not answer: {rows.why}")
+            return later(action, f"its master does not answer: {rows.why}")
         row = next((row for row in rows if row.attempt == one.attempt), None)
         if row is None:
             return Refused("its master does not know the attempt")
@@ -326,17 +267,17 @@ class Acting:
     def _end(self, one: Watched, instant: str, action: Action, proof: Proof | None) -> Outcome:
         """Have the master end the attempt. An uncertain answer counts as perhaps done.
 
-        All looks before may have taken long: gate and hold (``proof``: of a Release) are asked once more.
+        What was read before may have taken long: permission and hold (``proof``: of a Release) are checked again.
         """
-        aside = self._still()
-        if aside:
-            return self._later(action, aside)
+        no = self._permission.may_act(action)
+        if no is not None:
+            return no
         if proof is not None and self._is_over(one, proof):
             return Refused(OVER)
         before = getattr(one, instant)
         setattr(one, instant, before or self._clock())
         try:
-            word = self._master(one.application).kill(one.task.task, one.attempt)
+            word = self._link.master(one.application).kill(one.task.task, one.attempt)
         except Uncertain:
             raise
         except YarnctlError:
@@ -344,7 +285,7 @@ class Acting:
             raise
         if isinstance(word, Absent):
             setattr(one, instant, before)
-            return self._later(action, f"its master was not reached: {word.why}")
+            return later(action, f"its master was not reached: {word.why}")
         return Accepted()
 
     # --- priorities ---------------------------------------------------------------------------
@@ -352,11 +293,6 @@ class Acting:
     def _set_priority(self, action: SetPriority) -> Outcome:
         if action.back:
             return self._restore_priority(action)
-        if not self._settings.allow_priority:
-            return Refused("changing priorities is not allowed here")
-        why = self._foreign(action.application)
-        if why:
-            return Refused(why)
         try:
             self._manager.set_priority(action.application, action.priority)
         except Altered as problem:
@@ -376,18 +312,9 @@ class Acting:
     # --- queues -------------------------------------------------------------------------------
 
     def _set_maximum(self, action: SetQueueMaximum) -> Outcome:
-        """Change a victim queue's maximum; what was so before may always be put back."""
-        if not (self._settings.allow_hold or action.back):
-            return Refused("holding queues is not allowed here")
-        if not (self._settings.is_victim(action.queue) or action.back):
-            return Refused(f"{action.queue} is no victim queue")
+        """Change a victim queue's maximum, or put back what was so before."""
         self._manager.set_queue_maximum(action.queue, action.ratio)
         return Accepted()
-
-    def _foreign(self, application: str) -> str:
-        queue, settings = self._queue_of(application), self._settings
-        named = settings.is_victim(queue) or settings.is_hurried(queue)
-        return "" if named else f"its queue {queue} is neither hurried nor victim"
 
 
 def _has_gone_on(status: Status, manifest: Manifest, one: Watched) -> bool:

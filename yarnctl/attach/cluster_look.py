@@ -19,13 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
-from yarnctl.attach.application_rows import ApplicationRows, serving_order
-from yarnctl.attach.calls import Calls, Problem
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.application_rows import serving_order
+from yarnctl.attach.calls import Problem
+from yarnctl.attach.connection import Connection
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.hadoop import views, wire
-from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
-from yarnctl.hadoop.views import Leaf
+from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.units import NOTHING, Resources, fits
 
 SMALLEST = Resources(1024, 1)
@@ -48,22 +47,17 @@ class Asks(NamedTuple):
 
 
 class ClusterLook:
-    """Makes snapshots. ``applications`` are the unfinished ones of the last look."""
+    """Makes snapshots; what it has seen of applications and queues is kept in the connection."""
 
-    def __init__(self, manager: ResourceManager, calls: Calls, attachment: Attachment) -> None:
-        self._manager = manager
-        self._calls = calls
-        self._settings = attachment
-        self.applications = ApplicationRows()
-        self.leaves: tuple[Leaf, ...] = ()
+    def __init__(self, link: Connection) -> None:
+        self._link = link
+        self._manager = link.manager
+        self._calls = link.calls
+        self._settings = link.settings
+        self._applications = link.applications
         self.sizes: dict[str, Sizes] = {}
         self._asks: dict[str, Asks] = {}
         self._names: dict[str, str] = {}
-
-    @property
-    def rows(self) -> dict[str, wire.Application]:
-        """The unfinished applications of the last look, by id."""
-        return self.applications.by_name
 
     # --- the gate -----------------------------------------------------------------------------
 
@@ -72,7 +66,7 @@ class ClusterLook:
         root = self.tree()
         waits = any(
             _waits(leaf.queue)
-            for leaf in self.leaves
+            for leaf in self._link.leaves
             if not queues or any(same_queue(leaf.path, one) or leaf.name == one for one in queues)
         )
         return root if waits else None
@@ -80,7 +74,7 @@ class ClusterLook:
     def tree(self) -> wire.Queue:
         """Return the tree of queues; raises as the client does."""
         root = self._manager.root_queue()
-        self.leaves = views.leaves(root)
+        self._link.leaves = views.leaves(root)
         return root
 
     # --- the snapshot -------------------------------------------------------------------------
@@ -88,14 +82,14 @@ class ClusterLook:
     def snapshot(self, root: wire.Queue, nodes: Sequence[wire.Node], why_not: Mapping[str, str]) -> Snapshot:
         """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
-        names = views.queue_names(self.leaves)
+        names = views.queue_names(self._link.leaves)
         asks = self._demand(names)
         reserved, sure = self._reserved(free, nodes, asks, names)
         return Snapshot(
             total=total,
             largest_node=largest,
             queues=views.queue_views(root, total),
-            applications=self._applications(names, asks, why_not),
+            applications=self._views(names, asks, why_not),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             node_count=len(nodes),
@@ -103,12 +97,12 @@ class ClusterLook:
 
     def refresh(self) -> None:
         """Ask for the unfinished applications anew; raises as the client does."""
-        self.applications.take(self._manager.applications())
+        self._applications.take(self._manager.applications())
         for kept in (self._asks, self.sizes):
-            for gone in kept.keys() - self.rows.keys():
+            for gone in kept.keys() - self._link.rows.keys():
                 del kept[gone]
 
-    def _applications(
+    def _views(
         self,
         names: Mapping[str, str],
         asks: Mapping[str, tuple[ContainerAsk, ...]],
@@ -131,14 +125,14 @@ class ClusterLook:
 
         if self._names != names:
             self._names = dict(names)
-            self.applications.make_all_anew()
-        return self.applications.views(make, asks, self.sizes, why_not)
+            self._applications.make_all_anew()
+        return self._applications.views(make, asks, self.sizes, why_not)
 
     # --- demand -------------------------------------------------------------------------------
 
     def _demand(self, names: Mapping[str, str]) -> dict[str, tuple[ContainerAsk, ...]]:
         """Return the asks of every application that waits."""
-        known, waiting, rows = self._asks, self.applications.waiting, self.rows
+        known, waiting, rows = self._asks, self._applications.waiting, self._link.rows
         queues = {row: self._settings.is_hurried(name) for row, name in names.items()}
         other = self._settings.mode == "deadlines"  # what a queue that nobody told of counts as
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
@@ -163,7 +157,7 @@ class ClusterLook:
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name] = views.asks(answer.requests)
-                self._asks[name] = Asks(self.applications.waiting[name], found[name], told=True)
+                self._asks[name] = Asks(self._applications.waiting[name], found[name], told=True)
         return found
 
     # --- reservations -------------------------------------------------------------------------
@@ -178,7 +172,7 @@ class ClusterLook:
         """Return node -> who holds a reservation there, and the nodes that surely are reserved."""
         named: dict[str, str] = {}
         sure: set[str] = set()
-        holders = [row for row in self.rows.values() if row.reserved_mib > 0]
+        holders = [row for row in self._link.rows.values() if row.reserved_mib > 0]
         largest = {node.node: node.total for node in nodes} if holders else {}
         for row in sorted(holders, key=serving_order):
             sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.calls import Problem
+from yarnctl.attach.connection import Connection
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.problems import Missing
-from yarnctl.hadoop.resource_manager import ENDED, ResourceManager
+from yarnctl.hadoop.resource_manager import ENDED
 
 RESERVED = "RESERVED"
 
@@ -34,9 +35,9 @@ class Grant(NamedTuple):
 class LiveContainers:
     """Asks for live containers; remembers each application's current attempt."""
 
-    def __init__(self, manager: ResourceManager, calls: Calls) -> None:
-        self._manager = manager
-        self._calls = calls
+    def __init__(self, link: Connection) -> None:
+        self._manager = link.manager
+        self._calls = link.calls
         self._attempts: dict[str, str] = {}
         self._known: dict[str, set[str]] = {}
 

@@ -12,30 +12,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from yarnctl.attach.acting import Acting
-from yarnctl.attach.calls import Calls, told
+from yarnctl.attach.calls import told
 from yarnctl.attach.checkpoints import task_of
 from yarnctl.attach.cluster_look import ClusterLook
+from yarnctl.attach.connection import Connection
 from yarnctl.attach.live import LiveContainers
-from yarnctl.attach.proof import Proof
+from yarnctl.attach.permission import SETTLING, Permission
 from yarnctl.attach.prover import Prover
 from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
-from yarnctl.attach.standing import why_aside
 from yarnctl.attach.starting import FirstAsksOf, StartingJobs
-from yarnctl.attach.store import SeenStore
 from yarnctl.attach.task_look import TaskLook
 from yarnctl.attach.watch import Watch
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
 from yarnctl.deciding.queue_hold import QueueLimits
-from yarnctl.errors import Unreachable, YarnctlError
+from yarnctl.errors import YarnctlError
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.port import ClusterIdentity
-
-SETTLING = "the ResourceManager is new to us, and its number of nodes has not stood still yet"
 
 
 class AttachedPort:
@@ -55,72 +52,41 @@ class AttachedPort:
         first_asks: FirstAsksOf = lambda _: (),
     ) -> None:
         self.attachment = attachment
-        self._manager = manager
-        self._make_master = master
-        self._masters: dict[str, AppMaster] = {}
-        self._hdfs = hdfs
-        self._clock = clock
-        self._calls = Calls(attachment.calls_at_once)
-        self._look = ClusterLook(manager, self._calls, attachment)
-        self._starting = StartingJobs(
-            attachment, first_asks, lambda: self._look.rows, lambda: self._configuration or {}
-        )
-        self._live = LiveContainers(manager, self._calls)
-        self._prover = Prover(self._master, self._calls, attachment, clock)
-        self._returning = Returning(self._master, self._live, self._calls, attachment, clock)
-        self._tasks = TaskLook(self._master, self._live, self._calls, attachment, clock, self._returning)
-        self._watch = Watch(
-            self._master,
-            self._live,
-            self._tasks,
-            self._returning,
-            self._calls,
-            attachment,
-            clock,
-            self._store_of,
-            self._node_names,
-        )
-        self._acting = Acting(
-            manager,
-            self._master,
-            hdfs,
-            self._watch,
-            attachment,
-            clock,
-            self._forbids,
-            self.standing_aside,
-            lambda: self._still(),
-            lambda name: self._row(name).queue,
-            self._store_of,
-            lambda name, why: self._prover.doubt(name, why),
-        )
-        self._still: Callable[[], str] = str
+        self._link = link = Connection(manager, master, hdfs, attachment, clock)
+        self._look = ClusterLook(link)
+        self._starting = StartingJobs(link, first_asks)
+        self._live = LiveContainers(link)
+        self._prover = Prover(link)
+        self._returning = Returning(link, self._live)
+        self._tasks = TaskLook(link, self._live, self._returning)
+        self._watch = Watch(link, self._live, self._tasks, self._returning, self._prover)
+        self._permission = Permission(link, self._prover)
+        self._acting = Acting(link, self._watch, self._prover, self._permission)
         self._epoch = ""
-        self._stable: list[int] | None = []
-        self._configuration: dict[str, str] | None = None
-        self._configuration_at_ms = 0
+        self._node_counts: list[int] = []
         self._tracked: tuple[str, ...] = ()
         self._born: frozenset[str] = frozenset()
-        self.last_problem = ""
+
+    @property
+    def last_problem(self) -> str:
+        """Return why the cluster could not be seen last; "": it could."""
+        return self._link.last_problem
 
     # --- who answers --------------------------------------------------------------------------
 
     def identify(self) -> ClusterIdentity:
         """Say who answers: epoch "" and no nodes if nobody does."""
         try:
-            info, nodes = self._manager.identify(), self._manager.nodes()
+            info, nodes = self._link.manager.identify(), self._link.manager.nodes()
         except YarnctlError as problem:
-            self.last_problem = str(problem)
+            self._link.last_problem = str(problem)
             return ClusterIdentity("", 0)
         self._epoch = self._epoch or str(info.epoch)
         return ClusterIdentity(str(info.epoch), len(nodes))
 
     def standing_aside(self) -> str:
         """Say why nothing may be changed now; "": free to act (if told to enforce)."""
-        if self._stable is not None:
-            return SETTLING
-        unwritable = self._acting.why_unwritable()
-        return unwritable or why_aside(self._configuration, self._look.leaves, self.attachment)
+        return self._permission.why_nothing()
 
     @property
     def why_not(self) -> dict[str, str]:
@@ -134,7 +100,7 @@ class AttachedPort:
 
     def ask_again(self, still: Callable[[], str]) -> None:
         """Have ``still`` asked right before an attempt is ended: why nothing may be done any more, or ""."""
-        self._still = still
+        self._permission.host = still
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before this port began (a restart), with what they name.
@@ -170,27 +136,28 @@ class AttachedPort:
 
     def close(self) -> None:
         """End the threads that look."""
-        self._calls.close()
+        self._link.close()
 
     # --- observing ----------------------------------------------------------------------------
 
     def observe(self, scope: Scope) -> Observation:
         """Look at what ``scope`` names; what cannot be seen is said so."""
-        as_of_ms = self._clock()
+        as_of_ms = self._link.clock()
         facts: list[Fact] = []
         snapshot, cluster = None, "quiet"
         if scope.cluster:
             try:
                 snapshot, cluster = self._cluster(scope, facts)
-                self.last_problem = "" if cluster != "unreachable" else self.last_problem
+                if cluster != "unreachable":
+                    self._link.last_problem = ""
             except Exception as problem:
                 # Nothing that an owner wrote may hide the orders that are open.
-                cluster, self.last_problem = "unreachable", told(problem)
+                cluster, self._link.last_problem = "unreachable", told(problem)
         tasks, unreachable = self._victims(scope.victims)
         facts += self._orders(scope.orders, scope.askers)
         if scope.cluster and cluster != "unreachable":
             facts += self._returning.look()
-        now_ms = max(as_of_ms, self._clock())
+        now_ms = max(as_of_ms, self._link.clock())
         return Observation(
             now_ms=now_ms,
             as_of_ms=as_of_ms,
@@ -204,93 +171,78 @@ class AttachedPort:
     def _cluster(self, scope: Scope, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Pass the gate and make a snapshot; "unreachable" while a new ResourceManager settles."""
         nodes: tuple[wire.Node, ...] | None = None
-        self._check_epoch(str(self._manager.identify().epoch), facts)
-        if self._stable is not None:
-            nodes = self._manager.nodes()
+        self._check_epoch(str(self._link.manager.identify().epoch), facts)
+        if self._link.settling:
+            nodes = self._link.manager.nodes()
             if not self._has_settled(len(nodes)):
-                self.last_problem = SETTLING
+                self._link.last_problem = SETTLING
                 return None, "unreachable"
-        self._read_configuration()
+        self._link.read_configuration()
         root = self._look.tree() if self._starting.expected else self._look.gate(scope.gate_queues)
         if root is None:
             return None, "quiet"
         nodes = self._both(nodes)
-        self._forget(self._look.applications.ended())
-        self._prover.look(self._look.applications.unjudged(), self._is_victim)
+        self._forget(self._link.applications.ended())
+        self._prover.look(self._link.applications.unjudged())
         snapshot = self._look.snapshot(root, nodes, self._prover.why_not)
-        return self._starting.added(snapshot, self._clock()), "seen"
+        return self._starting.added(snapshot, self._link.clock()), "seen"
 
     def look(self) -> Snapshot | None:
         """Show the cluster for people's sake, though nobody hurried waits; None if it cannot be seen."""
-        if self._stable is not None:
-            self.last_problem = self.last_problem or SETTLING
+        if self._link.settling:
+            self._link.last_problem = self._link.last_problem or SETTLING
             return None
         try:
             root = self._look.tree()
             nodes = self._both(None)
-            self._forget(self._look.applications.ended())
-            self._prover.look(self._look.applications.unjudged(), self._is_victim)
+            self._forget(self._link.applications.ended())
+            self._prover.look(self._link.applications.unjudged())
             return self._look.snapshot(root, nodes, self._prover.why_not)
         except Exception as problem:
-            self.last_problem = told(problem)
+            self._link.last_problem = told(problem)
             return None
 
     def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a victim queue's path and configured limits, or why they cannot be known or changed."""
-        leaf = next((one for one in self._look.leaves if same_queue(one.path, queue)), None)
+        leaf = next((one for one in self._link.leaves if same_queue(one.path, queue)), None)
         if leaf is None:
             return f"there is no leaf queue {queue}"
         try:
-            return leaf.path, QueueLimits(*self._manager.queue_share(leaf.path))
+            return leaf.path, QueueLimits(*self._link.manager.queue_share(leaf.path))
         except YarnctlError as problem:
             return str(problem)
 
     def queue_stands(self, path: str) -> float | str | None:
         """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
         try:
-            return self._manager.queue_maximum(path)
+            return self._link.manager.queue_maximum(path)
         except YarnctlError as problem:
             return str(problem)
 
     def _both(self, nodes: tuple[wire.Node, ...] | None) -> tuple[wire.Node, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
-        refreshed = self._calls.begin(self._look.refresh)
+        refreshed = self._link.calls.begin(self._look.refresh)
         try:
-            return self._manager.nodes() if nodes is None else nodes
+            return self._link.manager.nodes() if nodes is None else nodes
         finally:
             refreshed.result()
 
-    def _is_victim(self, queue: str) -> bool:
-        return self.attachment.mode == "deadlines" or self.attachment.is_victim(queue)
-
     def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
         if self._epoch and epoch != self._epoch:
-            facts.append(EpochChanged(epoch, self._clock()))
-            self._stable = []
-            self._configuration = None
+            facts.append(EpochChanged(epoch, self._link.clock()))
+            self._link.settling, self._node_counts = True, []
+            self._link.configuration = None
             self._live.forget()
         self._epoch = epoch
 
     def _has_settled(self, nodes: int) -> bool:
         """Say whether the number of nodes has been the same, and not 0, for some looks."""
-        assert self._stable is not None
-        self._stable = [*self._stable, nodes][-self.attachment.stable_looks :]
-        if len(self._stable) < self.attachment.stable_looks or not nodes or len(set(self._stable)) > 1:
+        least = self.attachment.stable_looks
+        self._node_counts = counts = [*self._node_counts, nodes][-least:]
+        if len(counts) < least or not nodes or len(set(counts)) > 1:
             return False
-        self._stable = None
+        self._link.settling = False
         return True
-
-    def _read_configuration(self) -> None:
-        """Read the daemon's /conf now and then; an old one counts until a new one can be read."""
-        now_ms = self._clock()
-        fresh = now_ms - self._configuration_at_ms < self.attachment.configuration_age_ms
-        if self._configuration is not None and fresh:
-            return
-        try:
-            self._configuration = self._manager.configuration()
-            self._configuration_at_ms = now_ms
-        except YarnctlError as problem:
-            self.last_problem = str(problem)
 
     def _victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
         """Look at the tasks of the jobs that may be hit."""
@@ -324,17 +276,17 @@ class AttachedPort:
         """
         settings = self.attachment
         victims = dict.fromkeys(one.application for one in self._watch.orders.values())
-        rows = self._look.rows.values()
+        rows = self._link.rows.values()
         hurried = [row.application for row in rows if settings.is_hurried(row.queue)]
         waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
-        gone = [name for name in self._tracked if name not in self._look.rows]  # their end is to be told
+        gone = [name for name in self._tracked if name not in self._link.rows]  # their end is to be told
         first = dict.fromkeys([*victims, *askers, *gone])
         most = max(settings.tracked_max, len(first))
         return tuple(dict.fromkeys([*first, *hurried, *waiting]))[:most]
 
     def _new_applications(self, tracked: tuple[str, ...]) -> tuple[str, ...]:
         """Return those that did not exist while others were watched already: all they hold is new."""
-        born, self._born = self._born, frozenset(self._look.rows)
+        born, self._born = self._born, frozenset(self._link.rows)
         if not self._tracked:
             return ()
         return tuple(name for name in tracked if name not in born and name not in self._tracked)
@@ -345,51 +297,10 @@ class AttachedPort:
         self._prover.forget(gone)
         self._tasks.forget(gone)
         self._live.forget_attempts(gone.difference(self._tracked))
-        for name in gone:
-            self._masters.pop(name, None)
+        self._link.forget(gone)
 
     # --- performing ---------------------------------------------------------------------------
 
     def perform(self, action: Action) -> Outcome:
         """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.acting`."""
         return self._acting.perform(action)
-
-    def _forbids(self, application: str) -> str:
-        """Say why an application may not be touched, whatever the caller believes; "": it may.
-
-        Raises Unreachable while nobody can tell.
-        """
-        row = self._row(application)
-        if not self.attachment.is_victim(row.queue):
-            return f"its queue {row.queue} is no victim queue"
-        proof = self._prover.prove(application, row.user)
-        if isinstance(proof, Proof):
-            return ""
-        if not self._prover.is_settled(application):
-            raise Unreachable(proof)
-        return proof
-
-    def _row(self, application: str) -> wire.Application:
-        """Return an application as it was last seen; asks if it was not."""
-        return self._look.rows.get(application) or self._manager.application(application)
-
-    def _master(self, application: str) -> AppMaster:
-        found = self._masters.get(application)
-        if found is None:
-            found = self._masters[application] = self._make_master(application)
-        return found
-
-    def _store_of(self, application: str) -> tuple[SeenStore, Proof] | None:
-        """Return where a job's checkpoints lie; None if it has no proof."""
-        if self._hdfs is None:
-            return None
-        proof = self._prover.proofs.get(application)
-        if proof is None:
-            found = self._prover.prove(application, self._row(application).user)
-            if not isinstance(found, Proof):
-                return None
-            proof = found
-        return SeenStore(self._hdfs, proof.store_path, self.attachment.look_bytes), proof
-
-    def _node_names(self) -> frozenset[str]:
-        return frozenset(node.node for node in self._manager.nodes())

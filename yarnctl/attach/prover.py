@@ -8,13 +8,14 @@ absence, holds for the application's whole life; a master that did not answer is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.calls import Problem
+from yarnctl.attach.connection import Connection
 from yarnctl.attach.proof import Proof, prove
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.store import SeenStore
 from yarnctl.hadoop import wire
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent
 
 _LOG = logging.getLogger("yarnctl.attach")
 
@@ -25,17 +26,10 @@ NOT_YET = "its configuration has not been read yet"
 class Prover:
     """Remembers proofs by application; ``why_not`` holds the reason for each that has none."""
 
-    def __init__(
-        self,
-        master: Callable[[str], AppMaster],
-        calls: Calls,
-        attachment: Attachment,
-        clock: Callable[[], int],
-    ) -> None:
-        self._master = master
-        self._calls = calls
-        self._settings = attachment
-        self._clock = clock
+    def __init__(self, link: Connection) -> None:
+        self._link = link
+        self._settings = link.settings
+        self._clock = link.clock
         self.proofs: dict[str, Proof] = {}
         self.why_not: dict[str, str] = {}
         self._again_at_ms: dict[str, int] = {}
@@ -43,8 +37,8 @@ class Prover:
         self._unread: dict[str, wire.Application] = {}
         self._doubted: dict[str, tuple[int, Proof]] = {}
 
-    def look(self, rows: Iterable[wire.Application], is_victim: Callable[[str], bool]) -> None:
-        """Read the configurations of the largest jobs not read yet; ``is_victim`` judges a queue.
+    def look(self, rows: Iterable[wire.Application]) -> None:
+        """Read the configurations of the largest jobs not read yet, in the queues that may give.
 
         ``rows`` are those that are new or have changed since the last look.
         """
@@ -55,7 +49,7 @@ class Prover:
             if name in self.proofs or name in self._settled:
                 continue
             if row.queue not in judged:
-                judged[row.queue] = is_victim(row.queue)
+                judged[row.queue] = self._settings.may_give(row.queue)
             self._unread.pop(name, None)
             if not judged[row.queue]:
                 self.why_not[name] = "its queue is no victim queue"
@@ -76,6 +70,18 @@ class Prover:
             self._read({application: user})
         return self.proofs.get(application) or self.why_not.get(application, NOT_YET)
 
+    def store_of(self, application: str) -> tuple[SeenStore, Proof] | None:
+        """Return where a job's checkpoints lie; None if it has no proof, or there is no HDFS."""
+        if self._link.hdfs is None:
+            return None
+        proof = self.proofs.get(application)
+        if proof is None:
+            found = self.prove(application, self._link.row(application).user)
+            if not isinstance(found, Proof):
+                return None
+            proof = found
+        return SeenStore(self._link.hdfs, proof.store_path, self._settings.look_bytes), proof
+
     def doubt(self, application: str, why: str) -> None:
         """Leave a job alone for ``doubt_ms``: what was proven is so, but something else stands in the way."""
         proof = self.proofs.pop(application, None)
@@ -95,7 +101,7 @@ class Prover:
         return application in self._settled
 
     def _read(self, users: dict[str, str]) -> None:
-        answers = self._calls.each(lambda name: self._master(name).configuration(), users)
+        answers = self._link.calls.each(lambda name: self._link.master(name).configuration(), users)
         for name, answer in answers.items():
             if isinstance(answer, Problem | Absent):
                 told = answer.why if isinstance(answer, Absent) else str(answer)

@@ -16,17 +16,17 @@ Waiting for a container is no cost. The middle one of the newest few counts: one
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median_low
 
 import msgspec
 
-from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.calls import Problem
+from yarnctl.attach.connection import Connection
 from yarnctl.attach.live import Held, LiveContainers
-from yarnctl.attach.settings import Attachment
 from yarnctl.attach.status import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
 from yarnctl.task_runner.yarnctl_task import attempt_number
 
@@ -96,24 +96,18 @@ class Away(msgspec.Struct):
 class Returning:
     """What is away, what coming back has cost, and what it will."""
 
-    def __init__(
-        self,
-        master: Callable[[str], AppMaster],
-        live: LiveContainers,
-        calls: Calls,
-        attachment: Attachment,
-        clock: Callable[[], int],
-    ) -> None:
-        self._master = master
+    def __init__(self, link: Connection, live: LiveContainers) -> None:
+        settings = link.settings
+        self._master = link.master
         self._live = live
-        self._calls = calls
-        self._settings = attachment
-        self._clock = clock
-        self._leave = Spans(attachment.leave_ms)
-        self._launch = Spans(attachment.launch_ms)
+        self._calls = link.calls
+        self._settings = settings
+        self._clock = link.clock
+        self._leave = Spans(settings.leave_ms)
+        self._launch = Spans(settings.launch_ms)
         self._shuffle_permille = Spans(1000)
-        self._skip = Spans(attachment.skip_ms)
-        self._skip_bytes_per_ms = Spans(attachment.skip_bytes_per_ms)
+        self._skip = Spans(settings.skip_ms)
+        self._skip_bytes_per_ms = Spans(settings.skip_bytes_per_ms)
         self.away: dict[str, Away] = {}
         self.maps_finished: dict[str, int] = {}
 

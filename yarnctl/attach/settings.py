@@ -81,6 +81,10 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
         """Say whether a queue's applications may be asked for containers at all."""
         return any(same_queue(queue, one) for one in self.victim_queues)
 
+    def may_give(self, queue: str) -> bool:
+        """Say whether a queue's applications may have to give (with deadlines every one's may)."""
+        return self.mode == "deadlines" or self.is_victim(queue)
+
     @property
     def hosts(self) -> frozenset[str]:
         """Return ``host:port`` of every address of the HDFS, in lower case."""

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection import Connection
 from yarnctl.deciding.foresight import Foresight
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
-from yarnctl.hadoop import wire
 from yarnctl.units import Resources
 
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
@@ -35,20 +34,14 @@ FirstAsksOf = Callable[[Starting], tuple[ContainerAsk, ...]]
 
 
 class StartingJobs:
-    """Adds to snapshots what starting jobs will ask for; ``rows`` are the look's, by id."""
+    """Adds to snapshots what starting jobs will ask for."""
 
-    def __init__(
-        self,
-        attachment: Attachment,
-        first_asks: FirstAsksOf,
-        rows: Callable[[], Mapping[str, wire.Application]],
-        configuration: Callable[[], Mapping[str, str]],
-    ) -> None:
+    def __init__(self, link: Connection, first_asks: FirstAsksOf) -> None:
+        settings = link.settings
+        self._link = link
         self._first_asks = first_asks
-        self._rows = rows
-        self._configuration = configuration
-        self._foresight = Foresight(attachment.ahead_max, attachment.hurried_queues, self._foreseen)
-        self._wanted = attachment.ahead_max > 0
+        self._foresight = Foresight(settings.ahead_max, settings.hurried_queues, self._foreseen)
+        self._wanted = settings.ahead_max > 0
 
     @property
     def expected(self) -> bool:
@@ -63,10 +56,11 @@ class StartingJobs:
         return msgspec.structs.replace(snapshot, applications=shown)
 
     def _foreseen(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
-        row = self._rows().get(view.application)
+        row = self._link.rows.get(view.application)
         if row is None:
             return ()
-        asks, known = self._first_asks(Starting(row.application, row.name, row.user)), self._configuration()
+        asks = self._first_asks(Starting(row.application, row.name, row.user))
+        known = self._link.configuration or {}
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 
 

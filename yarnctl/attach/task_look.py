@@ -9,18 +9,18 @@ number and in time.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.calls import Problem
 from yarnctl.attach.cluster_look import Sizes, sizes_of
+from yarnctl.attach.connection import Connection
 from yarnctl.attach.live import LiveContainers
 from yarnctl.attach.returning import Returning
-from yarnctl.attach.settings import Attachment
 from yarnctl.attach.status import Progress
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop import wire
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire_mapreduce import Task, TaskAttempt
 from yarnctl.units import Resources
 
@@ -50,22 +50,14 @@ class Victim(NamedTuple):
 
 
 class TaskLook:
-    """Looks at victim jobs. ``master`` makes a client for an application; ``places`` by attempt."""
+    """Looks at victim jobs; ``places`` by attempt."""
 
-    def __init__(
-        self,
-        master: Callable[[str], AppMaster],
-        live: LiveContainers,
-        calls: Calls,
-        attachment: Attachment,
-        clock: Callable[[], int],
-        returning: Returning,
-    ) -> None:
-        self._master = master
+    def __init__(self, link: Connection, live: LiveContainers, returning: Returning) -> None:
+        self._master = link.master
         self._live = live
-        self._calls = calls
-        self._settings = attachment
-        self._clock = clock
+        self._calls = link.calls
+        self._settings = link.settings
+        self._clock = link.clock
         self.places: dict[str, Place] = {}
         self._progress: dict[str, Progress] = {}
         self._rates: dict[str, dict[str, float]] = {}

@@ -10,12 +10,12 @@ so the runner's own number can be higher. ``Watched.manifest_generation`` keeps 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 import msgspec
 
-from yarnctl.attach.calls import Calls, Problem
+from yarnctl.attach.calls import Problem
 from yarnctl.attach.checkpoints import (
     UNCHANGED,
     answer_name,
@@ -25,10 +25,11 @@ from yarnctl.attach.checkpoints import (
     safe_manifest,
     task_of,
 )
+from yarnctl.attach.connection import Connection
 from yarnctl.attach.live import Held, LiveContainers
 from yarnctl.attach.proof import Proof
+from yarnctl.attach.prover import Prover
 from yarnctl.attach.returning import Returning
-from yarnctl.attach.settings import Attachment
 from yarnctl.attach.status import SAVING, parse
 from yarnctl.attach.store import SeenStore
 from yarnctl.attach.task_look import TaskLook
@@ -41,7 +42,7 @@ from yarnctl.deciding.model import (
     ManifestSeen,
     UploadProgressed,
 )
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
 from yarnctl.task_runner.yarnctl_task import Entry, Manifest, TaskId, Unusable
 
@@ -87,25 +88,20 @@ class Watch:
 
     def __init__(
         self,
-        master: Callable[[str], AppMaster],
+        link: Connection,
         live: LiveContainers,
         tasks: TaskLook,
         returning: Returning,
-        calls: Calls,
-        attachment: Attachment,
-        clock: Callable[[], int],
-        store_of: Callable[[str], tuple[SeenStore, Proof] | None],
-        nodes: Callable[[], frozenset[str]],
+        prover: Prover,
     ) -> None:
-        self._master = master
+        self._link = link
         self._live = live
         self._tasks = tasks
         self._returning = returning
-        self._calls = calls
-        self._settings = attachment
-        self._clock = clock
-        self._store_of = store_of
-        self._nodes = nodes
+        self._prover = prover
+        self._calls = link.calls
+        self._settings = link.settings
+        self._clock = link.clock
         self.orders: dict[str, Watched] = {}
         self.notes: dict[str, str] = {}
         self._ended_applications: set[str] = set()
@@ -181,7 +177,7 @@ class Watch:
 
     def _look_at_attempts(self, due: Sequence[Watched]) -> None:
         keys = [(one.application, one.task.task) for one in due]
-        answers = self._calls.each(lambda key: self._master(key[0]).attempts(key[1]), keys)
+        answers = self._calls.each(lambda key: self._link.master(key[0]).attempts(key[1]), keys)
         now_ms = self._clock()
         for one in due:
             one.looked_at_ms = now_ms
@@ -241,7 +237,7 @@ class Watch:
         one = self.orders[order]
         began_ms = self._clock()
         phase = self._saving_phase(one)
-        place = self._store_of(one.application)
+        place = self._prover.store_of(one.application)
         if place is None:
             return None, (phase, ())
         store, proof = place
@@ -295,7 +291,7 @@ class Watch:
         gone = [one for one in running if self._is_gone(one, seen.get(one.application))]
         if not gone:
             return []
-        nodes = self._calls.each(lambda _key: self._nodes(), [0])[0]
+        nodes = self._calls.each(lambda _key: self._link.node_names(), [0])[0]
         facts: list[Fact] = []
         for one in gone:
             now_ms = self._clock()

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from yarnctl.attach.permission import OBSERVING
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -226,7 +227,7 @@ class GuardedPort:
 
     def _perform(self, action: Action) -> Outcome:
         if not self.enforce:
-            return Withheld("observing: nothing is changed without --enforce")
+            return Withheld(OBSERVING)
         why = self.gate.closed()[1]
         back = isinstance(action, SetQueueMaximum | SetPriority) and action.back
         if why and not (back or isinstance(action, Withdraw)):

@@ -189,8 +189,10 @@ def test_the_gate_is_asked_again_right_before_the_end(cluster, action):
     port.observe(ORDERS)
     cluster.changes.clear()
     cluster.save(1, 1, "o-1")
-    port.ask_again(lambda: "the lock has run out")
+    answers = ["", "the lock has run out"]
+    port.ask_again(lambda: answers.pop(0))
     assert "the lock has run out" in not_done(cluster, port.perform(action))
+    assert answers == []
     port.ask_again(lambda: "")
     assert port.perform(action) == Accepted()
 
@@ -199,9 +201,12 @@ def test_a_hold_that_runs_out_between_the_look_and_the_end_is_over(cluster, port
     cluster.save(1, 1, "o-1")
     assert saw_manifest(port)
 
+    spans_ms = [0, 26_000]
+
     def slow() -> str:
-        cluster.now_ms += 26_000
+        cluster.now_ms += spans_ms.pop(0)
         return ""
 
     port.ask_again(slow)
     assert "hold is over" in not_done(cluster, port.perform(RELEASE))
+    assert spans_ms == []

@@ -1,0 +1,123 @@
+"""The permission check: whether an action may be sent now, and why not.
+
+Law: there is one check, and it is asked twice: before anything is read for an action, and again right before
+an attempt is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing outside
+the queues that are named; nothing of a job without a proven runner; nothing while YARN itself preempts, while
+the ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and putting a queue or
+a priority back as it was, only needs ``enforce``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from yarnctl.attach.connection import Connection
+from yarnctl.attach.proof import Proof
+from yarnctl.attach.prover import Prover
+from yarnctl.attach.standing import why_aside
+from yarnctl.deciding.model import (
+    Action,
+    Kill,
+    Outcome,
+    Refused,
+    Release,
+    SetPriority,
+    SetQueueMaximum,
+    Suspend,
+    Unknown,
+    Withdraw,
+    Withheld,
+)
+from yarnctl.errors import Unreachable
+
+OBSERVING = "observing: nothing is changed without --enforce"
+SETTLING = "the ResourceManager is new to us, and its number of nodes has not stood still yet"
+UNWRITABLE = "no order is asked while HDFS cannot be written: {}"
+STORE_RETRY_MS = 5_000
+"""So long nobody is asked after a request that could not be written; who keeps the lock knows by then."""
+
+
+class Permission:
+    """Answers for every action; ``host`` says why the host may do nothing now ("": it may)."""
+
+    def __init__(self, link: Connection, prover: Prover) -> None:
+        self._link = link
+        self._settings = link.settings
+        self._prover = prover
+        self._unwritable = ""
+        self._unwritable_until_ms = 0
+        self.host: Callable[[], str] = str
+
+    def may_act(self, action: Action) -> Outcome | None:
+        """Return the outcome of an action that may not be sent; None: it may. Raises Unreachable."""
+        if not self._settings.enforce:
+            return Withheld(OBSERVING)
+        match action:
+            case Suspend() | Release():
+                return self._now(action) or self._of_job(action.application)
+            case Kill():
+                if not self._settings.allow_kill:
+                    return Refused("killing is not allowed here: work would be lost")
+                return self._now(action) or self._of_job(action.application)
+            case SetPriority():
+                return None if action.back else self._of_priority(action.application)
+            case SetQueueMaximum():
+                return None if action.back else self._of_maximum(action.queue)
+            case Withdraw():
+                return None
+
+    def why_nothing(self) -> str:
+        """Return why nothing may be changed now, whatever is asked; "": something may (if enforcing)."""
+        if self._link.settling:
+            return SETTLING
+        if self._link.clock() < self._unwritable_until_ms:
+            return self._unwritable
+        return why_aside(self._link.configuration, self._link.leaves, self._settings)
+
+    def store_failed(self, problem: Exception) -> None:
+        """Note that a request could not be written: nothing is asked for a while."""
+        self._unwritable = UNWRITABLE.format(problem)
+        self._unwritable_until_ms = self._link.clock() + STORE_RETRY_MS
+
+    def store_works(self) -> None:
+        """Note that a request was written."""
+        self._unwritable, self._unwritable_until_ms = "", 0
+
+    def _now(self, action: Action) -> Outcome | None:
+        why = self.host() or self.why_nothing()
+        return later(action, why) if why else None
+
+    def _of_job(self, application: str) -> Outcome | None:
+        """Refuse what concerns an application that may not be touched. Raises Unreachable: not known yet."""
+        row = self._link.row(application)
+        if not self._settings.is_victim(row.queue):
+            return Refused(f"its queue {row.queue} is no victim queue")
+        proof = self._prover.prove(application, row.user)
+        if isinstance(proof, Proof):
+            return None
+        if not self._prover.is_settled(application):
+            raise Unreachable(proof)
+        return Refused(proof)
+
+    def _of_priority(self, application: str) -> Outcome | None:
+        if not self._settings.allow_priority:
+            return Refused("changing priorities is not allowed here")
+        queue = self._link.row(application).queue
+        is_named = self._settings.is_victim(queue) or self._settings.is_hurried(queue)
+        return None if is_named else Refused(f"its queue {queue} is neither hurried nor victim")
+
+    def _of_maximum(self, queue: str) -> Outcome | None:
+        if not self._settings.allow_hold:
+            return Refused("holding queues is not allowed here")
+        return None if self._settings.is_victim(queue) else Refused(f"{queue} is no victim queue")
+
+
+def later(action: Action, why: str) -> Outcome:
+    """Return the outcome of what could not be sent now: what ends a suspension is sent again, not dropped.
+
+    A Refused there would leave an attempt waiting, or about to stop, that nobody asks for any more. That
+    a Suspend was not sent is no failure of its attempt.
+    """
+    if isinstance(action, Release | Withdraw):
+        return Unknown(why)
+    return Withheld(why) if isinstance(action, Suspend) else Refused(why)
