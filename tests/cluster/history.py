@@ -25,8 +25,13 @@ def finished(cluster: Cluster, name: str) -> str:
 
 def asked(cluster: Cluster, job: str, path: str) -> dict[str, Any]:
     """Return an answer about a job; raises AssertionError if it stays unknown."""
+    return asked_at(cluster.history_url, job, path)
+
+
+def asked_at(history_url: str, job: str, path: str) -> dict[str, Any]:
+    """Return a history server's answer about a job: it learns of one a little after its end."""
     ends = time.monotonic() + PATIENCE_S
-    url = f"{cluster.history_url}/ws/v1/history/mapreduce/jobs/{job}/{path}"
+    url = f"{history_url}/ws/v1/history/mapreduce/jobs/{job}/{path}".rstrip("/")
     while not (answer := requests.get(url, timeout=60)).ok:
         if time.monotonic() > ends:
             raise AssertionError(f"the history server does not know {job}: {answer.text[:500]}")

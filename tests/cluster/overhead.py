@@ -8,15 +8,11 @@ computed again counts on top. Instants are Hadoop's (history server) and the red
 from __future__ import annotations
 
 import itertools
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import requests
-
-from tests.cluster.jobs import LOOK_S, Job
-
-PATIENCE_S = 120.0
+from tests.cluster.history import asked_at
+from tests.cluster.jobs import Job
 
 
 class Interruption(NamedTuple):
@@ -97,16 +93,7 @@ def _attempts(job: Job, history_url: str, kind: str) -> list[list[dict[str, Any]
 
 
 def _history(job: Job, history_url: str, path: str) -> dict[str, Any]:
-    """Ask the history server; it learns of a job a little after its end."""
-    name = job.application.replace("application_", "job_", 1)
-    ends = time.monotonic() + PATIENCE_S
-    url = f"{history_url}/ws/v1/history/mapreduce/jobs/{name}{path}"
-    while not (answer := requests.get(url, timeout=60)).ok:
-        if time.monotonic() > ends:
-            raise AssertionError(f"the history server does not know {name}: {answer.text[:500]}")
-        time.sleep(LOOK_S)
-    found: dict[str, Any] = answer.json()
-    return found
+    return asked_at(history_url, job.application.replace("application_", "job_", 1), path.lstrip("/"))
 
 
 def _interruption(job: Job, old: dict[str, Any], new: dict[str, Any]) -> Interruption:
