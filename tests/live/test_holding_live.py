@@ -42,14 +42,14 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
                 pass  # the first looks see whether its nodes stand still
             before = maximum_of(client.url)
             whole.site.scheduler_conf.mutable = mutable
-            holder = Holder(port.queue_limits, port.perform, ("research",), stands=port.queue_stands)
+            holder = Holder(port.queue_settings.limits, port.perform, ("research",), stands=port.queue_settings.maximum)
             records = list[Record]()
             holder.follow(records.append, 0, 1, True, "")
             if not mutable:
-                assert "MutableConfScheduler" in str(port.queue_limits("research"))
+                assert "MutableConfScheduler" in str(port.queue_settings.limits("research"))
                 assert (records, holder.held) == ([], {})
                 return
-            assert port.queue_limits("research") == ("root.research", QueueLimits(0.05, 0.05))
+            assert port.queue_settings.limits("research") == ("root.research", QueueLimits(0.05, 0.05))
             assert maximum_of(client.url) == "5"
             holder.stop(records.append, 1)
             assert maximum_of(client.url) == before

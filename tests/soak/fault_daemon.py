@@ -18,10 +18,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from tests.soak.fault_plan import CrashPoint
 from yarnctl.attach.attaching import attach
+from yarnctl.attach.port import AttachedPort
 from yarnctl.daemon.loop import HdfsLock, Loop
-from yarnctl.daemon.naming import AdoptingPort, NamedPort
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.model import Action, Observation, Outcome, Scope
@@ -129,22 +131,25 @@ class TrappedLock:
         self._lock.release()
 
 
-class TrappedPort(NamedPort):
-    """A port whose user may die right after an action."""
+class TrappedPort:
+    """A port whose user may die right after an action; all else is the attached port's."""
 
-    def __init__(self, port: AdoptingPort, instance: str, trap: Trap) -> None:
-        super().__init__(port, instance)
+    def __init__(self, port: AttachedPort, trap: Trap) -> None:
+        self._port = port
         self._trap = trap
+        self.permission, self.queue_settings = port.permission, port.queue_settings
+        self.identify, self.look = port.identify, port.look
+        self.adopt, self.expect = port.adopt, port.expect
 
     def observe(self, scope: Scope) -> Observation:
-        """Look."""
+        """Observe."""
         self._trap.check()
-        return super().observe(scope)
+        return self._port.observe(scope)
 
     def perform(self, action: Action) -> Outcome:
         """Act."""
         self._trap.check()
-        outcome = super().perform(action)
+        outcome = self._port.perform(action)
         self._trap.at("after-perform")
         return outcome
 
@@ -235,9 +240,10 @@ class ThreadDaemon:
         state = stack.enter_context(StateDir(plan.state_dir, lambda: os.urandom(4).hex()))
         mend(state.journal)
         rebuilt = rebuild(state.journal)
-        port = attach(plan.cluster, plan.attachment, clock_ms)
+        told = msgspec.structs.replace(plan.attachment, instance=state.instance)
+        port = attach(plan.cluster, told, clock_ms)
         stack.callback(port.close)
-        loop, journal = make_loop(plan, state, TrappedPort(port, state.instance, trap), rebuilt)
+        loop, journal = make_loop(plan, state, TrappedPort(port, trap), rebuilt)
         stack.callback(journal.file.close)
         loop.recorder.journal = TrappedJournal(journal, trap)
         if loop.lock is not None:

@@ -27,7 +27,6 @@ from yarnctl.attach.fitness_rules import RULES
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.view import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
@@ -280,11 +279,11 @@ def _watch(loop: Loop, holder: Holder, trap: Trap) -> None:
 def _loop(
     cluster: Attached, journal: WatchedJournal | JournalOf, holder: Holder, rebuilt: Rebuilt | None
 ) -> Loop:
-    gate = Gate(Lock(), cluster.standing_aside, Misdirection())
+    gate = Gate(Lock(), cluster.permission.why_nothing, Misdirection())
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     return Loop(
         Controller(DEFAULT, validate=True, remembered=rebuilt and rebuilt.remembered),
-        GuardedPort(NamedPort(cluster, "here"), gate, enforce=True, going_on=going_on),
+        GuardedPort(cluster, gate, enforce=True, going_on=going_on),
         journal.file if isinstance(journal, JournalOf) else journal,
         Publisher(),
         clock_ms=lambda: next(AHEAD),

@@ -113,7 +113,7 @@ class Suspender:
 
     def _may_act(self) -> bool:
         self.port.observe(Scope())
-        return not self.port.standing_aside()
+        return not self.port.permission.why_nothing()
 
     def tick(self) -> None:
         """Look at everybody once and do what is due."""

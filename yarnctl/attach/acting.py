@@ -148,11 +148,11 @@ class Acting:
     def _write_request(self, hdfs: WebHdfs, one: Watched) -> None:
         """Write beside and rename, so that nobody reads half a request; fine if it is there already."""
         data = canonical(
-            {"schema": SCHEMA, "order": one.order, "attempt": one.attempt, "generation": one.generation}
+            {"schema": SCHEMA, "order": one.name, "attempt": one.attempt, "generation": one.generation}
         )
         folder = self._folder(one)
         hdfs.make_directories(folder, FOLDER_MODE)
-        beside = f"{folder}/.{one.order}.tmp"
+        beside = f"{folder}/.{one.name}.tmp"
         hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         try:
             hdfs.rename(beside, self._request(one))
@@ -160,7 +160,7 @@ class Acting:
             hdfs.delete(beside)
 
     def _request(self, one: Watched) -> str:
-        return f"{self._root}/{request_name(one.task, one.order)}"
+        return f"{self._root}/{request_name(one.task, one.name)}"
 
     @property
     def _root(self) -> str:
@@ -188,7 +188,7 @@ class Acting:
             return Refused("no request of ours lies there: nobody was asked")
         self._hdfs.make_directories(self._folder(one), FOLDER_MODE)
         try:
-            self._hdfs.create(f"{self._folder(one)}/{one.order}.withdrawn", b"", mode=FILE_MODE)
+            self._hdfs.create(f"{self._folder(one)}/{one.name}.withdrawn", b"", mode=FILE_MODE)
         except Exists:
             return Accepted()
         self._ring(one)
@@ -221,7 +221,7 @@ class Acting:
         manifest = safe_manifest(store, one.task, proof)
         self._watch.find_manifest(one)  # after a restart nobody has looked yet
         is_known = one.manifest_generation == manifest.generation > 0
-        if not (is_ordered(manifest, one.task, one.order) or is_known):
+        if not (is_ordered(manifest, one.task, one.name) or is_known):
             return Refused(f"the manifest of generation {manifest.generation} does not answer this order")
         status = parse(row.status)
         if status is not None and _has_gone_on(status, manifest, one):
@@ -331,4 +331,4 @@ def _has_gone_on(status: Status, manifest: Manifest, one: Watched) -> bool:
 
 def _holds(status: Status | None, one: Watched) -> bool:
     """Say whether a status line says that the attempt holds for this order."""
-    return status is not None and (status.phase, status.order) == ("hold", one.order)
+    return status is not None and (status.phase, status.order) == ("hold", one.name)

@@ -5,6 +5,7 @@ Law: never raises for a fault of the cluster, and sends nothing in its construct
 over, nothing is shown until the number of nodes has stood still for some looks (facts, section 9).
 
 ``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner said.
+``permission`` says what may be done now (a host adds its own reasons there), ``queue_settings`` what queues are set to.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from yarnctl.attach.connection import Connection
 from yarnctl.attach.live import LiveContainers
 from yarnctl.attach.permission import SETTLING, Permission
 from yarnctl.attach.prover import Prover
+from yarnctl.attach.queues import Queues
 from yarnctl.attach.returning import Returning
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.starting import FirstAsksOf, StartingJobs
@@ -26,11 +28,10 @@ from yarnctl.attach.task_look import TaskLook
 from yarnctl.attach.watch import Watch
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
-from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
+from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.port import ClusterIdentity
 
@@ -60,8 +61,9 @@ class AttachedPort:
         self._returning = Returning(link, self._live)
         self._tasks = TaskLook(link, self._live, self._returning)
         self._watch = Watch(link, self._live, self._tasks, self._returning, self._prover)
-        self._permission = Permission(link, self._prover)
-        self._acting = Acting(link, self._watch, self._prover, self._permission)
+        self.permission = Permission(link, self._prover)
+        self.queue_settings = Queues(link)
+        self._acting = Acting(link, self._watch, self._prover, self.permission)
         self._epoch = ""
         self._node_counts: list[int] = []
         self._tracked: tuple[str, ...] = ()
@@ -84,10 +86,6 @@ class AttachedPort:
         self._epoch = self._epoch or str(info.epoch)
         return ClusterIdentity(str(info.epoch), len(nodes))
 
-    def standing_aside(self) -> str:
-        """Say why nothing may be changed now; "": free to act (if told to enforce)."""
-        return self._permission.why_nothing()
-
     @property
     def why_not(self) -> dict[str, str]:
         """Return application -> why its reduces may not be suspended."""
@@ -97,10 +95,6 @@ class AttachedPort:
     def notes(self) -> dict[str, str]:
         """Return order -> the last thing that was said about it (an answer, a doorbell that failed)."""
         return self._watch.notes
-
-    def ask_again(self, still: Callable[[], str]) -> None:
-        """Have ``still`` asked right before an attempt is ended: why nothing may be done any more, or ""."""
-        self._permission.host = still
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before this port began (a restart), with what they name.
@@ -201,23 +195,6 @@ class AttachedPort:
         except Exception as problem:
             self._link.last_problem = told(problem)
             return None
-
-    def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        """Return a victim queue's path and configured limits, or why they cannot be known or changed."""
-        leaf = next((one for one in self._link.leaves if same_queue(one.path, queue)), None)
-        if leaf is None:
-            return f"there is no leaf queue {queue}"
-        try:
-            return leaf.path, QueueLimits(*self._link.manager.queue_share(leaf.path))
-        except YarnctlError as problem:
-            return str(problem)
-
-    def queue_stands(self, path: str) -> float | str | None:
-        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
-        try:
-            return self._link.manager.queue_maximum(path)
-        except YarnctlError as problem:
-            return str(problem)
 
     def _both(self, nodes: tuple[wire.Node, ...] | None) -> tuple[wire.Node, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""

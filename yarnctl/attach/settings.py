@@ -19,7 +19,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     ``name_nodes``: every address (``host:port`` or URL) under which jobs may name the HDFS that the port
     writes to. ``store_root``: checkpoints must lie below it ("" anywhere in that HDFS). ``requests_owner``
-    is who we are to that HDFS.
+    is who we are to that HDFS. ``instance`` names the daemon whose orders these are (see :meth:`name_of`).
 
     How much one look may cost: ``asks_max`` hurried and ``others_max`` other applications whose sizes are
     asked for, ``proofs_max`` jobs whose configuration is read, ``tasks_max`` attempts of one job,
@@ -43,6 +43,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     requests_owner: str = "yarnctl"
     store_root: str = ""
     name_nodes: tuple[str, ...] = ()
+    instance: str = ""
 
     enforce: bool = False
     allow_kill: bool = False
@@ -80,6 +81,14 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     def is_victim(self, queue: str) -> bool:
         """Say whether a queue's applications may be asked for containers at all."""
         return any(same_queue(queue, one) for one in self.victim_queues)
+
+    def name_of(self, order: str) -> str:
+        """Return an order's name on the cluster, in requests and manifests: no other daemon uses it.
+
+        A controller counts its orders from 1. A checkpoint that was made for another daemon, or for this one
+        before its journal was lost, is thus never taken for an answer.
+        """
+        return f"{self.instance}-{order}" if self.instance else order
 
     def may_give(self, queue: str) -> bool:
         """Say whether a queue's applications may have to give (with deadlines every one's may)."""

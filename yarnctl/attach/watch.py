@@ -53,11 +53,13 @@ LINGER_MS = 60_000
 class Watched(msgspec.Struct):
     """One order and what has been told of it. Instants in ms of the port's clock, 0: not yet.
 
+    ``name`` is the order's on the cluster (``Attachment.name_of``).
     ``absent_at_ms``: the last look that found nothing began then; ``held_from_ms``: the attempt may
     have begun to hold then, at the earliest.
     """
 
     order: str
+    name: str
     application: str
     attempt: str
     container: str
@@ -121,7 +123,8 @@ class Watch:
             return None
         place = self._tasks.places.get(attempt)
         node = place.node if place is not None else ""
-        watched = Watched(order, application, attempt, container, node, generation, task, verb)
+        name = self._settings.name_of(order)
+        watched = Watched(order, name, application, attempt, container, node, generation, task, verb)
         watched.asked_at_ms = self._clock()
         self.orders[order] = watched
         return watched
@@ -260,14 +263,14 @@ class Watch:
     ) -> Manifest | None:
         manifest = None
         try:
-            if answer_name(one.order, one.attempt) in {entry.name for entry in entries}:
+            if answer_name(one.name, one.attempt) in {entry.name for entry in entries}:
                 return self._answered(one, store, proof, entries)
             if manifests_of(entries, one.attempt):
                 manifest = safe_manifest(store, one.task, proof)
         except Unusable as why:
             self.notes[one.order] = str(why)
             return None
-        if manifest is not None and is_ordered(manifest, one.task, one.order):
+        if manifest is not None and is_ordered(manifest, one.task, one.name):
             return manifest
         one.absent_at_ms = began_ms
         return None
@@ -276,12 +279,12 @@ class Watch:
         self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry]
     ) -> Manifest | None:
         """An older generation that is still valid is as good as a new one; any other answer is no."""
-        answer = read_answer(store, one.task, one.order, entries, proof)
+        answer = read_answer(store, one.task, one.name, entries, proof)
         one.answer = answer.word
         self.notes[one.order] = f"{answer.word}: {answer.reason}"
         if answer.word != UNCHANGED or answer.generation < 1:
             return None
-        one.answered_at_ms = store.written_at_ms(f"{one.task.folder}/{answer_name(one.order, one.attempt)}")
+        one.answered_at_ms = store.written_at_ms(f"{one.task.folder}/{answer_name(one.name, one.attempt)}")
         manifest = safe_manifest(store, one.task, proof)
         return manifest if manifest.generation == answer.generation else None
 

@@ -10,9 +10,10 @@ import logging
 import secrets
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -31,12 +32,13 @@ from yarnctl.daemon.folders import Folders
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.restoring import Restorer
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import set_back
+from yarnctl.deciding.ledger import Order, set_back
+from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lock import LockFile
@@ -44,6 +46,7 @@ from yarnctl.hadoop.lowered import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
+from yarnctl.port import ClusterPort
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -65,6 +68,58 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ticks: int | None = None
     admitting: Admitting | None = None
     history: str = ""
+
+
+class HostPermission(Protocol):
+    """What a host needs of the permission check (:class:`yarnctl.attach.permission.Permission`)."""
+
+    host: Callable[[], str]
+    """Returns why the host may do nothing now; ""."""
+
+    def why_nothing(self) -> str:
+        """Return why nothing may be changed now, or ""."""
+        ...
+
+
+class QueueSettings(Protocol):
+    """What a host needs of :class:`yarnctl.attach.queues.Queues`."""
+
+    def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        """Return a victim queue's path and configured limits, or why they cannot be known."""
+        ...
+
+    def maximum(self, path: str) -> float | str | None:
+        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        ...
+
+
+class Attached(ClusterPort, Protocol):
+    """A ClusterPort that goes on with orders made before it began, with what a daemon needs beside it.
+
+    The loop sees the three methods of ClusterPort only.
+    """
+
+    @property
+    def permission(self) -> HostPermission:
+        """What may be done now."""
+        ...
+
+    @property
+    def queue_settings(self) -> QueueSettings:
+        """What queues are set to."""
+        ...
+
+    def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
+        """Go on with open orders, made under the ResourceManager ``epoch``."""
+        ...
+
+    def expect(self, orders: Iterable[Order]) -> None:
+        """Look for the return of tasks that left by these orders."""
+        ...
+
+    def look(self) -> Snapshot | None:
+        """Show the cluster for people's sake; None if it cannot be seen."""
+        ...
 
 
 clock_ms = SteadyClock()
@@ -105,12 +160,13 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         if torn is not None:
             _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
         rebuilt = rebuild(state.journal)
-        told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root)
+        told = msgspec.structs.replace(
+            plan.attachment, store_root=plan.store_root, instance=state.instance
+        )
         first_asks = _first_asks(plan, stack) if told.ahead_max else None
         port = attach(plan.cluster, told, clock_ms, *([first_asks.of] if first_asks is not None else []))
         stack.callback(port.close)
-        named = NamedPort(port, state.instance)
-        loop, journal = make_loop(plan, state, named, rebuilt, first_asks)
+        loop, journal = make_loop(plan, state, port, rebuilt, first_asks)
         stack.callback(journal.file.close)
         if serve is not None:
             stack.callback(serve(loop, state))
@@ -131,7 +187,7 @@ def _first_asks(plan: Plan, stack: ExitStack) -> FirstAsks:
 def make_loop(
     plan: Plan,
     state: StateDir,
-    port: NamedPort,
+    port: Attached,
     rebuilt: Rebuilt | None,
     first_asks: FirstAsks | None = None,
 ) -> tuple[Loop, JournalFile]:
@@ -146,10 +202,10 @@ def make_loop(
         _go_on(rebuilt, port, publisher, misdirection)
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
     lock = _lock(plan, state, holder_name) if enforce else None
-    gate = Gate(lock, port.standing_aside, misdirection, _folders(plan) if enforce else None)
+    gate = Gate(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes)
-    port.ask_again(lambda: gate.closed()[1])
+    port.permission.host = lambda: gate.closed()[1]
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
     keeper = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
@@ -179,7 +235,7 @@ def _require_in_place(state: StateDir, journal: JournalFile) -> None:
     journal.require_in_place()
 
 
-def _go_on(rebuilt: Rebuilt, port: NamedPort, publisher: Publisher, misdirection: Misdirection) -> None:
+def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher, misdirection: Misdirection) -> None:
     """Tell everybody what an earlier life has left."""
     misdirection.take(rebuilt.recent)
     publisher.record(rebuilt.recent)
@@ -203,7 +259,7 @@ def _desk(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Desk | None:
 
 
 def _holder(
-    plan: Plan, port: NamedPort, guarded: GuardedPort, rebuilt: Rebuilt | None, keeper: LoweredFile | None
+    plan: Plan, port: Attached, guarded: GuardedPort, rebuilt: Rebuilt | None, keeper: LoweredFile | None
 ) -> Holder:
     """Return what holds queues back, and puts back what an earlier life held."""
     held = {} if rebuilt is None else rebuilt.held
@@ -213,11 +269,11 @@ def _holder(
         story = "an earlier run lowered the maximum of %s: run with --enforce to put it back, or by hand: %s"
         _LOG.warning(story, told, by_hand)
     return Holder(
-        port.queue_limits,
+        port.queue_settings.limits,
         guarded.perform,
         plan.settings.victim_queues,
         held,
-        stands=port.queue_stands,
+        stands=port.queue_settings.maximum,
         keeper=keeper,
         enabled=plan.attachment.allow_hold,
     )

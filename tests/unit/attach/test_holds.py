@@ -190,10 +190,10 @@ def test_the_gate_is_asked_again_right_before_the_end(cluster, action):
     cluster.changes.clear()
     cluster.save(1, 1, "o-1")
     answers = ["", "the lock has run out"]
-    port.ask_again(lambda: answers.pop(0))
+    port.permission.host = lambda: answers.pop(0)
     assert "the lock has run out" in not_done(cluster, port.perform(action))
     assert answers == []
-    port.ask_again(lambda: "")
+    port.permission.host = lambda: ""
     assert port.perform(action) == Accepted()
 
 
@@ -207,6 +207,6 @@ def test_a_hold_that_runs_out_between_the_look_and_the_end_is_over(cluster, port
         cluster.now_ms += spans_ms.pop(0)
         return ""
 
-    port.ask_again(slow)
+    port.permission.host = slow
     assert "hold is over" in not_done(cluster, port.perform(RELEASE))
     assert spans_ms == []

@@ -239,7 +239,7 @@ def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
     seen = port.observe(HURRIED)
     assert seen.facts == (EpochChanged(str(EPOCH + 1), cluster.now_ms),)
     assert (seen.cluster, seen.snapshot) == ("unreachable", None)
-    assert "node" in port.standing_aside()
+    assert "node" in port.permission.why_nothing()
     found = []
     for name in (*nodes, "", "", ""):
         if name:
@@ -255,14 +255,14 @@ def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(clust
     port = cluster.port(stable_looks=3)
     nodes = dict(cluster.nodes)
     del cluster.nodes["n2:1"]
-    assert "node" in port.standing_aside()
+    assert "node" in port.permission.why_nothing()
     assert port.look() is None
     found = [port.observe(HURRIED)]
     cluster.nodes.update(nodes)
     found += [port.observe(HURRIED) for _ in range(3)]
     assert [one.cluster for one in found] == ["unreachable"] * 3 + ["seen"]
     assert all(one.facts == () for one in found)
-    assert port.standing_aside() == ""
+    assert port.permission.why_nothing() == ""
 
 
 # --- faults -------------------------------------------------------------------------------------

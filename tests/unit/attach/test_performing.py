@@ -106,12 +106,12 @@ def test_nothing_while_yarn_itself_preempts(cluster, action):
     cluster.preemption_disabled = False
     port = looking(cluster, allow_kill=True)
     cluster.save(1, 1, "o-1")
-    assert "YARN itself preempts root.research" in port.standing_aside()
+    assert "YARN itself preempts root.research" in port.permission.why_nothing()
     assert "YARN itself preempts" in not_now(port.perform(action), action)
     assert cluster.changes == []
     cluster.preemption_disabled = True
     port.observe(Scope())
-    assert port.standing_aside() == ""
+    assert port.permission.why_nothing() == ""
 
 
 def test_nothing_before_yarns_own_preemption_is_known(cluster):
@@ -130,6 +130,20 @@ def test_twice_suspended_is_once_suspended(cluster):
     assert list(cluster.hdfs.files) == [f"{FOLDER}/o-1.request.json"]
     assert cluster.hdfs.owners[FOLDER] == ("yarnctl", "755")
     assert cluster.hdfs.owners[f"{FOLDER}/o-1.request.json"] == ("yarnctl", "644")
+
+
+def test_names_on_the_cluster_are_ours_alone(cluster):
+    """Orders carry the daemon's name there; a checkpoint for another daemon's order of that number is no answer."""
+    port = looking(cluster, instance="here")
+    assert port.perform(SUSPEND) == Accepted()
+    assert json.loads(cluster.hdfs.files[f"{FOLDER}/here-o-1.request.json"])["order"] == "here-o-1"
+    cluster.save(1, 1, "there-o-1")
+    assert not [fact for fact in port.observe(Scope(orders=("o-1",))).facts if isinstance(fact, ManifestSeen)]
+    cluster.save(1, 1, "here-o-1", generation=2)
+    (told,) = [fact for fact in port.observe(Scope(orders=("o-1",))).facts if isinstance(fact, ManifestSeen)]
+    assert told.order == "o-1"
+    assert port.perform(WITHDRAW) == Accepted()
+    assert f"{FOLDER}/here-o-1.withdrawn" in cluster.hdfs.files
 
 
 def test_a_request_half_written_by_a_dead_yarnctl_is_finished(cluster):

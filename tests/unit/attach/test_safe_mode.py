@@ -46,13 +46,13 @@ def test_a_request_that_cannot_be_written_stops_asking_until_it_ends(cluster, ex
     assert isinstance(first, Withheld)
     assert COMMAND in first.why
     assert "owner" not in first.why
-    assert COMMAND in port.standing_aside()
+    assert COMMAND in port.permission.why_nothing()
     sent = len(refused)
     assert isinstance(port.perform(SUSPEND), Withheld)
     assert len(refused) == sent, "asked in vain"
     it_ends(cluster.hdfs)
     cluster.now_ms += STORE_RETRY_MS
-    assert port.standing_aside() == ""
+    assert port.permission.why_nothing() == ""
     assert port.perform(SUSPEND) == Accepted()
 
 
@@ -63,7 +63,7 @@ def test_a_request_that_somebody_must_allow_is_no_matter_of_time(cluster) -> Non
     outcome = port.perform(SUSPEND)
     assert isinstance(outcome, Withheld)
     assert "Permission denied" in outcome.why
-    assert port.standing_aside() == ""
+    assert port.permission.why_nothing() == ""
 
 
 class FailingLock(Lock):

@@ -16,7 +16,6 @@ from yarnctl.cli.run import command, plan_of
 from yarnctl.config import Cluster
 from yarnctl.daemon.admitting import Admitting, ClusterSize, open_history, task_mib
 from yarnctl.daemon.clerk import Clerk
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.sizing import Size
 from yarnctl.daemon.state_dir import StateDir
@@ -136,7 +135,7 @@ def test_a_daemon_with_a_gate_goes_on_from_its_journal(tmp_path: Path):
         with JournalFile(state.journal, durable=False) as file:
             file.append(there.records)
         told = msgspec.structs.replace(plan(tmp_path), admitting=Admitting(allocator="pythia", history="off"))
-        loop, journal = make_loop(told, state, NamedPort(busy(), "here"), rebuild(state.journal))
+        loop, journal = make_loop(told, state, busy(), rebuild(state.journal))
         assert loop.desk is not None
         assert loop.desk.book.admissions[admission.admission].state == "admitted"
         assert loop.desk.terms.instance == "abcd1234"
@@ -149,7 +148,7 @@ def test_a_daemon_without_a_gate_leaves_admissions_alone_and_says_so(tmp_path: P
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
         with JournalFile(state.journal, durable=False) as file:
             file.append(there.records)
-        loop, journal = make_loop(plan(tmp_path), state, NamedPort(busy(), "here"), rebuild(state.journal))
+        loop, journal = make_loop(plan(tmp_path), state, busy(), rebuild(state.journal))
         journal.close()
     assert loop.desk is None
     assert "1 admissions of an earlier run" in caplog.text

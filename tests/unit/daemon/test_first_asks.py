@@ -15,7 +15,6 @@ from yarnctl.attach.starting import Starting
 from yarnctl.daemon import first_asks
 from yarnctl.daemon.clerk import Clerk
 from yarnctl.daemon.first_asks import LEARNED_BACK_MS, LEARNED_FOR_MS, FirstAsks
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.running import make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.model import ContainerAsk
@@ -98,7 +97,7 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
     past.first["nightly-7"] = MAPS
     seen = asks(past)
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
-        loop, journal = make_loop(plan(tmp_path), state, NamedPort(cluster, "here"), None, seen)
+        loop, journal = make_loop(plan(tmp_path), state, cluster, None, seen)
         assert seen.of(JOB) == (), "the plan holds no queue"
         holder = loop._holder
         assert holder is not None

@@ -16,7 +16,6 @@ from yarnctl.attach.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.restoring import RETRY_MS, Restorer
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -69,9 +68,9 @@ def life(
     misdirection = Misdirection()
     if rebuilt is not None:
         misdirection.take(rebuilt.recent)
-    gate = Gate(lock or Lock(), cluster.standing_aside, misdirection)
+    gate = Gate(lock or Lock(), cluster.permission.why_nothing, misdirection)
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
-    port = GuardedPort(NamedPort(cluster, "here"), gate, enforce=enforce, going_on=going_on)
+    port = GuardedPort(cluster, gate, enforce=enforce, going_on=going_on)
     loop = Loop(
         Controller(
             msgspec.structs.replace(DEFAULT, observe_only=not enforce),
@@ -94,7 +93,7 @@ def life(
 
 def ordered(cluster: Attached) -> set[str]:
     return {
-        action.order.removeprefix("here-")
+        action.order
         for action in cluster.actions
         if isinstance(action, Suspend | Withdraw | Release)
     }
@@ -150,7 +149,7 @@ def test_what_was_sent_by_a_life_that_enforced_is_taken_back(tmp_path: Path) -> 
     assert kinds(cluster) == ["Suspend"] * 3
     life(cluster, path, 60, enforce=True, peace=False)
     assert {f"o-{number:06d}" for number in (1, 2, 3)} <= {
-        action.order.removeprefix("here-") for action in cluster.actions if isinstance(action, Withdraw)
+        action.order for action in cluster.actions if isinstance(action, Withdraw)
     }
 
 
@@ -290,7 +289,7 @@ def test_a_restart_puts_priorities_back_though_nobody_waits_and_the_gate_is_clos
         file.append([HEAD, CHANGE])
     cluster = Prioritised(5, 4, {"production": 19, "research": 1})
     cluster.priorities = {NAME: 10}
-    cluster.aside = "YARN preempts research itself"
+    cluster.permission.why = "YARN preempts research itself"
     rebuilt = life(cluster, path, 3, enforce=True)
     assert rebuilt is not None
     assert rebuilt.priorities == {NAME: 3}
@@ -342,9 +341,6 @@ class Adopting(Attached):
         super().adopt(orders, epoch)
         self.adopted_epoch = epoch
 
-    def ask_again(self, still: Callable[[], str]) -> None:
-        """Nobody is released here."""
-
 
 def test_a_daemon_is_put_together_with_what_the_journal_knows(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -360,7 +356,7 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
             state_dir=state.path,
         )
         cluster = Adopting(1, 1, {"production": 1, "research": 0})
-        _, journal = make_loop(plan, state, NamedPort(cluster, "here"), rebuild(state.journal))
+        _, journal = make_loop(plan, state, cluster, rebuild(state.journal))
         journal.file.close()
         assert cluster.adopted_epoch == "7"
         told = " ".join(line.getMessage() for line in caplog.records)

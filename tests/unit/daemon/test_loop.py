@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -15,15 +15,11 @@ import pytest
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
-    CameBack,
-    CameBackWithout,
-    ManifestSeen,
     Observation,
     Refused,
     Release,
@@ -31,7 +27,6 @@ from yarnctl.deciding.model import (
     Snapshot,
     Suspend,
     Unknown,
-    UploadProgressed,
     Withdraw,
     Withheld,
 )
@@ -62,27 +57,40 @@ class Lock:
         self.released = True
 
 
+class Aside:
+    """A permission check that knows one reason, ``why``, and the host's."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        self.host: Callable[[], str] = str
+
+    def why_nothing(self) -> str:
+        return self.why
+
+
+class NoScheduler:
+    """Queues that nobody tells of."""
+
+    def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        return "no scheduler here"
+
+    def maximum(self, path: str) -> float | str | None:
+        return "no scheduler here"
+
+
 class Attached(TinyCluster):
     """A tiny cluster that grants by itself as time goes on, and may stand aside or be away."""
 
-    aside = ""
     away = False
     looks = 0
 
+    def __init__(self, *words: Any, **more: Any) -> None:
+        super().__init__(*words, **more)
+        self.permission = Aside()
+        self.queue_settings = NoScheduler()
+
     def look(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")
-
-    def queue_limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        return "no scheduler here"
-
-    def queue_stands(self, path: str) -> float | str | None:
-        return "no scheduler here"
-
-    def standing_aside(self) -> str:
-        return self.aside
-
-    def ask_again(self, still: Callable[[], str]) -> None:
-        self.still = still
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         self.adopted = [order.order for order in orders]
@@ -110,12 +118,12 @@ def daemon(
     cluster: Attached, *, enforce: bool = True, lock: Lock | None = None
 ) -> tuple[Loop, MemoryJournal]:
     journal, misdirection = MemoryJournal(), Misdirection()
-    gate = Gate(lock, cluster.standing_aside, misdirection)
+    gate = Gate(lock, cluster.permission.why_nothing, misdirection)
     settings = msgspec.structs.replace(DEFAULT, observe_only=not enforce)
     ahead = count(1 << 50, 1 << 20)  # a clock that leaps over every wake-up: the loop never waits
     loop = Loop(
         Controller(settings, validate=True),
-        GuardedPort(NamedPort(cluster, "here"), gate, enforce=enforce),
+        GuardedPort(cluster, gate, enforce=enforce),
         journal,
         Publisher(),
         clock_ms=lambda: next(ahead),
@@ -149,7 +157,7 @@ def test_it_acts_when_told_to() -> None:
     assert cluster.jobs["production-1"].pending == 0
     assert {
         action.order for action in cluster.actions if isinstance(action, Suspend | Release | Withdraw)
-    } == {f"here-o-00000{number}" for number in (1, 2, 3)}
+    } == {f"o-00000{number}" for number in (1, 2, 3)}
 
 
 @pytest.mark.parametrize("closed", ["lock", "aside", "paused"])
@@ -157,7 +165,7 @@ def test_a_closed_gate_decides_nothing(closed: str) -> None:
     cluster, lock = busy(), Lock()
     loop, _ = daemon(cluster, lock=lock)
     lock.held = closed != "lock"
-    cluster.aside = "YARN preempts research itself" if closed == "aside" else ""
+    cluster.permission.why = "YARN preempts research itself" if closed == "aside" else ""
     if closed == "paused":
         loop.pause("maintenance")
     loop.run(30)
@@ -170,7 +178,7 @@ def test_a_closed_gate_decides_nothing(closed: str) -> None:
 def test_a_gate_that_closes_in_between_still_takes_back() -> None:
     """Orders under way are withdrawn or released by facts; nothing new begins."""
     cluster, lock = busy(), Lock()
-    port = GuardedPort(cluster, Gate(lock, cluster.standing_aside, Misdirection()), enforce=True)
+    port = GuardedPort(cluster, Gate(lock, cluster.permission.why_nothing, Misdirection()), enforce=True)
     lock.held = False
     names = ("o-000001", "research-1", "a", "c-research-1-002")
     assert isinstance(port.perform(Suspend(*names, 1, 0)), Withheld)  # no failure of the attempt
@@ -181,7 +189,7 @@ def test_a_gate_that_closes_in_between_still_takes_back() -> None:
 def test_what_an_earlier_life_may_have_sent_is_not_forgotten_while_the_gate_is_closed() -> None:
     """Killed after the request was written: "surely not sent" would leave the request standing for ever."""
     cluster, lock = busy(), Lock()
-    gate = Gate(lock, cluster.standing_aside, Misdirection())
+    gate = Gate(lock, cluster.permission.why_nothing, Misdirection())
     port = GuardedPort(cluster, gate, enforce=True, going_on=["o-000001"])
     lock.held = False
     earlier, new = Suspend("o-000001", "r-1", "a", "c-2", 1, 0), Suspend("o-000002", "r-1", "b", "c-3", 1, 0)
@@ -215,7 +223,7 @@ def test_no_error_of_the_port_ends_the_daemon(fault: Exception) -> None:
 
 def test_who_answers_may_end_in_an_error_too() -> None:
     cluster = busy()
-    port = GuardedPort(cluster, Gate(None, cluster.standing_aside, Misdirection()), enforce=True)
+    port = GuardedPort(cluster, Gate(None, cluster.permission.why_nothing, Misdirection()), enforce=True)
 
     def broken() -> ClusterIdentity:
         raise RecursionError
@@ -366,38 +374,6 @@ def test_misdirection_stops_the_loop_until_somebody_continues_it() -> None:
     assert "continued" in [record.stance for record in journal.records if isinstance(record, Stance)]
 
 
-def test_names_on_the_cluster_are_ours_alone() -> None:
-    cluster = busy()
-    port = NamedPort(cluster, "here")
-    cluster.facts.append(ManifestSeen("here-o-000001", "a", 1, 7, 0))
-    cluster.facts.append(ManifestSeen("there-o-000001", "a", 1, 7, 0))
-    seen = port.observe(Scope(orders=("o-000001",)))
-    assert [fact.order for fact in seen.facts if isinstance(fact, ManifestSeen)] == [
-        "o-000001",
-        "there-o-000001",
-    ]
-    assert cluster.scopes[-1].orders == ("here-o-000001",)
-
-
-@pytest.mark.parametrize(
-    "fact",
-    [
-        UploadProgressed("here-o-000001", 0),
-        CameBack("here-o-000001", "again", 1, 1, 1, 0),
-        CameBackWithout("here-o-000001", "again", 7, 1, 0, 0),
-    ],
-)
-def test_every_fact_about_an_order_comes_back_under_our_own_name(
-    fact: UploadProgressed | CameBack | CameBackWithout,
-) -> None:
-    cluster = busy()
-    cluster.facts.append(fact)
-    (told,) = [
-        one for one in NamedPort(cluster, "here").observe(Scope()).facts if isinstance(one, type(fact))
-    ]
-    assert told == msgspec.structs.replace(fact, order="o-000001")
-
-
 def test_one_daemon_per_state_directory(tmp_path: Path) -> None:
     with StateDir(tmp_path / "state", lambda: "abcd1234") as first:
         assert first.instance == "abcd1234"
@@ -458,7 +434,7 @@ def test_a_stance_is_logged_once(caplog) -> None:
     cluster = busy()
     loop, _ = daemon(cluster, lock=Lock())
     loop.run(10)
-    cluster.aside = "nodes come and go"
+    cluster.permission.why = "nodes come and go"
     loop.run(20)
     told = [line.getMessage() for line in caplog.records if "standing-aside" in line.getMessage()]
     assert told == ["standing-aside: nodes come and go"]

@@ -11,7 +11,6 @@ from tests.unit.daemon.test_loop import busy
 from yarnctl.attach.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon import running
-from yarnctl.daemon.naming import NamedPort
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.settings import DEFAULT
@@ -31,10 +30,10 @@ def plan(path: Path) -> Plan:
 def test_the_port_asks_the_gate_right_before_it_ends_an_attempt(tmp_path: Path) -> None:
     cluster = busy()
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
-        loop, journal = make_loop(plan(tmp_path), state, NamedPort(cluster, "here"), None)
-        assert cluster.still() == ""
+        loop, journal = make_loop(plan(tmp_path), state, cluster, None)
+        assert cluster.permission.host() == ""
         loop.pause("maintenance")
-        assert "maintenance" in cluster.still()
+        assert "maintenance" in cluster.permission.host()
         journal.close()
 
 
