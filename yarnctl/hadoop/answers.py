@@ -33,17 +33,13 @@ PASS_ON = ("StandbyException", "RetriableException")
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What came back. ``kind`` is the media type without parameters; ``url`` is safe to show.
-
-    ``value``: what the body was read as while it came; ``body`` is then its beginning only.
-    """
+    """What came back. ``kind`` is the media type without parameters; ``url`` is safe to show."""
 
     status: int
     kind: str
     body: bytes
     url: str
     location: str = ""
-    value: list[Any] | None = None
 
     @property
     def is_json(self) -> bool:
@@ -60,8 +56,6 @@ def decoded(answer: Answer, shape: One[Any] | Many[Any]) -> Any:
     if not answer.is_json:
         problem, remedy = _look(answer)
         raise BadAnswer(explain(answer.url, problem, shape.words, remedy))
-    if answer.value is not None:
-        return answer.value
     try:
         return shape.read(answer.body)
     except Unreadable as error:

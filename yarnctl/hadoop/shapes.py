@@ -88,7 +88,6 @@ class Many(_Shape[T]):
         super().__init__(item, path, list[item])  # type: ignore[valid-type]  # built at run time
         self._raw = msgspec.json.Decoder(_nest(path, list[msgspec.Raw]))
         self._row = msgspec.json.Decoder(item)
-        self.pieces = msgspec.json.Decoder(list[item])  # type: ignore[valid-type]  # built at run time
 
     def read(self, body: bytes) -> list[T]:
         """Return the rows in the order of the answer; raises Unreadable."""
@@ -128,69 +127,6 @@ class Many(_Shape[T]):
         if not isinstance(value, list):
             raise Unreadable(f"{place} is {_sort(value)}, not a list")
         return [self._mended(row, f"{place}[{at}]") for at, row in enumerate(value) if row is not None]
-
-
-class Arriving(Generic[T]):
-    """A long list that is decoded while the rest of it is still on its way.
-
-    Cut is only where one row ends and the next begins with the same name as the first (``},{"id":``): an
-    unescaped quote behind a brace stands in no text, and a piece that was cut at such a place *inside* a
-    row has brackets without their partners and cannot be decoded. Then, and for every other form of the
-    list, :meth:`end` returns None, and the whole is for :meth:`Many.read`.
-    """
-
-    def __init__(self, shape: Many[T]) -> None:
-        self._head = "".join('{"' + name + '":' for name in shape.path).encode() + b"["
-        self._tail = b"]" + b"}" * len(shape.path)
-        self._decode_rows = shape.pieces.decode
-        self._rows: list[T] = []
-        self._begin = 0
-        self._seam = b""
-        self._common = True
-
-    def take(self, buffer: bytearray, filled: int) -> None:
-        """Decode the rows that are whole in the first ``filled`` bytes of the answer."""
-        if not self._seam:
-            self._find_seam(buffer, filled)
-        if self._seam:
-            cut = buffer.rfind(self._seam, self._begin, filled)
-            if cut >= 0:
-                self._decode(buffer, cut + 1)
-
-    def end(self, buffer: bytearray, filled: int) -> list[T] | None:
-        """Return all rows, in order; None if this is not the common form."""
-        while filled and buffer[filled - 1] in b" \r\n\t":
-            filled -= 1
-        end = filled - len(self._tail)
-        if not (self._seam and self._begin <= end and buffer.startswith(self._tail, end)):
-            return None
-        self._decode(buffer, end)
-        return self._rows if self._common else None
-
-    def _find_seam(self, buffer: bytearray, filled: int) -> None:
-        start = len(self._head)
-        if filled < start + 100:
-            return  # too little to judge; a list this short is not worth the trouble either
-        stop = buffer.find(b'":', start + 2, start + 100)
-        self._common = buffer.startswith(self._head + b'{"') and stop > 0
-        self._begin = start
-        self._seam = b"}," + bytes(buffer[start : stop + 2])
-
-    def _decode(self, buffer: bytearray, end: int) -> None:
-        """Decode from where the last piece ended up to ``end``; the bytes around it serve as brackets."""
-        if not self._common:
-            return
-        first = self._begin - 1
-        before, after = buffer[first], buffer[end]
-        buffer[first], buffer[end] = b"[]"
-        try:
-            with memoryview(buffer) as whole, whole[first : end + 1] as piece:
-                self._rows += self._decode_rows(piece)
-            self._begin = end + 1
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            self._common = False
-        finally:
-            buffer[first], buffer[end] = before, after
 
 
 def _nest(path: tuple[str, ...], leaf: Any) -> Any:

@@ -28,7 +28,6 @@ import urllib3.exceptions
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.answers import JSON, Answer, decoded, judge
 from yarnctl.hadoop.auth import Identity, session_auth
-from yarnctl.hadoop.lane import Encoded, Lane
 from yarnctl.hadoop.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
 from yarnctl.hadoop.session import FOREIGN, Limits, TooLarge, open_session
 from yarnctl.hadoop.shapes import Many, One
@@ -69,10 +68,6 @@ class Transport:
         self.daemon = daemon
         auth = session_auth(self.identity)
         self._sessions = {base: open_session(self.limits, auth, ca_file) for base in self.addresses}
-        self._lanes: dict[str, Lane] = {}
-        if auth is None and not self.limits.retries:
-            plain = [base for base in self.addresses if base.startswith("http://")]
-            self._lanes = {base: Lane(base, self.limits) for base in plain}
         self._pinned = self.addresses[0]
 
     def __enter__(self) -> Transport:
@@ -92,14 +87,11 @@ class Transport:
 
     def close(self) -> None:
         """Close all connections."""
-        for lane in self._lanes.values():
-            lane.close()
         for session in self._sessions.values():
             session.close()
 
     def carry_cookie(self, name: str, value: str, path: str) -> None:
         """Send this cookie below ``path`` from now on."""
-        self._lanes = {}  # a lane carries none
         for base, session in self._sessions.items():
             session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
 
@@ -123,7 +115,7 @@ class Transport:
                 raise Standby(explain(answer.url, why))
             return value
 
-        return self._ask("GET", path, query or {}, b"", "", take, shape=shape)
+        return self._ask("GET", path, query or {}, b"", "", take)
 
     def fetch(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Answer:
         """GET ``path`` and return the answer as it is, redirects (but 307 and 308) included."""
@@ -152,17 +144,17 @@ class Transport:
         media: str,
         take: Callable[[Answer], T],
         accept: str = JSON,
-        shape: One[Any] | Many[Any] | None = None,
     ) -> T:
         """Put the question to each address in turn, the pinned one first."""
-        headers = {"Accept": accept, "Accept-Encoding": "gzip"}
+        # A loop asks often: compressing a list of thousands of applications would cost the ResourceManager dear.
+        headers = {"Accept": accept, "Accept-Encoding": "gzip" if self.limits.retries else "identity"}
         if media:
             headers["Content-Type"] = media
         problems: list[Unreachable] = []
         first = self._pinned
         for base in (first, *(one for one in self.addresses if one != first)):
             try:
-                answer, at = self._follow(base, method, path, query, body, headers, shape)
+                answer, at = self._follow(base, method, path, query, body, headers)
                 value = take(answer)
             except Uncertain:
                 raise
@@ -188,17 +180,13 @@ class Transport:
         query: Mapping[str, str],
         body: bytes,
         headers: dict[str, str],
-        shape: One[Any] | Many[Any] | None = None,
     ) -> tuple[Answer, str]:
         """Ask one address and follow 307 and 308 with method and body kept; say who answered."""
-        session, lane = self._sessions[base], self._lanes.get(base)
+        session = self._sessions[base]
         url = f"{base}{path}"
         for _ in range(self.limits.redirects + 1):
             asked = _with_query(url, {**query, **self.identity.query()})
-            answer = None
-            if lane is not None and method == "GET" and _is_plain(asked, base):
-                answer = self._by_lane(lane, base, asked, headers, shape)
-            answer = answer or self._send(session, method, asked, body, headers)
+            answer = self._send(session, method, asked, body, headers)
             if answer.status not in (307, 308):
                 judge(answer, method, self.daemon)
                 return answer, self._owner(url, base)
@@ -242,41 +230,34 @@ class Transport:
         """Return the configured address that ``url`` belongs to (``base`` if to none)."""
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
-    def _by_lane(
-        self,
-        lane: Lane,
-        base: str,
-        url: str,
-        headers: dict[str, str],
-        shape: One[Any] | Many[Any] | None,
-    ) -> Answer | None:
-        """GET by a lane; None if the answer is for a session to read."""
-        many = shape if isinstance(shape, Many) else None
-        try:
-            got = lane.get(url[len(urljoin(base, "/")) - 1 :], headers["Accept"], many)
-        except Encoded:
-            return None
-        except _FAULTS as fault:
-            raise self._fault(url, "GET", fault) from None
-        return Answer(got.status, got.kind, got.body, safe_url(url), got.location, got.value)
-
     def _send(
         self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
     ) -> Answer:
         try:
-            response = session.request(
-                method,
-                url,
-                data=body or None,
-                headers=headers,
-                timeout=self.limits.pair(),
-                allow_redirects=False,
-                stream=True,
-            )
-            with response:
-                return self._whole(url, response)
+            try:
+                return self._exchange(session, method, url, body, headers)
+            except requests.ConnectionError as fault:
+                if method != "GET" or not _closed_unanswered(fault):
+                    raise
+                # A daemon may close a kept connection at any time; nothing of an answer had come.
+                return self._exchange(session, method, url, body, headers)
         except _FAULTS as fault:
             raise self._fault(url, method, fault) from None
+
+    def _exchange(
+        self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
+    ) -> Answer:
+        response = session.request(
+            method,
+            url,
+            data=body or None,
+            headers=headers,
+            timeout=self.limits.pair(),
+            allow_redirects=False,
+            stream=True,
+        )
+        with response:
+            return self._whole(url, response)
 
     def _whole(self, url: str, response: requests.Response) -> Answer:
         """Read the body within its bound (decompressed) and close the books on this exchange."""
@@ -338,6 +319,11 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
+def _closed_unanswered(fault: BaseException) -> bool:
+    """Say whether a connection was closed before anything of an answer had come."""
+    return any(isinstance(one, http.client.RemoteDisconnected) for one in _chain(fault))
+
+
 def is_refused(fault: BaseException) -> bool:
     """Say whether a library's exception means that the connection was refused."""
     return any(isinstance(one, ConnectionRefusedError) for one in _chain(fault))
@@ -368,11 +354,6 @@ def _checked(address: str, daemon: str) -> str:
     if not usable or parts.query or parts.fragment or any(letter.isspace() for letter in address):
         raise BadInput(where, "is no address of a daemon", remedy)
     return address.rstrip("/")
-
-
-def _is_plain(url: str, base: str) -> bool:
-    """Say whether a URL lies at this address and can be sent as it stands."""
-    return url.startswith(base + "/") and url.isascii() and url.isprintable() and " " not in url
 
 
 def _with_query(url: str, query: Mapping[str, str]) -> str:

@@ -173,7 +173,7 @@ def test_a_kill_that_did_not_work_says_whether_it_may_have(reply, ending):
 OTHER = "/ws/v1/cluster/apps/application_1700000000000_0008/state"
 
 
-@pytest.mark.parametrize("retries", [0, 2], ids=["by lane", "by session"])
+@pytest.mark.parametrize("retries", [0, 2], ids=["once", "repeated"])
 @pytest.mark.parametrize("status", [307, 308, 301, 302, 303])
 @pytest.mark.parametrize("elsewhere", ["", "http://127.0.0.1:{port}"])
 def test_no_master_sends_us_anywhere_else(status, elsewhere, retries):
