@@ -308,8 +308,7 @@ def unclaimed_why(freed_at_ms, seen_at_ms, waits, settings):
     work = Settlement(Ledger(), settings, releases_itself=False)
     freed(work.ledger, an_order(), freed_at_ms)
     work.pending, work.pending_at_ms = {"p1": waits}, seen_at_ms
-    work.time_out(freed_at_ms + settings.kill_timeout_ms)
-    (record,) = work.records
+    (record,) = work.time_out(freed_at_ms + settings.kill_timeout_ms).records
     assert isinstance(record, Transition)
     assert record.event == "unclaimed"
     return record.why
@@ -473,8 +472,8 @@ def test_what_is_transferred_for_room_given_is_still_to_end():
 def test_leaving_is_counted_from_the_order_to_the_end(asked_at_ms):
     work = Settlement(entered(an_order(at_ms=asked_at_ms)), DEFAULT, releases_itself=False)
     work.take([ContainerEnded("r1.1c", "r1", "n1", "suspended", 3000)])
-    work.take([CameBack("o-000001", "r1.1 again", 1, 2, 4, 9000)])
-    (told,) = [record for record in work.records if isinstance(record, Return)]
+    came_back = work.take([CameBack("o-000001", "r1.1 again", 1, 2, 4, 9000)])
+    (told,) = [record for record in came_back.records if isinstance(record, Return)]
     assert (told.leave_ms, told.cost_ms) == (3000 - asked_at_ms, 3007 - asked_at_ms)
 
 
@@ -497,8 +496,7 @@ def test_only_freed_room_is_forgotten_when_its_asker_asks_no_more(event, state):
 
 def test_a_request_whose_effect_is_seen_is_remembered_no_longer():
     work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
-    work.take([ManifestSeen("o-000001", "r1.1", 1, 5, 100)])
-    (release,) = work.actions
+    (release,) = work.take([ManifestSeen("o-000001", "r1.1", 1, 5, 100)]).actions
     work.outcome(release, Accepted(), 100)
     work.repeat(200)
     assert list(work.sent) == ["o-000001"]

@@ -43,8 +43,7 @@ def test_nobody_is_said_to_wait_who_was_not_seen_to(pending):
     work = Settlement(Ledger(), DEFAULT, releases_itself=False)
     freed(work.ledger, an_order(), 0)
     work.pending, work.pending_at_ms = pending, 11_000
-    work.time_out(12_000)
-    (record,) = transitions(work.records)
+    (record,) = transitions(work.time_out(12_000).records)
     assert record.event == "unclaimed"
     assert not record.why.endswith(STILL_WAITS)
 
@@ -60,10 +59,12 @@ def test_room_is_forgotten_when_its_asker_was_silent_for_as_long_as_a_grant_take
 
 def test_only_a_manifest_tells_keys():
     work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
-    work.take([ManifestSeen("o-000001", "r1.1", 1, 5, 100)])
-    work.take([ContainerEnded("r1.1c", "r1", "n1", "suspended", 200)])
-    work.take([ContainerGranted("new", "p1", "n1", size(1), 300)])
-    assert [(record.event, record.keys_done) for record in transitions(work.records)] == [
+    told = [
+        ManifestSeen("o-000001", "r1.1", 1, 5, 100),
+        ContainerEnded("r1.1c", "r1", "n1", "suspended", 200),
+        ContainerGranted("new", "p1", "n1", size(1), 300),
+    ]
+    assert [(record.event, record.keys_done) for record in transitions(work.take(told).records)] == [
         ("manifest", 5),
         ("ended-as-ordered", -1),
         ("granted", -1),

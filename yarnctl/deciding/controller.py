@@ -24,6 +24,7 @@ import msgspec
 
 from yarnctl.deciding.case import prune
 from yarnctl.deciding.echoes import Echoes
+from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
@@ -170,24 +171,23 @@ class Controller:
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
         now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
-        work = self._settlement
-        work.records, work.actions = [], []
+        work, effects = self._settlement, Effects()
         if self._origin_ms is None:
             self._origin_ms = now_ms
-            work.records.append(Header(FORMAT, self.settings, self.capabilities, complete=True))
-            self._resume(now_ms)
-        work.take(seen.facts)
+            effects.records.append(Header(FORMAT, self.settings, self.capabilities, complete=True))
+            effects.add(self._resume(now_ms))
+        effects.add(work.take(seen.facts))
         for fact in seen.facts:
             if isinstance(fact, ApplicationEnded):
                 self._refused.pop(fact.application, None)
         self._look_again = seen.snapshot is not None and _overtaken(seen)
-        work.time_out(now_ms)
-        work.repeat(now_ms)
+        effects.add(work.time_out(now_ms))
+        effects.add(work.repeat(now_ms))
         work.retire(now_ms)
         missing: tuple[str, ...] = ()
-        if self._hold(seen):
-            missing = self._decide(now_ms)
-        step = self._close(missing, now_ms)
+        if self._hold(effects, seen):
+            missing = self._decide(effects, now_ms)
+        step = self._close(effects, missing, now_ms)
         if self._validate:
             check(self, step, self._history)
         return step
@@ -201,14 +201,15 @@ class Controller:
         self._settlement.set_back(self.now_ms - now_ms)
         self.now_ms = now_ms
 
-    def _resume(self, now_ms: int) -> None:
+    def _resume(self, now_ms: int) -> Effects:
         """Ask again for what may never have been asked, as far as it is still wanted.
 
         What was written down and not performed may have been sent or not: an order may be delivered
         twice, its effect happens once. A Kill that is this late is not repeated.
         """
+        effects = Effects()
         if self._remembered is None:
-            return
+            return effects
         due, self._remembered = self._remembered.due, None
         fresh_ms = now_ms - self.settings.kill_timeout_ms
         again = tuple(
@@ -222,30 +223,30 @@ class Controller:
                 and (self.settings.observe_only or not order.observed)
             )
         )
-        self._settlement.records.append(Resumed(now_ms, tuple(self.ledger.open), again))
-        self._settlement.actions.extend(again)
-        self._settlement.drop_observed(now_ms)
+        effects.records.append(Resumed(now_ms, tuple(self.ledger.open), again))
+        effects.actions.extend(again)
+        effects.add(self._settlement.drop_observed(now_ms))
+        return effects
 
     def stop(self, now_ms: int) -> Step:
         """Take back what has not led to a checkpoint: the last step before the host goes away."""
         now_ms = self.now_ms = max(self.now_ms, now_ms)
-        work = self._settlement
-        work.records, work.actions = [], []
+        effects = Effects()
         for order in list(self.ledger.open.values()):
             if order.state in RECALLABLE:
-                work.recall(order, "not-needed", now_ms, STOPPING)
-        return Step(tuple(work.records), tuple(work.actions), self.scope, now_ms)
+                effects.add(self._settlement.recall(order, "not-needed", now_ms, STOPPING))
+        return Step(tuple(effects.records), tuple(effects.actions), self.scope, now_ms)
 
-    def _hold(self, seen: Observation) -> bool:
+    def _hold(self, effects: Effects, seen: Observation) -> bool:
         """Take up a new snapshot, or go on with the one under decision; False: nothing to decide."""
         if seen.snapshot is not None:
-            self._take_up(seen.snapshot, seen.as_of_ms)
+            self._take_up(effects, seen.snapshot, seen.as_of_ms)
         elif seen.cluster == "unreachable":
             self._held = None  # who sees nothing changes nothing
         elif self.scope.cluster:
             self._held = None  # the gate shows that nobody hurried waits
             self._refused = {}
-            self._settle_needless(None, seen.as_of_ms)
+            effects.add(self._settle_needless(None, seen.as_of_ms))
         for name in seen.tasks:
             self._silent.pop(name, None)
         held = self._held
@@ -258,7 +259,7 @@ class Controller:
             return False
         return True
 
-    def _take_up(self, snapshot: Snapshot, as_of_ms: int) -> None:
+    def _take_up(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Begin a look: forget what is over, hand back what is not needed, keep YARN's order."""
         settings, now_ms = self.settings, self.now_ms
         if self._refused:
@@ -269,7 +270,7 @@ class Controller:
             remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.away.values())]
             for name in dict.fromkeys(remembered):
                 if name not in alive:
-                    self._settlement.forget(name, now_ms, "absent")
+                    effects.add(self._settlement.forget(name, now_ms, "absent"))
         self._silent = {
             name: kept for name, kept in self._silent.items() if now_ms - kept[0] < settings.silent_ms
         }
@@ -278,8 +279,8 @@ class Controller:
         doubted = self._echoes.look(hurried, as_of_ms)
         self._held = _Held(snapshot, as_of_ms, doubted, now_ms, 0, {}, silent)
         if not self._look_again:  # who cannot tell held room from free room takes nothing back
-            self._settle_needless(snapshot, as_of_ms)
-        self._prioritise(snapshot, as_of_ms)
+            effects.add(self._settle_needless(snapshot, as_of_ms))
+        self._prioritise(effects, snapshot, as_of_ms)
 
     def _note_silent(self, held: _Held, names: Iterable[str], why: str) -> None:
         """Leave jobs that did not answer alone, in this look and for a while."""
@@ -287,7 +288,7 @@ class Controller:
             held.silent[name] = why
             self._silent[name] = (self.now_ms, why)
 
-    def _close(self, missing: tuple[str, ...], now_ms: int) -> Step:
+    def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> Step:
         """Say what to look at next, and when: at once, soon while tasks are leaving, or at the next tick."""
         assert self._origin_ms is not None
         tick_ms = self.settings.tick_ms
@@ -302,18 +303,15 @@ class Controller:
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
             cluster = wake == next_tick or self._look_again
             self.scope = self._scope(cluster=cluster, gate_queues=self._gate() if cluster else ())
-        work = self._settlement
-        actions = in_leaving_order(work.actions, self.ledger, self.settings)
-        return Step(tuple(work.records), actions, self.scope, wake)
+        actions = in_leaving_order(effects.actions, self.ledger, self.settings)
+        return Step(tuple(effects.records), actions, self.scope, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Take note of an action's outcome; return the records that this makes."""
-        work = self._settlement
-        work.records, work.actions = [Performed(self.now_ms, action, outcome)], []
-        work.outcome(action, outcome, self.now_ms)
+        effects = self._settlement.outcome(action, outcome, self.now_ms)
         if isinstance(action, SetPriority) and not action.back:
             self._prioritiser.settle(action, outcome, self.now_ms)
-        return tuple(work.records)
+        return (Performed(self.now_ms, action, outcome), *effects.records)
 
     def repeating(self, order_id: str) -> Action | None:
         """Return the request for an order that is sent until its effect is seen, if there is one."""
@@ -322,11 +320,12 @@ class Controller:
 
     # --- before deciding --------------------------------------------------------------------------
 
-    def _settle_needless(self, snapshot: Snapshot | None, as_of_ms: int) -> None:
+    def _settle_needless(self, snapshot: Snapshot | None, as_of_ms: int) -> Effects:
         """Hand back what is not needed any more (no snapshot: nobody hurried waits for anything)."""
-        self._settlement.pending = None
+        effects, work = Effects(), self._settlement
+        work.pending = None
         if not self.settings.model_scheduler or not self.ledger.open:
-            return
+            return effects
         why = "nobody hurried waits" if snapshot is None else "the asker finds room elsewhere"
         if snapshot is None:
             pending: dict[str, int] = {}
@@ -335,25 +334,26 @@ class Controller:
             pending = {view.application: pending_count(view) for view in snapshot.applications}
             found = surplus(Look(snapshot, as_of_ms, self.now_ms), self.ledger, self.settings)
         for order, asker in found.moves:
-            self._settlement.transfer(order, asker, self.now_ms, f"{order.asker} finds room elsewhere")
+            effects.add(work.transfer(order, asker, self.now_ms, f"{order.asker} finds room elsewhere"))
         for order in found.needless:
-            self._settlement.recall(order, "not-needed", self.now_ms, why)
-        self._settlement.pending = pending
-        self._settlement.forget_unwanted(pending, self.now_ms, as_of_ms)
+            effects.add(work.recall(order, "not-needed", self.now_ms, why))
+        work.pending = pending
+        effects.add(work.forget_unwanted(pending, self.now_ms, as_of_ms))
+        return effects
 
-    def _prioritise(self, snapshot: Snapshot, as_of_ms: int) -> None:
+    def _prioritise(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Natjam-R: keep YARN's priorities in the order of urgency."""
         if self.settings.mode != "deadlines":
             return
         found = self._prioritiser.look(snapshot, as_of_ms, self.now_ms)
         if found is not None:
             ranking, changes = found
-            self._settlement.records.append(ranking)
-            self._settlement.actions.extend(changes)
+            effects.records.append(ranking)
+            effects.actions.extend(changes)
 
     # --- deciding ---------------------------------------------------------------------------------
 
-    def _decide(self, now_ms: int) -> tuple[str, ...]:
+    def _decide(self, effects: Effects, now_ms: int) -> tuple[str, ...]:
         """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
         held = self._held
         assert held is not None
@@ -372,8 +372,8 @@ class Controller:
             self._note_silent(held, unanswered, "not-observed")
             if not unanswered:  # too many rounds: what has not been asked is no fault of its own
                 held.silent.update(dict.fromkeys(plan.missing, "not-observed"))
-        self._commit(plan, now_ms)
-        self._note_refusals(asked.refused, now_ms)
+        self._commit(effects, plan, now_ms)
+        self._note_refusals(effects, asked.refused, now_ms)
         return ()
 
     def _asked(self, held: _Held, look: Look) -> Demand:
@@ -386,22 +386,22 @@ class Controller:
             held.asked, held.standing = demand(look, self.ledger, self.settings), standing
         return held.asked
 
-    def _commit(self, plan: Plan, now_ms: int) -> None:
+    def _commit(self, effects: Effects, plan: Plan, now_ms: int) -> None:
         """Turn a plan into decisions, orders and actions."""
         for planned in plan.planned:
             trigger, choice = planned.wish.trigger, planned.choice
             if choice.picks:
                 self._refused.pop(trigger.application, None)
-                self._settlement.records.append(self._order(planned, now_ms))
+                effects.records.append(self._order(effects, planned, now_ms))
                 continue
             why = "no task may be stopped" if planned.case.jobs else "no job may give"
             if self._refused.get(trigger.application) != why:
                 self._refused[trigger.application] = why
-                self._settlement.records.append(
+                effects.records.append(
                     Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
 
-    def _order(self, planned: Planned, now_ms: int) -> Decision:
+    def _order(self, effects: Effects, planned: Planned, now_ms: int) -> Decision:
         """Enter one decision's picks into the ledger and ask for them; return its record."""
         wish, case, choice = planned
         self.decisions += 1
@@ -410,7 +410,7 @@ class Controller:
             asker = wish.application.application
             order = new_order(pick, name, group, asker, self.decisions, now_ms, self.settings)
             self.ledger.add(order)
-            self._settlement.actions.append(self._request(order))
+            effects.actions.append(self._request(order))
         return Decision(
             number=self.decisions,
             at_ms=now_ms,
@@ -433,9 +433,11 @@ class Controller:
             order.order, order.victim, order.attempt, order.container, order.generation, deadline_at_ms
         )
 
-    def _note_refusals(self, refused: tuple[tuple[Trigger, str], ...], now_ms: int) -> None:
+    def _note_refusals(
+        self, effects: Effects, refused: tuple[tuple[Trigger, str], ...], now_ms: int
+    ) -> None:
         """Record triggers that led to nothing when their reason is new."""
         for trigger, why in refused:
             if self._refused.get(trigger.application) != why:
                 self._refused[trigger.application] = why
-                self._settlement.records.append(Refusal(now_ms, trigger, why))
+                effects.records.append(Refusal(now_ms, trigger, why))

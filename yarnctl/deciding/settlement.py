@@ -11,8 +11,9 @@ whose outcome is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.ledger import Ledger, Moved, Order
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
@@ -80,20 +81,25 @@ def unclaimed(limit_ms: int, *, waits: bool) -> str:
 
 
 class Settlement:
-    """Moves orders and collects the records and actions that this makes, in order."""
+    """Moves orders; every method that changes something returns the effects."""
 
     def __init__(self, ledger: Ledger, settings: Settings, releases_itself: bool) -> None:
         self.ledger = ledger
         self.settings = settings
         self.releases_itself = releases_itself
-        self.records: list[Record] = []
-        self.actions: list[Action] = []
         self.pending: Mapping[str, int] | None = None
         self.pending_at_ms = 0
         self.sent: dict[str, Sent] = {}
 
-    def move(
+    def move(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Effects:
+        """Apply one event to an order; ``told`` are fields of the record."""
+        effects = Effects()
+        self._move(effects, order_id, event, at_ms, **told)
+        return effects
+
+    def _move(
         self,
+        into: Effects,
         order_id: str,
         event: Event,
         at_ms: int,
@@ -107,11 +113,11 @@ class Settlement:
         moved = self.ledger.apply(order_id, event, at_ms)
         if moved is None or moved.before.state == moved.after.state:
             if moved is not None and moved.after.progress_at_ms > moved.before.progress_at_ms:
-                self.records.append(Progressed(order=order_id, at_ms=moved.after.progress_at_ms))
+                into.records.append(Progressed(order=order_id, at_ms=moved.after.progress_at_ms))
             return False
         if not moved.after.is_open:
             self._pause(moved)
-        self.records.append(transition(moved, why, container, application, keys_done))
+        into.records.append(transition(moved, why, container, application, keys_done))
         return True
 
     def _pause(self, moved: Moved) -> None:
@@ -144,54 +150,56 @@ class Settlement:
 
     # --- facts ----------------------------------------------------------------------------------
 
-    def take(self, facts: Iterable[Fact]) -> None:
+    def take(self, facts: Iterable[Fact]) -> Effects:
         """Apply facts in the order in which they were told."""
+        effects = Effects()
         for fact in facts:
             if isinstance(fact, ContainerGranted):
-                self._granted(fact)
+                self._granted(effects, fact)
             elif isinstance(fact, ContainerEnded):
-                self._ended(fact)
+                effects.add(self.killed_ended(fact.container, fact.ending, fact.at_ms))
+                effects.add(self.order_ended(fact))
             elif isinstance(fact, ManifestSeen):
-                self._manifest(fact)
+                self._manifest(effects, fact)
             elif isinstance(fact, UploadProgressed):
-                self.move(fact.order, "progress", fact.at_ms)
+                self._move(effects, fact.order, "progress", fact.at_ms)
             elif isinstance(fact, CameBack):
-                self._came_back(fact)
+                self._came_back(effects, fact)
             elif isinstance(fact, CameBackWithout):
-                self._came_back_without(fact)
+                self._came_back_without(effects, fact)
             elif isinstance(fact, ApplicationEnded):
-                self._application_ended(fact)
+                self._application_ended(effects, fact)
             else:
-                self._epoch_changed(fact)
+                self._epoch_changed(effects, fact)
+        return effects
 
-    def _manifest(self, fact: ManifestSeen) -> None:
+    def _manifest(self, into: Effects, fact: ManifestSeen) -> None:
         """A manifest must name the order's own attempt; an older generation means "unchanged"."""
         order = self.ledger.open.get(fact.order)
         if order is None or order.attempt != fact.attempt or fact.generation > order.generation:
             return
-        moved = self.move(order.order, "manifest", fact.at_ms, keys_done=fact.keys_done)
+        moved = self._move(into, order.order, "manifest", fact.at_ms, keys_done=fact.keys_done)
         if moved and not self.releases_itself:
-            self.actions.append(
+            into.actions.append(
                 Release(order.order, order.victim, order.attempt, order.container, fact.generation)
             )
 
-    def _ended(self, fact: ContainerEnded) -> None:
-        self.killed_ended(fact.container, fact.ending, fact.at_ms)
-        self.order_ended(fact)
-
-    def killed_ended(self, container: str, ending: Ending, at_ms: int) -> None:
+    def killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
         """Record the end of a container whose killed order is settled: its room is not coming any more."""
+        into = Effects()
         killed = self.ledger.end_killed(container, at_ms, room_is_free=ending != "lost")
         if killed is not None:
-            self.records.append(
+            into.records.append(
                 KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
             )
+        return into
 
-    def order_ended(self, fact: ContainerEnded) -> None:
+    def order_ended(self, fact: ContainerEnded) -> Effects:
         """Move the open order whose container has ended, if there is one."""
+        into = Effects()
         order_id = self.ledger.by_container.get(fact.container)
         if order_id is None:
-            return
+            return into
         order = self.ledger.open[order_id]
         event: Event = "ended-otherwise"
         if fact.ending == "completed":
@@ -200,11 +208,12 @@ class Settlement:
             fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
-        moved = self.move(order_id, event, fact.at_ms, why=f"container {fact.ending}")
+        moved = self._move(into, order_id, event, fact.at_ms, why=f"container {fact.ending}")
         if moved and event == "ended-otherwise" and fact.ending != "lost":
             self.ledger.keep(order, fact.at_ms, fact.at_ms)  # others killed it: its room is free
+        return into
 
-    def _granted(self, fact: ContainerGranted) -> None:
+    def _granted(self, into: Effects, fact: ContainerGranted) -> None:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
         Rooms of one size are all alike, but an order must see its task's end. So when an asker is
@@ -217,23 +226,24 @@ class Settlement:
         here = [order for order in here if order.serves and (order.freed_at_ms or 0) <= fact.at_ms]
         own = [order for order in here if order.asker == asker and order.ask == size]
         if own:
-            self._answer(own[0], "granted", fact)
+            self._answer(into, own[0], "granted", fact)
             return
         others = [order for order in here if order.asker != asker]
         others = [order for order in others if order.ask == size] or others
         elsewhere = self.ledger.oldest_freed(asker, size)
         if not others:
             if elsewhere is not None:
-                self._answer(elsewhere, "granted", fact)
+                self._answer(into, elsewhere, "granted", fact)
             return
         given = others[0]
         mine = elsewhere or self.ledger.oldest_running(asker, size)
         if mine is None or given.ask != size:
             if self._is_taken(given, size):
-                self._answer(given, "taken", fact)
+                self._answer(into, given, "taken", fact)
         else:
-            self._answer(given, "granted", fact)
-            self.transfer(mine, given.asker, fact.at_ms, f"{asker} was given the room of {given.order}")
+            self._answer(into, given, "granted", fact)
+            why = f"{asker} was given the room of {given.order}"
+            into.add(self.transfer(mine, given.asker, fact.at_ms, why))
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
         """Say whether a grant of ``size`` to somebody else, on the order's node, took the order's room.
@@ -246,30 +256,31 @@ class Settlement:
             return False
         return fits(order.size, size)
 
-    def _answer(self, order: Order, event: Event, fact: ContainerGranted) -> None:
+    def _answer(self, into: Effects, order: Order, event: Event, fact: ContainerGranted) -> None:
         """Settle an order, and those of its group that are freed, as granted or taken."""
         for mate in self.ledger.group_of(order):
             why = "" if mate.order == order.order else f"with {order.order}"
-            self.move(
-                mate.order, event, fact.at_ms, why=why, container=fact.container, application=fact.application
-            )
+            who = {"container": fact.container, "application": fact.application}
+            self._move(into, mate.order, event, fact.at_ms, why=why, **who)
 
-    def transfer(self, order: Order, asker: str, at_ms: int, why: str) -> None:
+    def transfer(self, order: Order, asker: str, at_ms: int, why: str) -> Effects:
         """Let an order, with its group, work for another application."""
+        into = Effects()
         for mate in self.ledger.group_of(order):
             self.ledger.transfer(mate, asker)
-            self.records.append(
+            into.records.append(
                 Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
             )
+        return into
 
-    def _came_back(self, fact: CameBack) -> None:
+    def _came_back(self, into: Effects, fact: CameBack) -> None:
         """Compare what was predicted with what it has cost; told once for each order."""
         order = self.ledger.away.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
         del self.ledger.away[fact.order]
         leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
-        self.records.append(
+        into.records.append(
             Return(
                 order=fact.order,
                 attempt=fact.attempt,
@@ -283,7 +294,7 @@ class Settlement:
             )
         )
 
-    def _came_back_without(self, fact: CameBackWithout) -> None:
+    def _came_back_without(self, into: Effects, fact: CameBackWithout) -> None:
         """Record that saved work was lost; no later attempt is credited with the return."""
         order = self.ledger.away.get(fact.order)
         if order is None or order.attempt == fact.attempt:
@@ -291,7 +302,7 @@ class Settlement:
         if not 0 <= fact.generation_found < fact.generation_expected:
             return
         del self.ledger.away[fact.order]
-        self.records.append(
+        into.records.append(
             SavedLost(
                 order=fact.order,
                 attempt=fact.attempt,
@@ -302,41 +313,48 @@ class Settlement:
             )
         )
 
-    def _application_ended(self, fact: ApplicationEnded) -> None:
+    def _application_ended(self, into: Effects, fact: ApplicationEnded) -> None:
         for order in list(self.ledger.of_asker(fact.application)):
-            self.recall(order, "asker-ended", fact.at_ms, f"{fact.application} has ended")
+            into.add(self.recall(order, "asker-ended", fact.at_ms, f"{fact.application} has ended"))
         for order in list(self.ledger.of_victim(fact.application)):
-            self.move(order.order, "completed", fact.at_ms, why=f"{fact.application} has ended")
-        self.forget(fact.application, fact.at_ms, "ended")
+            self._move(into, order.order, "completed", fact.at_ms, why=f"{fact.application} has ended")
+        into.add(self.forget(fact.application, fact.at_ms, "ended"))
 
-    def forget(self, application: str, at_ms: int, why: Absence) -> None:
+    def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
         """Forget an application's attempts, and record it: from now on they are as good as new."""
+        into = Effects()
         if self.ledger.forget(application):
-            self.records.append(Forgotten(application=application, at_ms=at_ms, why=why))
+            into.records.append(Forgotten(application=application, at_ms=at_ms, why=why))
+        return into
 
-    def _epoch_changed(self, fact: EpochChanged) -> None:
-        self.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
+    def _epoch_changed(self, into: Effects, fact: EpochChanged) -> None:
+        into.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
         for order in list(self.ledger.open.values()):
-            self.recall(order, "epoch-changed", fact.at_ms, "another ResourceManager answers")
+            into.add(self.recall(order, "epoch-changed", fact.at_ms, "another ResourceManager answers"))
 
     # --- second thoughts and time-outs ------------------------------------------------------------
 
-    def recall(self, order: Order, event: Event, at_ms: int, why: str) -> None:
+    def recall(self, order: Order, event: Event, at_ms: int, why: str) -> Effects:
         """Settle an order that is not wanted any more, and tell its task to go on."""
+        into = Effects()
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
-        if self.move(order.order, event, at_ms, why=why) and running:
-            self.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+        if self._move(into, order.order, event, at_ms, why=why) and running:
+            into.actions.append(Withdraw(order.order, order.victim, order.attempt, order.container))
+        return into
 
-    def drop_observed(self, now_ms: int) -> None:
+    def drop_observed(self, now_ms: int) -> Effects:
         """Let go of what an earlier controller only observed, if this one acts: nothing may come of it."""
+        into = Effects()
         if self.settings.observe_only:
-            return
+            return into
         for order in [order for order in self.ledger.open.values() if order.observed]:
             event: Event = "asker-ended" if order.state == "checkpointed" else "not-needed"
-            self.recall(order, event, now_ms, OBSERVED)
+            into.add(self.recall(order, event, now_ms, OBSERVED))
+        return into
 
-    def repeat(self, now_ms: int) -> None:
+    def repeat(self, now_ms: int) -> Effects:
         """Send again what may not have arrived; a Release also if its effect is long in coming."""
+        into = Effects()
         for name, sent in list(self.sent.items()):
             order = self.ledger.open.get(name)
             if isinstance(sent.action, Release):
@@ -349,20 +367,23 @@ class Settlement:
                 del self.sent[name]
             elif now_ms > sent.last_ms and (sent.unsure or late):
                 self.sent[name] = sent._replace(last_ms=now_ms)
-                self.actions.append(sent.action)
+                into.actions.append(sent.action)
+        return into
 
-    def time_out(self, now_ms: int) -> None:
+    def time_out(self, now_ms: int) -> Effects:
         """Give up or kill what has shown no progress for too long; stop counting unclaimed room."""
+        into = Effects()
         limit = self.settings.kill_timeout_ms
         if self.settings.observe_only:
-            return
+            return into
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
                     why = unclaimed(limit, waits=self._still_waits(order, now_ms))
-                    self.move(order.order, "unclaimed", now_ms, why=why)
+                    self._move(into, order.order, "unclaimed", now_ms, why=why)
             elif now_ms - order.progress_at_ms >= limit:
-                self._silent(order, now_ms, f"no progress for {limit} ms")
+                self._silent(into, order, now_ms, f"no progress for {limit} ms")
+        return into
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
         """Say whether the asker of freed room was seen to wait lately, and after the room was free."""
@@ -371,39 +392,43 @@ class Settlement:
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
         return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.asker))
 
-    def _silent(self, order: Order, now_ms: int, why: str) -> None:
+    def _silent(self, into: Effects, order: Order, now_ms: int, why: str) -> None:
         names = (order.order, order.victim, order.attempt, order.container)
         if self.settings.on_timeout == "kill":
-            if self.move(order.order, "kill", now_ms, why=why):
-                self.actions.append(Kill(*names))
-        elif self.move(order.order, "give-up", now_ms, why=why) and order.verb == "suspend":
-            self.actions.append(Withdraw(*names))
+            if self._move(into, order.order, "kill", now_ms, why=why):
+                into.actions.append(Kill(*names))
+        elif self._move(into, order.order, "give-up", now_ms, why=why) and order.verb == "suspend":
+            into.actions.append(Withdraw(*names))
 
-    def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> None:
+    def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> Effects:
         """Settle freed entries whose asker has stopped asking without a grant having been seen."""
+        into = Effects()
         self.pending_at_ms = as_of_ms
         for order in list(self.ledger.open.values()):
             if order.state != "freed" or pending.get(order.asker):
                 continue
             if as_of_ms - (order.freed_at_ms or 0) >= self.settings.expire_ms:
-                self.move(order.order, "not-needed", now_ms, why="the ask is gone")
+                self._move(into, order.order, "not-needed", now_ms, why="the ask is gone")
+        return into
 
     # --- outcomes ---------------------------------------------------------------------------------
 
-    def outcome(self, action: Action, outcome: Outcome, now_ms: int) -> None:
+    def outcome(self, action: Action, outcome: Outcome, now_ms: int) -> Effects:
         """Take note of what came of an action; an unknown outcome leaves the order open."""
+        into = Effects()
         if isinstance(action, Release | Withdraw):
-            self._requested(action, outcome, now_ms)
+            self._requested(into, action, outcome, now_ms)
         if not isinstance(action, Suspend | Kill):
-            return
+            return into
         if isinstance(outcome, Accepted):
-            self.move(action.order, "accepted", now_ms)
+            self._move(into, action.order, "accepted", now_ms)
         elif isinstance(outcome, Refused):
-            self.move(action.order, "refused", now_ms, why=outcome.why)
+            self._move(into, action.order, "refused", now_ms, why=outcome.why)
         elif isinstance(outcome, Withheld) and not self.settings.observe_only:
-            self.move(action.order, "not-needed", now_ms, why=outcome.why)  # no failure of the attempt
+            self._move(into, action.order, "not-needed", now_ms, why=outcome.why)  # no failure of the attempt
+        return into
 
-    def _requested(self, action: Release | Withdraw, outcome: Outcome, now_ms: int) -> None:
+    def _requested(self, into: Effects, action: Release | Withdraw, outcome: Outcome, now_ms: int) -> None:
         """Remember what must perhaps be sent again.
 
         A refused Release settles its order at once, unless an earlier one may have arrived: then the
@@ -418,4 +443,4 @@ class Settlement:
         elif before is not None:
             self.sent[action.order] = before._replace(last_ms=now_ms, unsure=False)
         elif isinstance(action, Release):
-            self.move(action.order, "refused", now_ms, why=outcome.why)
+            self._move(into, action.order, "refused", now_ms, why=outcome.why)

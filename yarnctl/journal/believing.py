@@ -114,7 +114,6 @@ class Believing:
             or (isinstance(record, Forgotten) and record.why == "absent")
         ):
             self.now_ms = max(self.now_ms, record.at_ms)
-        self.work.records, self.work.actions = [], []
 
     def _resumed(self, record: Resumed) -> None:
         left = self._before

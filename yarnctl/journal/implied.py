@@ -6,6 +6,7 @@ tell; what they write is what the journal must hold.
 
 from __future__ import annotations
 
+from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.ledger import Ledger, Order
 from yarnctl.deciding.model import (
     Action,
@@ -24,6 +25,7 @@ from yarnctl.deciding.settlement import STILL_WAITS, Settlement, unclaimed
 class Implied(Settlement):
     """A settlement that is told what happened by the records of what it did.
 
+    What that leads to is kept until it is asked for (``made``, ``asked``).
     ``complete``: the journal holds every change of the ledger, see :class:`yarnctl.deciding.records.Header`.
     """
 
@@ -31,6 +33,7 @@ class Implied(Settlement):
         super().__init__(Ledger(), settings, releases_itself)
         self.complete = complete
         self.killed: dict[str, None] = {}
+        self.effects = Effects()
 
     def go_on(self, left: Implied) -> None:
         """Take over the orders of the controller before, and what it was sending again."""
@@ -38,10 +41,19 @@ class Implied(Settlement):
 
     def made(self) -> list[Record]:
         """Return the records made since the last call."""
-        made, self.records = self.records, []
+        made, self.effects.records = self.effects.records, []
         if self.complete:
             return made
         return [record for record in made if not isinstance(record, SINCE_COMPLETE)]
+
+    def asked(self) -> list[Action]:
+        """Return the actions that were called for since the last call."""
+        asked, self.effects.actions = self.effects.actions, []
+        return asked
+
+    def note(self, effects: Effects) -> None:
+        """Keep what a change has led to."""
+        self.effects.add(effects)
 
     def container_ended(self, fact: ContainerEnded) -> None:
         """Take the end that the record of an order's move tells.
@@ -49,10 +61,7 @@ class Implied(Settlement):
         That a killed order waited for the same container's end is a record of its own, if the journal has
         these: whether it still waited depends on when the last step was, and no record says that.
         """
-        if self.complete:
-            self.order_ended(fact)
-        else:
-            self.take((fact,))
+        self.note(self.order_ended(fact) if self.complete else self.take((fact,)))
 
     def sent_again(self, action: Action, now_ms: int) -> bool:
         """Say whether an action is one that is sent until its effect is seen, and note that it was."""
@@ -92,20 +101,20 @@ class Implied(Settlement):
             if now_ms - (order.freed_at_ms or 0) < limit:
                 return f"freed at {order.freed_at_ms} ms, unclaimed {limit} ms later at the earliest"
             why = unclaimed(limit, waits=told.endswith(STILL_WAITS))
-            self.move(order.order, "unclaimed", now_ms, why=why)
+            self.note(self.move(order.order, "unclaimed", now_ms, why=why))
             return ""
         if now_ms - order.progress_at_ms < limit:
             return f"alive at {order.progress_at_ms} ms, timed out {limit} ms later at the earliest"
         names = (order.order, order.victim, order.attempt, order.container)
         why = f"no progress for {limit} ms"
         if self.settings.on_timeout == "kill":
-            self.move(order.order, "kill", now_ms, why=why)
-            self.actions.append(Kill(*names))
+            self.note(self.move(order.order, "kill", now_ms, why=why))
+            self.effects.actions.append(Kill(*names))
             self.killed[order.attempt] = None
         else:
-            self.move(order.order, "give-up", now_ms, why=why)
+            self.note(self.move(order.order, "give-up", now_ms, why=why))
             if order.verb == "suspend":
-                self.actions.append(Withdraw(*names))
+                self.effects.actions.append(Withdraw(*names))
         return ""
 
     def answer(self, order: Order, record: Transition) -> str:
@@ -124,9 +133,10 @@ class Implied(Settlement):
                 return f"granted to {asker}, which has no order of that size"
         for mate in self.ledger.group_of(given):
             why = "" if mate.order == given.order else f"with {given.order}"
-            self.move(mate.order, record.event, at_ms, why=why, container=record.container, application=asker)
+            who = {"container": record.container, "application": asker}
+            self.note(self.move(mate.order, record.event, at_ms, why=why, **who))
         if mine is not None:
-            self.transfer(mine, given.asker, at_ms, f"{asker} was given the room of {given.order}")
+            self.note(self.transfer(mine, given.asker, at_ms, f"{asker} was given the room of {given.order}"))
         return ""
 
     def _not_answered(self, given: Order, asker: str, at_ms: int, granted: bool) -> str:

@@ -193,7 +193,7 @@ class Replay:
             self._saved_lost(record)
         elif isinstance(record, Progressed):
             self._enter(FACT, None)
-            self.work.take((UploadProgressed(record.order, record.at_ms),))
+            self.work.note(self.work.take((UploadProgressed(record.order, record.at_ms),)))
             self._follow(record)
         elif isinstance(record, Forgotten):
             self._forgotten(record)
@@ -212,7 +212,7 @@ class Replay:
         elif isinstance(record, Epoch):
             self.epoch = record.epoch
             self._enter(FACT, None)
-            self.work.take((EpochChanged(record.epoch, record.at_ms),))
+            self.work.note(self.work.take((EpochChanged(record.epoch, record.at_ms),)))
             self._follow(record)
         elif problem := self.book.problem(record, decide=self.decide):
             self.differ(problem)
@@ -267,7 +267,7 @@ class Replay:
                 self.differ(f"{_short(action)} is asked again, and it was not due")
             undone.remove(action)
         self.due.extend(record.again)
-        self.work.drop_observed(record.at_ms)
+        self.work.note(self.work.drop_observed(record.at_ms))
         self.expected = deque(self.work.made())
 
     # --- the order of things ----------------------------------------------------------------------
@@ -291,8 +291,7 @@ class Replay:
         made = deque(self.work.made())
         if not made:
             self.differ(f"{_short(record)}, but nothing would have been written")
-        self.due += self.work.actions
-        self.work.actions = []
+        self.due += self.work.asked()
         self._compare(record, made.popleft())
         self.expected = made
 
@@ -401,16 +400,16 @@ class Replay:
         at_ms, ending = record.at_ms, record.why.removeprefix("container ")
         match record.event:
             case "progress":
-                self.work.take((UploadProgressed(order.order, at_ms),))
+                self.work.note(self.work.take((UploadProgressed(order.order, at_ms),)))
             case "manifest":
                 seen = ManifestSeen(order.order, order.attempt, order.generation, record.keys_done, at_ms)
-                self.work.take((seen,))
+                self.work.note(self.work.take((seen,)))
                 return "" if record.keys_done >= 0 else "no keys are counted"
             case "granted" | "taken":
                 return self.work.answer(order, record)
             case "asker-ended" | "completed" if record.why.endswith(" has ended"):
                 ended = order.asker if record.event == "asker-ended" else order.victim
-                self.work.take((ApplicationEnded(ended, at_ms),))
+                self.work.note(self.work.take((ApplicationEnded(ended, at_ms),)))
             case "ended-as-ordered" | "ended-otherwise" | "completed" if ending in ENDINGS:
                 seen_end = ContainerEnded(order.container, order.victim, order.node, ending, at_ms)  # type: ignore[arg-type]
                 self.work.container_ended(seen_end)
@@ -422,12 +421,12 @@ class Replay:
         if not self.settings.model_scheduler:
             return "Natjam never takes a request back"
         if record.why in ELSEWHERE and order.state in RECALLABLE:
-            self.work.recall(order, "not-needed", record.at_ms, record.why)
+            self.work.note(self.work.recall(order, "not-needed", record.at_ms, record.why))
             return ""
         freed_ms = record.at_ms - (order.freed_at_ms or 0)
         if order.state != "freed" or freed_ms < self.settings.expire_ms:
             return f"taken back while {order.state} ({freed_ms} ms)"
-        self.work.move(order.order, "not-needed", record.at_ms, why="the ask is gone")
+        self.work.note(self.work.move(order.order, "not-needed", record.at_ms, why="the ask is gone"))
         return ""
 
     def _transfer(self, record: Transfer) -> None:
@@ -443,14 +442,14 @@ class Replay:
         why = f"{order.asker} finds room elsewhere"
         if record.target == record.source or not self.settings.model_scheduler or record.why != why:
             self.differ(f"{name} is transferred to {record.target}: {record.why}")
-        self.work.transfer(order, record.target, record.at_ms, why)
+        self.work.note(self.work.transfer(order, record.target, record.at_ms, why))
         self._follow(record)
 
     def _returned(self, record: Return) -> None:
         """A suspended task came back: its parts are believed, what follows from them is derived."""
         self._enter(FACT, None)
         parts = (record.launch_ms, record.shuffle_ms, record.skip_ms)
-        self.work.take((CameBack(record.order, record.attempt, *parts, record.at_ms),))
+        self.work.note(self.work.take((CameBack(record.order, record.attempt, *parts, record.at_ms),)))
         self._follow(record)
 
     def _saved_lost(self, record: SavedLost) -> None:
@@ -458,23 +457,23 @@ class Replay:
         self._enter(FACT, None)
         generations = (record.generation_expected, record.generation_found)
         fact = CameBackWithout(record.order, record.attempt, record.keys_lost, *generations, record.at_ms)
-        self.work.take((fact,))
+        self.work.note(self.work.take((fact,)))
         self._follow(record)
 
     def _forgotten(self, record: Forgotten) -> None:
         """That an application is gone is believed; that anything of it was remembered is derived."""
         if record.why == "absent":
             self._enter(FORGOTTEN, record.at_ms)
-            self.work.forget(record.application, record.at_ms, record.why)
+            self.work.note(self.work.forget(record.application, record.at_ms, record.why))
         else:
             self._enter(FACT, None)
-            self.work.take((ApplicationEnded(record.application, record.at_ms),))
+            self.work.note(self.work.take((ApplicationEnded(record.application, record.at_ms),)))
         self._follow(record)
 
     def _killed_ended(self, record: KilledEnded) -> None:
         """A killed container's end is believed; that its order still waited for it is derived."""
         self._enter(FACT, None)
-        self.work.killed_ended(record.container, record.ending, record.at_ms)
+        self.work.note(self.work.killed_ended(record.container, record.ending, record.at_ms))
         self._follow(record)
 
     # --- actions ----------------------------------------------------------------------------------
@@ -495,7 +494,7 @@ class Replay:
                 self.differ(problem)
         else:
             self._compare_action(action, record.at_ms)
-        self.work.outcome(action, record.outcome, record.at_ms)
+        self.work.note(self.work.outcome(action, record.outcome, record.at_ms))
         self.expected = deque(self.work.made())
 
     def _due_in_order(self) -> tuple[Action, ...]:

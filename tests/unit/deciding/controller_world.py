@@ -190,11 +190,8 @@ def unlike(controller: Controller, derived: Settlement) -> str:
     now_ms, settings = controller.now_ms, controller.settings
     again = []
     for work in (controller._settlement, derived):
-        actions, work.actions = work.actions, []
         work.retire(now_ms)
-        work.repeat(now_ms)
-        again.append((work.actions, dict(work.sent)))
-        work.actions = actions
+        again.append((work.repeat(now_ms).actions, dict(work.sent)))
     if again[0] != again[1]:
         return f"sent again: {again[0]}, by the records {again[1]}"
     live, told = parts(controller.ledger, settings), parts(derived.ledger, settings)
