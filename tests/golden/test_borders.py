@@ -231,7 +231,7 @@ def test_a_request_that_is_too_old_is_not_sent_again_after_a_restart(age_ms, sen
 
 def freed(ledger, order, at_ms):
     ledger.add(order)
-    ledger.apply(order.order, "ended-as-ordered", at_ms)
+    ledger.happen(order.order, "ended-as-ordered", at_ms)
     return ledger.open[order.order]
 
 
@@ -255,7 +255,7 @@ def test_an_order_promises_as_many_asks_as_its_room_completes():
     ledger = Ledger()
     freed(ledger, an_order(serves=2), 100)
     assert ledger.promised("p1") == 2
-    ledger.apply("o-000001", "granted", 200)
+    ledger.happen("o-000001", "granted", 200)
     assert (ledger.promised("p1"), ledger.promised("p1", 199), ledger.promised("p1", 200)) == (0, 2, 0)
 
 
@@ -350,7 +350,7 @@ def test_what_is_beyond_need_goes_to_who_lacks_it_or_back(orders, due, moves, ba
 def test_room_that_is_free_is_neither_moved_nor_taken_back():
     """Freed after the snapshot, it is still coming in it; but nobody can be asked to go on any more."""
     ledger = entered(an_order(1), an_order(2))
-    ledger.apply("o-000001", "ended-as-ordered", 500)
+    ledger.happen("o-000001", "ended-as-ordered", 500)
     found = beyond({"p1": 0, "p2": 2}, 400, ledger)
     assert [(order.order, asker) for order, asker in found.moves] == [("o-000002", "p2")]
     assert found.needless == ()
@@ -462,7 +462,7 @@ def test_a_grant_that_is_older_than_the_room_was_of_other_room(granted_at_ms, st
 def test_what_is_transferred_for_room_given_is_still_to_end():
     """p1 is given p2's room; its own oldest order that is not freed, of that size, goes to p2."""
     ledger = entered(an_order(1), an_order(2, "p2"), an_order(3))
-    ledger.apply("o-000001", "ended-as-ordered", 10)
+    ledger.happen("o-000001", "ended-as-ordered", 10)
     assert ledger.oldest_freed("p1", size(1)) == ledger.open["o-000001"]
     assert ledger.oldest_running("p1", size(1)) == ledger.open["o-000003"]
     assert ledger.oldest_running("p1", size(2)) is None
@@ -488,7 +488,7 @@ def test_leaving_is_counted_from_the_order_to_the_end(asked_at_ms):
 def test_only_freed_room_is_forgotten_when_its_asker_asks_no_more(event, state):
     work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
     if event:
-        work.ledger.apply("o-000001", event, 0)
+        work.ledger.happen("o-000001", event, 0)
     work.forget_unwanted({}, 5000, 5000)
     found = work.ledger.open.get("o-000001") or work.ledger.settled["o-000001"]
     assert found.state == state

@@ -23,10 +23,8 @@ from yarnctl.deciding.admission.allocators.pythia import PAST
 from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.ledger import Moved
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.policies.jobs import JobUsage
-from yarnctl.deciding.records import transition
 
 NUMBERS = {
     # in an admission gate
@@ -44,6 +42,7 @@ NUMBERS = {
     "draws._MASK": 2**64 - 1,
     "echoes.ECHO_MS": 2500,
     "forecast._SCALE": 10**9,
+    "ledger.DOUBLINGS_MAX": 10,
     "foresight.LASTS_MS": 60_000,
     "foresight.MASTER_PRIORITY": 0,
     "foresight.MAP_PRIORITY": 20,
@@ -56,7 +55,6 @@ NUMBERS = {
     "selector._LARGE": 1024,
     "settings.TEN_YEARS_MS": 316_224_000_000,
     "settings.RATIO_MAX": 1000,
-    "settlement.DOUBLINGS_MAX": 10,
 }
 
 
@@ -216,15 +214,6 @@ def test_a_book_begins_empty() -> None:
     }
     assert vars(Book()) == empty
     assert Book().problem(object()) == ""
-
-
-def test_a_move_that_tells_no_keys_says_so() -> None:
-    order = an_order()
-    moved = Moved(
-        before=order, after=msgspec.structs.replace(order, state="suspending"), event="accepted", at_ms=3
-    )
-    record = transition(moved)
-    assert (record.keys_done, record.why, record.container, record.application) == (-1, "", "", "")
 
 
 def test_draws_are_the_same_for_ever() -> None:

@@ -274,13 +274,14 @@ def test_what_does_not_belong_is_not_entered():
 
 def test_applying_to_nothing_is_nothing():
     ledger = Ledger()
-    assert ledger.apply("o-000001", "granted", 5) is None
+    assert ledger.happen("o-000001", "granted", 5) is None
     ledger.add(order(1))
-    assert ledger.apply("o-000001", "granted", 5) is None
-    moved = ledger.apply("o-000001", "refused", 7)
-    assert moved is not None
-    assert (moved.after.state, moved.after.settled_at_ms, moved.after.is_open) == ("withdrawn", 7, False)
-    assert ledger.apply("o-000001", "manifest", 8) is None
+    assert ledger.happen("o-000001", "granted", 5) is None
+    moved = ledger.happen("o-000001", "refused", 7)
+    assert isinstance(moved, Transition)
+    kept = ledger.settled["o-000001"]
+    assert (moved.target, kept.state, kept.settled_at_ms, kept.is_open) == ("withdrawn", "withdrawn", 7, False)
+    assert ledger.happen("o-000001", "manifest", 8) is None
     assert OPEN == ("asked", "suspending", "checkpointed", "freed")
 
 

@@ -27,7 +27,7 @@ from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.leaving import in_leaving_order
-from yarnctl.deciding.ledger import Ledger, Order, name_orders, new_order
+from yarnctl.deciding.ledger import Ledger, Order, name_orders
 from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.model import (
     Action,
@@ -134,6 +134,7 @@ class Controller:
         self.settings = settings if seed is None else msgspec.structs.replace(settings, seed=seed)
         self.capabilities = tuple(sorted(capabilities))
         self.ledger = Ledger() if remembered is None else remembered.ledger
+        self.ledger.settings = self.settings
         self.decisions = 0 if remembered is None else remembered.decisions
         self._remembered = remembered
         self.scope = self.first_scope()
@@ -403,18 +404,13 @@ class Controller:
 
     def _order(self, effects: Effects, planned: Planned, now_ms: int) -> Decision:
         """Enter one decision's picks into the ledger and ask for them; return its record."""
-        wish, case, choice = planned
+        case, choice = planned.case, planned.choice
         self.decisions += 1
         names, groups = name_orders(choice.picks, self.ledger.issued)
-        for pick, name, group in zip(choice.picks, names, groups, strict=True):
-            asker = wish.application.application
-            order = new_order(pick, name, group, asker, self.decisions, now_ms, self.settings)
-            self.ledger.add(order)
-            effects.actions.append(self._request(order))
-        return Decision(
+        decision = Decision(
             number=self.decisions,
             at_ms=now_ms,
-            trigger=wish.trigger,
+            trigger=planned.wish.trigger,
             case=prune(case, choice),
             orders=names,
             groups=groups,
@@ -424,6 +420,9 @@ class Controller:
             refused_jobs=choice.refused_jobs,
             refused_tasks=choice.refused_tasks,
         )
+        self.ledger.apply(decision)
+        effects.actions += [self._request(self.ledger.open[name]) for name in names]
+        return decision
 
     def _request(self, order: Order) -> Action:
         if order.verb == "kill":

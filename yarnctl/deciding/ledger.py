@@ -21,16 +21,26 @@ that completes the room carries the asks it ``serves``; the others of the group 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.case import Pick
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, State, after
+from yarnctl.deciding.records import (
+    Decision,
+    Forgotten,
+    KilledEnded,
+    Progressed,
+    Return,
+    SavedLost,
+    Transfer,
+    Transition,
+)
 from yarnctl.deciding.releaser import is_killed
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources
 
 
@@ -71,6 +81,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in OPEN
 
 
+SIGNS_OF_LIFE = ("accepted", "progress", "manifest")
+"""Events after which an order's time-out counts anew."""
+
+
 class Late(NamedTuple):
     """An order that is over: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
 
@@ -79,13 +93,11 @@ class Late(NamedTuple):
     until_ms: int
 
 
-class Moved(msgspec.Struct, frozen=True):
-    """One order's move from one state to the next."""
+DOUBLINGS_MAX = 10
+"""The pause after a failed try stops growing here."""
 
-    before: Order
-    after: Order
-    event: Event
-    at_ms: int
+LOST = "container lost"
+"""Why an order moved whose container was lost with its node: its room is not free."""
 
 
 def order_number(name: str) -> int:
@@ -149,7 +161,8 @@ def new_order(
 class Ledger:
     """All orders that are open or not yet retired, with indices for every look-up."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings = DEFAULT) -> None:
+        self.settings = settings
         self.issued = 0
         self.open: dict[str, Order] = {}
         self.settled: dict[str, Order] = {}
@@ -187,13 +200,43 @@ class Ledger:
         self.by_group.setdefault(order.group, {})[order.order] = None
         self._bar(order, "already-ordered")
 
-    def apply(self, order_id: str, event: Event, at_ms: int) -> Moved | None:
-        """Move an open order; None if the order is not open or the event means nothing to it."""
-        before = self.open.get(order_id)
-        target = None if before is None else after(before.state, event)
-        if before is None or target is None:
+    def make(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
+        """Return the record of what an event does to an order now; None: nothing.
+
+        ``told`` are further fields of the transition. Nothing is changed.
+        """
+        order = self.open.get(order_id)
+        target = None if order is None else after(order.state, event)
+        if order is None or target is None:
             return None
-        lives = event in ("accepted", "progress", "manifest")
+        if target == order.state:
+            is_later = event in SIGNS_OF_LIFE and at_ms > order.progress_at_ms
+            return Progressed(order=order_id, at_ms=at_ms) if is_later else None
+        return Transition(
+            order=order_id, source=order.state, event=event, target=target, at_ms=at_ms, **told
+        )
+
+    def happen(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
+        """Make the record of what an event does, and apply it."""
+        record = self.make(order_id, event, at_ms, **told)
+        if record is not None:
+            self.apply(record)
+        return record
+
+    def apply(self, record: object) -> None:
+        """Apply a record: no order is entered, moved or forgotten in another way. Other kinds do nothing."""
+        applies = _APPLIES.get(type(record))
+        if applies is not None:
+            applies(self, record)
+
+    def _decision(self, record: Decision) -> None:
+        asker, number = record.trigger.application, record.number
+        for name, pick, group in zip(record.orders, record.picks, record.groups, strict=True):
+            self.add(new_order(pick, name, group, asker, number, record.at_ms, self.settings))
+
+    def _transition(self, record: Transition) -> None:
+        before, target, at_ms = self.open[record.order], record.target, record.at_ms
+        lives = record.event in SIGNS_OF_LIFE
         changed = msgspec.structs.replace(
             before,
             state=target,
@@ -201,18 +244,53 @@ class Ledger:
             freed_at_ms=at_ms if target == "freed" else before.freed_at_ms,
             settled_at_ms=None if target in OPEN else at_ms,
         )
-        self.open[order_id] = changed
+        self.open[record.order] = changed
         if before.state == "freed":
-            self._unindex(self.freed_on, before.node, order_id)
-            self._unindex(self.freed_for, before.asker, order_id)
+            self._unindex(self.freed_on, before.node, record.order)
+            self._unindex(self.freed_for, before.asker, record.order)
         if target == "freed":
-            self.freed_on.setdefault(before.node, {})[order_id] = None
-            self.freed_for.setdefault(before.asker, {})[order_id] = None
+            self.freed_on.setdefault(before.node, {})[record.order] = None
+            self.freed_for.setdefault(before.asker, {})[record.order] = None
             if before.verb == "suspend":
-                self.away[order_id] = changed
+                self.away[record.order] = changed
         if target not in OPEN:
             self._settle(changed)
-        return Moved(before=before, after=changed, event=event, at_ms=at_ms)
+            self._pause(changed, record.event, at_ms)
+            if record.event == "ended-otherwise" and record.why != LOST:
+                self.keep(before, at_ms, at_ms)  # others killed it: its room is free
+
+    def _pause(self, order: Order, event: Event, at_ms: int) -> None:
+        """Bar an attempt that was not stopped: longer after each try that failed, at last for good."""
+        if order.freed_at_ms is not None or order.state == "completed":
+            return
+        settings = self.settings
+        pause_ms = settings.rest_ms
+        if order.observed and not settings.observe_only:
+            pause_ms = 0  # nobody was asked
+        if event in ("give-up", "refused"):
+            before = self.failed(order)
+            if before + 1 >= settings.task_tries_max:
+                self.cool(order, None)
+                return
+            pause_ms = settings.kill_timeout_ms << min(before, DOUBLINGS_MAX)
+        self.cool(order, at_ms + pause_ms)
+
+    def _progressed(self, record: Progressed) -> None:
+        order = self.open[record.order]
+        changed = msgspec.structs.replace(order, progress_at_ms=max(order.progress_at_ms, record.at_ms))
+        self.open[record.order] = changed
+
+    def _transferred(self, record: Transfer) -> None:
+        self.transfer(self.open[record.order], record.target)
+
+    def _returned(self, record: Return | SavedLost) -> None:
+        self.away.pop(record.order, None)
+
+    def _forgotten(self, record: Forgotten) -> None:
+        self.forget(record.application)
+
+    def _killed_ended(self, record: KilledEnded) -> None:
+        self.end_killed(record.container, record.at_ms, room_is_free=record.ending != "lost")
 
     def transfer(self, order: Order, asker: str) -> Order:
         """Put an open order onto another application's list: rooms of one size are all alike."""
@@ -275,8 +353,12 @@ class Ledger:
         tries[order.attempt] = before + 1
         return before
 
-    def forget(self, application: str) -> bool:
-        """Drop what is remembered of an application's attempts, as it is gone; say whether there was any."""
+    def remembers(self, application: str) -> bool:
+        """Say whether anything is remembered of an application's attempts."""
+        return application in self.tries or any(order.victim == application for order in self.away.values())
+
+    def forget(self, application: str) -> None:
+        """Drop what is remembered of an application's attempts, as it is gone."""
         tries = self.tries.pop(application, {})
         for attempt in tries:
             if self.barred.get(attempt) == "task-tries":
@@ -284,7 +366,6 @@ class Ledger:
         away = [name for name, order in self.away.items() if order.victim == application]
         for order_id in away:
             del self.away[order_id]
-        return bool(tries or away)
 
     def end_killed(self, container: str, at_ms: int, *, room_is_free: bool) -> Order | None:
         """Take note that a killed container has ended; return its order, None if none is waited for."""
@@ -432,3 +513,15 @@ def set_back(order: Order, by_ms: int) -> Order:
         freed_at_ms=None if freed is None else freed - by_ms,
         settled_at_ms=None if settled is None else settled - by_ms,
     )
+
+
+_APPLIES: dict[type, Callable[[Ledger, Any], None]] = {
+    Decision: Ledger._decision,
+    Transition: Ledger._transition,
+    Progressed: Ledger._progressed,
+    Transfer: Ledger._transferred,
+    Return: Ledger._returned,
+    SavedLost: Ledger._returned,
+    Forgotten: Ledger._forgotten,
+    KilledEnded: Ledger._killed_ended,
+}

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from yarnctl.deciding.deadlines import in_order, priorities, ranked
+from yarnctl.deciding.ledger import DOUBLINGS_MAX
 from yarnctl.deciding.model import Accepted, ApplicationView, Outcome, SetPriority, Snapshot
 from yarnctl.deciding.records import Ranking
 from yarnctl.deciding.settings import Settings
-from yarnctl.deciding.settlement import DOUBLINGS_MAX
 
 
 class Prioritiser:

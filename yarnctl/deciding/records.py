@@ -21,7 +21,6 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.ledger import Moved
 from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope
 from yarnctl.deciding.settings import Settings
@@ -322,20 +321,3 @@ def decode(line: bytes) -> Record:
     """Read one line; raises msgspec.DecodeError (or ValidationError) for a torn or foreign line."""
     record: Record = _DECODER.decode(line)
     return record
-
-
-def transition(
-    moved: Moved, why: str = "", container: str = "", application: str = "", keys_done: int = -1
-) -> Transition:
-    """Return the record of a move."""
-    return Transition(
-        order=moved.after.order,
-        source=moved.before.state,
-        event=moved.event,
-        target=moved.after.state,
-        at_ms=moved.at_ms,
-        why=why,
-        container=container,
-        application=application,
-        keys_done=keys_done,
-    )

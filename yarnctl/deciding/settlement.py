@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from yarnctl.deciding.effects import Effects
-from yarnctl.deciding.ledger import Ledger, Moved, Order
-from yarnctl.deciding.lifecycle import RECALLABLE, Event
+from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, Event
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -43,12 +43,11 @@ from yarnctl.deciding.records import (
     Epoch,
     Forgotten,
     KilledEnded,
-    Progressed,
     Record,
     Return,
     SavedLost,
     Transfer,
-    transition,
+    Transition,
 )
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
@@ -61,10 +60,6 @@ STILL_WAITS = "its asker still waits"
 
 OBSERVED = "it was only observed, nobody was asked"
 """Why an order of a controller that only observed ends when one that acts goes on."""
-
-DOUBLINGS_MAX = 10
-"""The pause after a failed try stops growing here."""
-
 
 class Sent(NamedTuple):
     """A request whose effect has not been seen. ``unsure``: the last outcome was Unknown."""
@@ -97,45 +92,22 @@ class Settlement:
         self._move(effects, order_id, event, at_ms, **told)
         return effects
 
-    def _move(
-        self,
-        into: Effects,
-        order_id: str,
-        event: Event,
-        at_ms: int,
-        *,
-        why: str = "",
-        container: str = "",
-        application: str = "",
-        keys_done: int = -1,
-    ) -> bool:
-        """Apply one event; record it if it changed the state; say whether it did."""
-        moved = self.ledger.apply(order_id, event, at_ms)
-        if moved is None or moved.before.state == moved.after.state:
-            if moved is not None and moved.after.progress_at_ms > moved.before.progress_at_ms:
-                into.records.append(Progressed(order=order_id, at_ms=moved.after.progress_at_ms))
+    def _move(self, into: Effects, order_id: str, event: Event, at_ms: int, **told: Any) -> bool:
+        """Let one event happen; say whether it changed the order's state."""
+        record = self.ledger.happen(order_id, event, at_ms, **told)
+        if record is None:
             return False
-        if not moved.after.is_open:
-            self._pause(moved)
-        into.records.append(transition(moved, why, container, application, keys_done))
+        into.records.append(record)
+        if not isinstance(record, Transition):
+            return False
+        if record.target not in OPEN:
+            self.sent.pop(order_id, None)
         return True
 
-    def _pause(self, moved: Moved) -> None:
-        """Let an attempt that was not stopped rest: longer after each try that failed, at last for good."""
-        order, at_ms = moved.after, moved.at_ms
-        self.sent.pop(order.order, None)
-        if order.freed_at_ms is not None or order.state == "completed":
-            return
-        pause_ms = self.settings.rest_ms
-        if order.observed and not self.settings.observe_only:
-            pause_ms = 0  # nobody was asked
-        if moved.event in ("give-up", "refused"):
-            before = self.ledger.failed(order)
-            if before + 1 >= self.settings.task_tries_max:
-                self.ledger.cool(order, None)
-                return
-            pause_ms = self.settings.kill_timeout_ms << min(before, DOUBLINGS_MAX)
-        self.ledger.cool(order, at_ms + pause_ms)
+    def _record(self, into: Effects, record: Record) -> None:
+        """Apply a record that was made, and add it to the effects."""
+        self.ledger.apply(record)
+        into.records.append(record)
 
     def retire(self, now_ms: int) -> None:
         """Forget what is over, and over for any look that may still be decided on."""
@@ -187,11 +159,10 @@ class Settlement:
     def killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
         """Record the end of a container whose killed order is settled: its room is not coming any more."""
         into = Effects()
-        killed = self.ledger.end_killed(container, at_ms, room_is_free=ending != "lost")
+        killed = self.ledger.dying.get(container)
         if killed is not None:
-            into.records.append(
-                KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
-            )
+            ended = KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
+            self._record(into, ended)
         return into
 
     def order_ended(self, fact: ContainerEnded) -> Effects:
@@ -208,9 +179,7 @@ class Settlement:
             fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
-        moved = self._move(into, order_id, event, fact.at_ms, why=f"container {fact.ending}")
-        if moved and event == "ended-otherwise" and fact.ending != "lost":
-            self.ledger.keep(order, fact.at_ms, fact.at_ms)  # others killed it: its room is free
+        self._move(into, order_id, event, fact.at_ms, why=f"container {fact.ending}")
         return into
 
     def _granted(self, into: Effects, fact: ContainerGranted) -> None:
@@ -267,10 +236,8 @@ class Settlement:
         """Let an order, with its group, work for another application."""
         into = Effects()
         for mate in self.ledger.group_of(order):
-            self.ledger.transfer(mate, asker)
-            into.records.append(
-                Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
-            )
+            passed_on = Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
+            self._record(into, passed_on)
         return into
 
     def _came_back(self, into: Effects, fact: CameBack) -> None:
@@ -278,9 +245,9 @@ class Settlement:
         order = self.ledger.away.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
-        del self.ledger.away[fact.order]
         leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
-        into.records.append(
+        self._record(
+            into,
             Return(
                 order=fact.order,
                 attempt=fact.attempt,
@@ -291,7 +258,7 @@ class Settlement:
                 launch_ms=fact.launch_ms,
                 shuffle_ms=fact.shuffle_ms,
                 skip_ms=fact.skip_ms,
-            )
+            ),
         )
 
     def _came_back_without(self, into: Effects, fact: CameBackWithout) -> None:
@@ -301,8 +268,8 @@ class Settlement:
             return
         if not 0 <= fact.generation_found < fact.generation_expected:
             return
-        del self.ledger.away[fact.order]
-        into.records.append(
+        self._record(
+            into,
             SavedLost(
                 order=fact.order,
                 attempt=fact.attempt,
@@ -310,7 +277,7 @@ class Settlement:
                 keys_lost=fact.keys_lost,
                 generation_expected=fact.generation_expected,
                 generation_found=fact.generation_found,
-            )
+            ),
         )
 
     def _application_ended(self, into: Effects, fact: ApplicationEnded) -> None:
@@ -323,8 +290,8 @@ class Settlement:
     def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
         """Forget an application's attempts, and record it: from now on they are as good as new."""
         into = Effects()
-        if self.ledger.forget(application):
-            into.records.append(Forgotten(application=application, at_ms=at_ms, why=why))
+        if self.ledger.remembers(application):
+            self._record(into, Forgotten(application=application, at_ms=at_ms, why=why))
         return into
 
     def _epoch_changed(self, into: Effects, fact: EpochChanged) -> None:

@@ -104,7 +104,7 @@ class Believing:
         elif isinstance(record, Return | SavedLost):
             self.work.ledger.away.pop(record.order, None)
         elif isinstance(record, Progressed):
-            self.work.ledger.apply(record.order, "progress", record.at_ms)
+            self.work.ledger.happen(record.order, "progress", record.at_ms)
         elif isinstance(record, Forgotten):
             self.work.ledger.forget(record.application)
         elif isinstance(record, KilledEnded):
@@ -126,7 +126,7 @@ class Believing:
             self.now_ms = record.at_ms
         self.due = list(record.again)
         for order in [one for one in self.work.ledger.open.values() if one.order not in record.orders]:
-            self.work.ledger.apply(order.order, "epoch-changed", record.at_ms)
+            self.work.ledger.happen(order.order, "epoch-changed", record.at_ms)
 
     def _decided(self, record: Decision) -> None:
         self.numbered = record.number
@@ -134,7 +134,7 @@ class Believing:
         for name, pick, group in zip(record.orders, record.picks, record.groups, strict=True):
             standing = ledger.by_container.get(pick.task.container)
             if standing is not None:
-                ledger.apply(standing, "epoch-changed", record.at_ms)
+                ledger.happen(standing, "epoch-changed", record.at_ms)
             asker = record.trigger.application
             order = new_order(pick, name, group, asker, record.number, record.at_ms, self.settings)
             ledger.issued = order_number(name) - 1
@@ -146,12 +146,10 @@ class Believing:
         order = ledger.open.get(record.order)
         if order is None:
             return
-        self.work.move(order.order, record.event, record.at_ms)
+        self.work.move(order.order, record.event, record.at_ms, why=record.why)
         now = ledger.open.get(order.order)
         if now is not None and record.target not in OPEN:
-            ledger.apply(order.order, "epoch-changed", record.at_ms)
-        if record.event == "ended-otherwise" and record.why != "container lost":
-            ledger.keep(order, record.at_ms, record.at_ms)
+            ledger.happen(order.order, "epoch-changed", record.at_ms)
         if record.why.endswith(" has ended"):
             ledger.forget(order.asker if record.event == "asker-ended" else order.victim)
         self.due += self._called_for(order, record)

@@ -30,7 +30,7 @@ class Implied(Settlement):
     """
 
     def __init__(self, settings: Settings, releases_itself: bool, complete: bool = True) -> None:
-        super().__init__(Ledger(), settings, releases_itself)
+        super().__init__(Ledger(settings), settings, releases_itself)
         self.complete = complete
         self.killed: dict[str, None] = {}
         self.effects = Effects()
@@ -38,6 +38,7 @@ class Implied(Settlement):
     def go_on(self, left: Implied) -> None:
         """Take over the orders of the controller before, and what it was sending again."""
         self.ledger, self.sent, self.killed = left.ledger, left.sent, left.killed
+        self.ledger.settings = self.settings
 
     def made(self) -> list[Record]:
         """Return the records made since the last call."""

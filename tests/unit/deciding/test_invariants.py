@@ -67,7 +67,7 @@ def freed_without_index(book):
 
 
 def never_retired(book):
-    book.apply("o-000001", "refused", 0)
+    book.happen("o-000001", "refused", 0)
     book._retiring.clear()
 
 
@@ -80,12 +80,12 @@ def freed_too_early(book):
 
 
 def settled_at_no_instant(book):
-    book.apply("o-000001", "refused", 0)
+    book.happen("o-000001", "refused", 0)
     book.settled["o-000001"] = replace(book.settled["o-000001"], settled_at_ms=None)
 
 
 def granted_without_room(book):
-    book.apply("o-000001", "refused", 0)
+    book.happen("o-000001", "refused", 0)
     book.settled["o-000001"] = replace(book.settled["o-000001"], state="granted")
 
 
@@ -237,7 +237,7 @@ def test_a_law_that_holds_has_nothing_to_say():
 def test_a_settled_order_that_moves_is_found(resurrect):
     book, history = ledger(), History()
     was = book.open["o-000001"]
-    book.apply("o-000001", "refused", 0)
+    book.happen("o-000001", "refused", 0)
     history.check(book)
     if resurrect:
         del book.settled["o-000001"]
