@@ -1,0 +1,87 @@
+"""Reasons against the table of docs/design-notes.md: every row has its class, its fields and its sentence."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from yarnctl.deciding.reasons.demand import TriggerReason, Unmet
+from yarnctl.deciding.reasons.orders import MoveReason, Unclaimed
+from yarnctl.deciding.reasons.queues import QueueReason
+from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
+from yarnctl.journal.rendering import MADE, SENTENCES, text
+
+PAGE = Path(__file__).parents[2] / "docs" / "design-notes.md"
+UNIONS = {"TriggerReason": TriggerReason, "MoveReason": MoveReason, "QueueReason": QueueReason}
+
+
+def rows(union: str) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Return tag -> fields and sentence, of the table of one union."""
+    section = next(part for part in PAGE.read_text().split("\n### ") if f"`{union}`" in part.split("\n")[0])
+    found = {}
+    for line in section.split("\n"):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `"):
+            found[cells[0].strip("`")] = (tuple(re.findall(r"`(\w+)`", cells[1])), cells[2])
+    return found
+
+
+def kinds(union: str) -> dict[str, type[Reason]]:
+    return {str(each.__struct_config__.tag): each for each in get_args(UNIONS[union]) if each is not Said}
+
+
+@pytest.mark.parametrize("union", sorted(UNIONS))
+def test_every_row_has_its_class_and_every_class_its_row(union: str) -> None:
+    assert list(kinds(union)) == list(rows(union))
+    for tag, kind in kinds(union).items():
+        assert rows(union)[tag][0] == kind.__struct_fields__, tag
+
+
+@pytest.mark.parametrize("union", sorted(UNIONS))
+def test_every_reason_reads_as_the_table_says(union: str) -> None:
+    for tag, kind in kinds(union).items():
+        if kind not in MADE:
+            named: dict[str, Any] = {field: f"{{{field}}}" for field in kind.__struct_fields__}
+            assert text(kind(**named)) == rows(union)[tag][1], tag
+
+
+@pytest.mark.parametrize(
+    ("why", "sentence"),
+    [
+        (Unmet(), "asks that fit on no node"),
+        (Unmet(3), "asks that fit on no node, foreseen while its master starts: 3"),
+        (Unclaimed(5000), "nobody was seen to get it in 5000 ms"),
+        (Unclaimed(5000, True), "nobody was seen to get it in 5000 ms, and its asker still waits"),
+    ],
+)
+def test_sentences_that_depend_on_their_fields(why: Reason, sentence: str) -> None:
+    assert text(why) == sentence
+
+
+@pytest.mark.parametrize("union", sorted(UNIONS))
+def test_a_reason_is_read_back_as_it_was_written(union: str) -> None:
+    for kind in get_args(UNIONS[union]):
+        values = {
+            field.name: {int: 7, bool: True}.get(field.type, "lost") for field in msgspec.structs.fields(kind)
+        }
+        line = msgspec.json.encode(kind(**values))
+        assert msgspec.json.decode(line, type=UNIONS[union]) == kind(**values)
+        assert msgspec.json.encode(msgspec.json.decode(line, type=UNIONS[union])) == line
+
+
+def test_there_is_one_sentence_for_each() -> None:
+    every = {kind for union in UNIONS.values() for kind in get_args(union)}
+    assert every == {*SENTENCES, *MADE}
+    assert not SENTENCES.keys() & MADE.keys()
+
+
+def test_a_tag_is_the_name_in_kebab_case() -> None:
+    assert [kebab(name) for name in ("Unmet", "RoomGoesTo", "NoTaskMayStop")] == [
+        "unmet",
+        "room-goes-to",
+        "no-task-may-stop",
+    ]
