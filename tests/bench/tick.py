@@ -27,7 +27,7 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.preemptor import Look, candidates, givers
-from yarnctl.deciding.records import encode
+from yarnctl.deciding.records import Step, encode
 from yarnctl.deciding.selector import Selection
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources, dominant, minus, times

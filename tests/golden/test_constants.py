@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.golden.test_borders import an_order
 from tests.golden.test_values import STRUCTS
 from yarnctl import deciding
 from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory

@@ -280,7 +280,12 @@ def test_applying_to_nothing_is_nothing():
     moved = ledger.happen("o-000001", "refused", 7)
     assert isinstance(moved, Transition)
     kept = ledger.settled["o-000001"]
-    assert (moved.target, kept.state, kept.settled_at_ms, kept.is_open) == ("withdrawn", "withdrawn", 7, False)
+    assert (moved.target, kept.state, kept.settled_at_ms, kept.is_open) == (
+        "withdrawn",
+        "withdrawn",
+        7,
+        False,
+    )
     assert ledger.happen("o-000001", "manifest", 8) is None
     assert OPEN == ("asked", "suspending", "checkpointed", "freed")
 

@@ -12,6 +12,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import (
     ContainerEnded,
     ContainerGranted,
+    Fact,
     ManifestSeen,
     Observation,
     SetPriority,
@@ -59,7 +60,7 @@ def test_room_is_forgotten_when_its_asker_was_silent_for_as_long_as_a_grant_take
 
 def test_only_a_manifest_tells_keys():
     work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
-    told = [
+    told: list[Fact] = [
         ManifestSeen("o-000001", "r1.1", 1, 5, 100),
         ContainerEnded("r1.1c", "r1", "n1", "suspended", 200),
         ContainerGranted("new", "p1", "n1", size(1), 300),
@@ -121,7 +122,7 @@ def test_who_validates_finds_a_ledger_that_was_changed_behind_its_back():
 def test_what_is_over_goes_back_with_the_clock():
     ledger = Ledger()
     freed(ledger, an_order(), 5000)
-    ledger.apply("o-000001", "granted", 6000)
+    ledger.happen("o-000001", "granted", 6000)
     ledger.set_back(1000)
     (late,) = ledger.late["p1"].values()
     assert (late.room_ms, late.until_ms, late.order.settled_at_ms) == (4000, 5000, 5000)

@@ -11,9 +11,8 @@ import pytest
 from yarnctl.deciding import case, ledger, model, records, settings
 from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission import records as admission
-from yarnctl.deciding.records import Step
 from yarnctl.deciding.draws import UNIT, exponential
-from yarnctl.deciding.records import FORMAT, READABLE, Header, encode
+from yarnctl.deciding.records import FORMAT, READABLE, Header, Step, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, TEN_YEARS_MS
 from yarnctl.units import Resources
 

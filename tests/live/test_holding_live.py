@@ -42,7 +42,9 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
                 pass  # the first looks see whether its nodes stand still
             before = maximum_of(client.url)
             whole.site.scheduler_conf.mutable = mutable
-            holder = Holder(port.queue_settings.limits, port.perform, ("research",), stands=port.queue_settings.maximum)
+            holder = Holder(
+                port.queue_settings.limits, port.perform, ("research",), stands=port.queue_settings.maximum
+            )
             records = list[Record]()
             holder.follow(records.append, 0, 1, True, "")
             if not mutable:

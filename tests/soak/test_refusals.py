@@ -141,7 +141,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
 def scenes(cluster: LiveCluster) -> dict[str, Scene]:
     """Suspend a job for each harm, harm its checkpoint while it holds, have it released, and wait."""
     port = cluster.attach()
-    wait_until(lambda: port.observe(Scope()).now_ms and not port.permission.why_nothing(), "the cluster is known")
+    wait_until(
+        lambda: port.observe(Scope()).now_ms and not port.permission.why_nothing(), "the cluster is known"
+    )
     found: dict[str, Scene] = {}
     for name in HARMS:
         application, job = submitted(cluster, name)  # one at a time: on a busy machine the last would be done

@@ -66,7 +66,9 @@ def test_a_telling_job_is_suspended_like_a_quiet_one(tmp_path: Path) -> None:
     statuses, outputs = dict[str, str](), dict[str, bytes]()
     with live_cluster(tmp_path, nodes=2, slots=10) as cluster:
         port = cluster.attach()
-        wait_until(lambda: port.observe(Scope()).now_ms and not port.permission.why_nothing(), "the cluster is known")
+        wait_until(
+            lambda: port.observe(Scope()).now_ms and not port.permission.why_nothing(), "the cluster is known"
+        )
         for work in (QUIET, TELLING):
             folder = tmp_path / work.name
             source = write_input(work, folder, "the same for both")

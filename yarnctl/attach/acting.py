@@ -1,8 +1,9 @@
 """Performing: one action, one outcome.
 
-Law: nothing is sent that the permission check (``permission``) does not allow, and no attempt is released without
-a valid manifest that was read a moment before. All of it is idempotent by the order: doing it twice is doing it
-once. The doorbell may fail: the request lies in HDFS, and the runner looks there now and then anyway.
+Law: nothing is sent that the permission check (``permission``) does not allow, and no attempt is released
+without a valid manifest that was read a moment before. All of it is idempotent by the order: doing it twice
+is doing it once. The doorbell may fail: the request lies in HDFS, and the runner looks there now and then
+anyway.
 
 ======================================  ==========================
 what happened                           outcome
@@ -267,7 +268,8 @@ class Acting:
     def _end(self, one: Watched, instant: str, action: Action, proof: Proof | None) -> Outcome:
         """Have the master end the attempt. An uncertain answer counts as perhaps done.
 
-        What was read before may have taken long: permission and hold (``proof``: of a Release) are checked again.
+        What was read before may have taken long: permission and hold (``proof``: of a Release) are checked
+        again.
         """
         no = self._permission.may_act(action)
         if no is not None:

@@ -70,7 +70,7 @@ class Connection:
         return frozenset(node.node for node in self.manager.nodes())
 
     def read_configuration(self) -> None:
-        """Read the ResourceManager's configuration now and then; an old one counts until a new one is read."""
+        """Read the configuration of the ResourceManager when the last answer is too old."""
         now_ms = self.clock()
         is_fresh = now_ms - self._configuration_at_ms < self.settings.configuration_age_ms
         if self.configuration is not None and is_fresh:

@@ -1,10 +1,10 @@
 """The permission check: whether an action may be sent now, and why not.
 
 Law: there is one check, and it is asked twice: before anything is read for an action, and again right before
-an attempt is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing outside
-the queues that are named; nothing of a job without a proven runner; nothing while YARN itself preempts, while
-the ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and putting a queue or
-a priority back as it was, only needs ``enforce``.
+an attempt is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing
+outside the queues that are named; nothing of a job without a proven runner; nothing while YARN itself
+preempts, while the ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and
+putting a queue or a priority back as it was, only needs ``enforce``.
 """
 
 from __future__ import annotations

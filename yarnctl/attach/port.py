@@ -5,7 +5,8 @@ Law: never raises for a fault of the cluster, and sends nothing in its construct
 over, nothing is shown until the number of nodes has stood still for some looks (facts, section 9).
 
 ``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner said.
-``permission`` says what may be done now (a host adds its own reasons there), ``queue_settings`` what queues are set to.
+``permission`` says what may be done now (a host adds its own reasons there), ``queue_settings`` what queues
+are set to.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Queues: a victim queue's configured share and maximum, as the ResourceManager has them now.
 
-Law: reading only, and never raising for a fault of the cluster; what cannot be known is answered by the reason.
+Law: reading only, and never raising for a fault of the cluster; what cannot be known is answered by the
+reason.
 """
 
 from __future__ import annotations

@@ -160,9 +160,7 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         if torn is not None:
             _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
         rebuilt = rebuild(state.journal)
-        told = msgspec.structs.replace(
-            plan.attachment, store_root=plan.store_root, instance=state.instance
-        )
+        told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root, instance=state.instance)
         first_asks = _first_asks(plan, stack) if told.ahead_max else None
         port = attach(plan.cluster, told, clock_ms, *([first_asks.of] if first_asks is not None else []))
         stack.callback(port.close)

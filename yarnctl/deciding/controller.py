@@ -432,9 +432,7 @@ class Controller:
             order.order, order.victim, order.attempt, order.container, order.generation, deadline_at_ms
         )
 
-    def _note_refusals(
-        self, effects: Effects, refused: tuple[tuple[Trigger, str], ...], now_ms: int
-    ) -> None:
+    def _note_refusals(self, effects: Effects, refused: tuple[tuple[Trigger, str], ...], now_ms: int) -> None:
         """Record triggers that led to nothing when their reason is new."""
         for trigger, why in refused:
             if self._refused.get(trigger.application) != why:

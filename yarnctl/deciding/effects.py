@@ -1,4 +1,5 @@
-"""Effects: what a change of the ledger leads to, in order: records that say so, actions to be asked of the cluster.
+"""Effects: what a change of the ledger leads to, in order: records that say so, actions to be asked of the
+cluster.
 
 Law: who changes something returns its effects; whoever called adds them to its own. Nothing is collected in a
 place that somebody must remember to clear.

@@ -212,9 +212,7 @@ class Ledger:
         if target == order.state:
             is_later = event in SIGNS_OF_LIFE and at_ms > order.progress_at_ms
             return Progressed(order=order_id, at_ms=at_ms) if is_later else None
-        return Transition(
-            order=order_id, source=order.state, event=event, target=target, at_ms=at_ms, **told
-        )
+        return Transition(order=order_id, source=order.state, event=event, target=target, at_ms=at_ms, **told)
 
     def happen(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Transition | Progressed | None:
         """Make the record of what an event does, and apply it."""

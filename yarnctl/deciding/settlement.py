@@ -61,6 +61,7 @@ STILL_WAITS = "its asker still waits"
 OBSERVED = "it was only observed, nobody was asked"
 """Why an order of a controller that only observed ends when one that acts goes on."""
 
+
 class Sent(NamedTuple):
     """A request whose effect has not been seen. ``unsure``: the last outcome was Unknown."""
 

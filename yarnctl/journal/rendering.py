@@ -1,7 +1,7 @@
 """Rendering: the English of reasons, for people.
 
-Law: this is the only module that makes a sentence of a reason, and nothing reads one back: programs compare the
-value, or its tag. The table in docs/design-notes.md lists every sentence; a test compares them.
+Law: this is the only module that makes a sentence of a reason, and nothing reads one back: programs compare
+the value, or its tag. The table in docs/design-notes.md lists every sentence; a test compares them.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def test_twice_suspended_is_once_suspended(cluster):
 
 
 def test_names_on_the_cluster_are_ours_alone(cluster):
-    """Orders carry the daemon's name there; a checkpoint for another daemon's order of that number is no answer."""
+    """An order carries the daemon's name there; a checkpoint for another daemon's order is no answer."""
     port = looking(cluster, instance="here")
     assert port.perform(SUSPEND) == Accepted()
     assert json.loads(cluster.hdfs.files[f"{FOLDER}/here-o-1.request.json"])["order"] == "here-o-1"

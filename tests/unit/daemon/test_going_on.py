@@ -4,7 +4,7 @@ put back, who answered is remembered, and no newer program is kept from starting
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
@@ -92,11 +92,7 @@ def life(
 
 
 def ordered(cluster: Attached) -> set[str]:
-    return {
-        action.order
-        for action in cluster.actions
-        if isinstance(action, Suspend | Withdraw | Release)
-    }
+    return {action.order for action in cluster.actions if isinstance(action, Suspend | Withdraw | Release)}
 
 
 # --- what was only observed -------------------------------------------------------------------

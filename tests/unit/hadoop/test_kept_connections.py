@@ -1,4 +1,4 @@
-"""A loop's questions: kept connections are replaced when the daemon closes them, odd answers are one clear error."""
+"""Requests of a loop: a connection that the daemon closed is replaced, an odd answer is one clear error."""
 
 from __future__ import annotations
 

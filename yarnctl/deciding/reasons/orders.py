@@ -6,69 +6,69 @@ from yarnctl.deciding.model import Ending
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
-class ContainerHasEnded(Reason, tag="container-ended"):
+class ContainerHasEnded(Reason, frozen=True, tag="container-ended"):
     """The order's container is gone."""
 
     ending: Ending
 
 
-class ApplicationHasEnded(Reason, tag="application-ended"):
+class ApplicationHasEnded(Reason, frozen=True, tag="application-ended"):
     """The asker, or the job that was to give, has ended."""
 
     application: str
 
 
-class WithOrder(Reason):
+class WithOrder(Reason, frozen=True):
     """Another order of its group was answered."""
 
     order: str
 
 
-class Unclaimed(Reason):
+class Unclaimed(Reason, frozen=True):
     """Nobody was seen to get the room in time; ``asker_waits``: its asker was seen to wait all the while."""
 
     limit_ms: int
     asker_waits: bool = False
 
 
-class NoProgress(Reason):
+class NoProgress(Reason, frozen=True):
     """The attempt has shown no sign of life for too long."""
 
     limit_ms: int
 
 
-class AskGone(Reason):
+class AskGone(Reason, frozen=True):
     """The asker stopped asking, and no grant was seen."""
 
 
-class RoomElsewhere(Reason):
+class RoomElsewhere(Reason, frozen=True):
     """The asker finds room that nobody has to make."""
 
 
-class NobodyWaits(Reason):
+class NobodyWaits(Reason, frozen=True):
     """No production application waits for anything."""
 
 
-class Stopping(Reason):
+class Stopping(Reason, frozen=True):
     """yarnctl stops."""
 
 
-class OnlyObserved(Reason):
+class OnlyObserved(Reason, frozen=True):
     """It was made by a controller that only observed: nobody was asked."""
 
 
-class AnotherManager(Reason):
+class AnotherManager(Reason, frozen=True):
     """Another ResourceManager answers."""
 
 
-class GivenRoomOf(Reason):
+class GivenRoomOf(Reason, frozen=True):
     """``application`` was given the room of ``order``, so one of its own works for that order's asker."""
 
     application: str
     order: str
 
 
-class AskerHasRoom(Reason):
+class AskerHasRoom(Reason, frozen=True):
     """``application`` finds room elsewhere, so its order works for somebody else."""
 
     application: str

@@ -1,8 +1,8 @@
 """The root of all reasons: what they have in common on the wire.
 
-Law: a reason is a frozen value. Its tag, the class's name in kebab case, is what programs compare; its fields hold
-what the sentence names. Words of others (a client's error, what a job's owner wrote) are text in a field and are
-never looked into. English is made of a reason in one module only, outside the deciding half.
+Law: a reason is a frozen value. Its tag, the class's name in kebab case, is what programs compare; its fields
+hold what the sentence names. Words of others (a client's error, what a job's owner wrote) are text in a field
+and are never looked into. English is made of a reason in one module only, outside the deciding half.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", 
     """Why something is so. Compared by value; encoded with its tag as ``code``."""
 
 
-class Said(Reason):
+class Said(Reason, frozen=True):
     """A sentence of a journal that was written before reasons were values."""
 
     text: str
