@@ -25,7 +25,7 @@ TESTS := tests --ignore=tests/docker --ignore=tests/cluster
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/cluster
 
-.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission lint format bench bench-small acceptance clean
+.PHONY: help setup demo test test-unit test-thorough test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission runner lint format bench bench-small acceptance clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,12 +73,16 @@ bench-hadoop: $(VENV)/.dev ## Fig 4 on a real Hadoop, scheme by scheme, into a n
 bench-admission: $(VENV)/.dev ## deadlines met with plain queues and through the gate, write admission-ON.json; ON=live|hadoop
 	$(BIN)/python -m tests.cluster.admission_bench --on $(ON) --output admission-$(ON).json
 
-lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check
+runner: $(VENV)/.dev ## build the one file of the task runner from its package
+	$(BIN)/python -m yarnctl.task_runner.build
+
+lint: $(VENV)/.dev ## ruff, mypy, import contracts, the ban on clocks and chance, the house check, the built runner
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.architecture.house --quiet
+	$(BIN)/python -m yarnctl.task_runner.build --check
 	$(BIN)/mypy
 
 format: $(VENV)/.dev ## lay out the code and mend what can be mended

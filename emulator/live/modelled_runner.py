@@ -21,12 +21,26 @@ from emulator.keys import Piece
 from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt
 from emulator.task import key_end_ms, keys_done
-from yarnctl.task_runner import yarnctl_task as runner
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.manifests import (
+    SCHEMA,
+    VERSION,
+    Manifest,
+    Request,
+    TaskId,
+    attempt_number,
+    canonical,
+    read_request,
+)
+from yarnctl.task_runner.runner.protocol.stores import Spool, check_owner
+from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
 T = TypeVar("T")
 
 REDUCER = ["modelled"]
-RULE = runner.KeyRule()
+RULE = KeyRule()
 PART_BYTES_OF_KEY = 16
 
 
@@ -48,7 +62,7 @@ class Host(Protocol):
         """Call a handler after a span."""
         ...
 
-    def task_id(self, attempt: Attempt) -> runner.TaskId:
+    def task_id(self, attempt: Attempt) -> TaskId:
         """Return the attempt's ids as the runner writes them."""
         ...
 
@@ -60,7 +74,7 @@ class Host(Protocol):
 class Look(NamedTuple):
     """What lies in an attempt's folder of requests."""
 
-    requests: tuple[runner.Request, ...]
+    requests: tuple[Request, ...]
     withdrawn: frozenset[str]
 
 
@@ -72,7 +86,7 @@ class Kept:
         self.withdrawn: set[str] = set()
         self.order = ""
         self.hold_ms: int | None = None
-        self.manifest: runner.Manifest | None = None
+        self.manifest: Manifest | None = None
         self.highest = 0
         self.looking = False
         self.again = False
@@ -87,8 +101,8 @@ class ModelledRunners:
         self._user = user
         self._owners = owners
         self._store_url, self._requests_url = store, requests
-        self.store = runner.open_store(store, user)
-        self.requests = runner.open_store(requests, user)
+        self.store = open_store(store, user)
+        self.requests = open_store(requests, user)
 
     # --- beginning ------------------------------------------------------------------------
 
@@ -97,16 +111,16 @@ class ModelledRunners:
         attempt.kept = kept = Kept()
         task = self._host.task_id(attempt)
 
-        def find() -> runner.Found:
-            return runner.find_checkpoint(self.store, task, RULE, REDUCER, (self._user,))
+        def find() -> Found:
+            return find_checkpoint(self.store, task, RULE, REDUCER, (self._user,))
 
-        def found(answer: runner.Found) -> None:
+        def found(answer: Found) -> None:
             kept.manifest, kept.highest = answer.manifest, answer.highest_generation
             self._fit(attempt, container, answer.manifest)
 
         self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
 
-    def _fit(self, attempt: Attempt, container: Container, manifest: runner.Manifest | None) -> None:
+    def _fit(self, attempt: Attempt, container: Container, manifest: Manifest | None) -> None:
         """Let the attempt begin where the store says, should the master have thought otherwise."""
         actor = self._host.actor
         done = manifest.groups_done if manifest is not None else 0
@@ -115,7 +129,7 @@ class ModelledRunners:
             return
         if done > actor.job.reduce_keys[task] or container.stage != NOT_ASKED:
             return
-        number = runner.attempt_number(manifest.attempt) if manifest is not None else 0
+        number = attempt_number(manifest.attempt) if manifest is not None else 0
         if done:
             actor.keys._pieces[task] = [Piece(number, 0, done)]
             actor.store[task] = Saved(manifest.generation if manifest is not None else 0, done)
@@ -155,25 +169,25 @@ class ModelledRunners:
 
         self._host.ask(lambda: self._look(task, set(kept.seen)), seen, failed)
 
-    def _look(self, task: runner.TaskId, known: set[str]) -> Look:
+    def _look(self, task: TaskId, known: set[str]) -> Look:
         """Read an attempt's folder of requests (in a thread)."""
         folder = f"{task.job}/{task.attempt}"
         above = self.requests.entry(folder)
         if above is None:
             return Look((), frozenset())
-        found: list[runner.Request] = []
+        found: list[Request] = []
         withdrawn: set[str] = set()
         try:
-            runner.check_owner(above, self._owners, folder)
+            check_owner(above, self._owners, folder)
             for entry in self.requests.list(folder):
                 if entry.name.endswith(".withdrawn"):
-                    runner.check_owner(entry, self._owners, entry.name)
+                    check_owner(entry, self._owners, entry.name)
                     withdrawn.add(entry.name.removesuffix(".withdrawn"))
                 elif entry.name.endswith(".request.json") and entry.name not in known:
-                    runner.check_owner(entry, self._owners, entry.name)
+                    check_owner(entry, self._owners, entry.name)
                     data = self.requests.read_small(f"{folder}/{entry.name}")
-                    found.append(runner.read_request(data, entry.name, task))
-        except runner.Unusable:
+                    found.append(read_request(data, entry.name, task))
+        except Unusable:
             return Look(tuple(found), frozenset(withdrawn))  # what is not to be believed does not count
         return Look(tuple(found), frozenset(withdrawn))
 
@@ -192,7 +206,7 @@ class ModelledRunners:
                 if request.order not in kept.withdrawn:
                     self._serve(attempt, container, request)
 
-    def _serve(self, attempt: Attempt, container: Container, request: runner.Request) -> None:
+    def _serve(self, attempt: Attempt, container: Container, request: Request) -> None:
         actor = self._host.actor
         now_ms = actor.kernel.now_ms
         kept: Kept = attempt.kept
@@ -241,11 +255,11 @@ class ModelledRunners:
         kept: Kept = attempt.kept
         task = self._host.task_id(attempt)
         fields = self._fields(task, kept, container.to_key, self._host.actor.kernel.now_ms)
-        output = runner.Spool(1 << 20)
+        output = Spool(1 << 20)
         # A tiny part: the output is a model, too.
         output.add(b"%015d\n" % container.to_key)
 
-        def written(manifest: runner.Manifest) -> None:
+        def written(manifest: Manifest) -> None:
             if container.state == RUNNING and container.hold_token == token:
                 self._saved(attempt, container, manifest)
 
@@ -255,18 +269,18 @@ class ModelledRunners:
                 self._answer(attempt, kept.order, "refused", f"not saved: {why}")
                 self._go_on(container)
 
-        self._host.ask(lambda: runner.write_checkpoint(self.store, task, fields, output), written, failed)
+        self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
 
-    def _fields(self, task: runner.TaskId, kept: Kept, to_key: int, now_ms: int) -> dict[str, Any]:
+    def _fields(self, task: TaskId, kept: Kept, to_key: int, now_ms: int) -> dict[str, Any]:
         """Return what the manifest says, as the real runner's does."""
         last = kept.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
         generation = max(kept.highest, self._generation(kept)) + 1
         kept.highest = generation
         return {
-            "schema": runner.SCHEMA,
+            "schema": SCHEMA,
             "tool": "yarn-emulator",
-            "version": runner.VERSION,
+            "version": VERSION,
             "job": task.job,
             "task": task.task,
             "attempt": task.attempt,
@@ -289,7 +303,7 @@ class ModelledRunners:
             "counters": {},
         }
 
-    def _saved(self, attempt: Attempt, container: Container, manifest: runner.Manifest) -> None:
+    def _saved(self, attempt: Attempt, container: Container, manifest: Manifest) -> None:
         actor, kept = self._host.actor, attempt.kept
         kept.manifest = manifest
         actor.keys.save(container.task, container.attempt, container.log_from_key, container.to_key)
@@ -334,8 +348,8 @@ class ModelledRunners:
     def _answer(self, attempt: Attempt, order: str, kind: str, reason: str) -> None:
         """Leave an answer that is no manifest, as the real runner does."""
         task = self._host.task_id(attempt)
-        said = {"schema": runner.SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
-        data = runner.canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
+        said = {"schema": SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
+        data = canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
         name = f"{task.folder}/answer-{order}-{task.attempt}.json"
 
         def write() -> None:

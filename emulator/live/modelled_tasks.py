@@ -24,7 +24,8 @@ from emulator.live.modelled_runner import Kept, ModelledRunners, status_of
 from emulator.task import key_end_ms
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
-from yarnctl.task_runner import yarnctl_task as runner
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.manifests import TaskId, attempt_number
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ class ModelledTasks:
         owners = tuple(filter(None, (told.get("YARNCTL_REQUESTS_OWNER"),))) or (self._launch.user,)
         try:
             self.runners = ModelledRunners(self, store, requests, owners, self._launch.user)
-        except runner.StoreError as error:
+        except StoreError as error:
             raise BadInput("YARNCTL_STORE", str(error)) from error
         if self._poll_ms:
             live.later(self._poll_ms, self._poll)
@@ -92,7 +93,7 @@ class ModelledTasks:
             if kind == "saved" and ("reduce", task) not in done:
                 told = finished.counters["checkpoint"]
                 self.actor.store[task] = Saved(told["generation"], told["keys_done"])
-                self.actor.keys.save(task, runner.attempt_number(finished.attempt), 0, told["keys_done"])
+                self.actor.keys.save(task, attempt_number(finished.attempt), 0, told["keys_done"])
         return {key: finished for key, finished in done.items() if key[0] != "saved"}
 
     def commit(self) -> None:
@@ -207,7 +208,7 @@ class ModelledTasks:
         def work() -> None:
             try:
                 answer = call()
-            except (runner.StoreError, runner.Unusable, OSError) as error:
+            except (StoreError, Unusable, OSError) as error:
                 why = str(error)
                 loop.call_soon_threadsafe(lambda: self.live.around(lambda: failed(why)))
             else:
@@ -219,10 +220,10 @@ class ModelledTasks:
         """Call a handler after a span."""
         self.live.later(span_ms, handler, argument)
 
-    def task_id(self, attempt: Attempt) -> runner.TaskId:
+    def task_id(self, attempt: Attempt) -> TaskId:
         """Return the attempt's ids."""
         task = self.live.attempts.task_id(attempt.is_map, attempt.task)
-        return runner.TaskId(self.job_id, task, attempt.id, attempt.container_id)
+        return TaskId(self.job_id, task, attempt.id, attempt.container_id)
 
     def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
         """Note a checkpoint for the next master."""

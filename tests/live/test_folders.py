@@ -15,7 +15,8 @@ from yarnctl.errors import BadInput
 from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.task_runner import yarnctl_task as runner
+from yarnctl.task_runner.runner.protocol.stores import check_root
+from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
 BEGIN = Facts(us="yarnctl")
 REQUESTS = "/yarnctl/requests"
@@ -30,8 +31,8 @@ def hdfs(tmp_path: Path) -> Iterator[Store]:
 def submits(hdfs: Store, user: str) -> None:
     """Do what ``yarn-emulator submit`` and then a job's runner do, as somebody."""
     Client(hdfs.url, user).make_folder(hdfs.host, CHECKPOINTS)
-    held = runner.open_store(f"webhdfs://{hdfs.host}{CHECKPOINTS}", user)
-    runner.check_root(held)
+    held = open_store(f"webhdfs://{hdfs.host}{CHECKPOINTS}", user)
+    check_root(held)
     held.make_folder(f"job_1_{len(user)}/task_1_{len(user)}_r_000000")
 
 

@@ -28,7 +28,9 @@ from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, SafeMo
 from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.task_runner import yarnctl_task
+from yarnctl.task_runner.runner.protocol import failures
+from yarnctl.task_runner.runner.protocol.stores import check_root
+from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
 PATIENT = Limits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 
@@ -414,15 +416,15 @@ def test_no_request_ends_in_a_failure(store, method, rest):
 def test_the_task_runners_store_works_on_it(store):
     store.as_user("hdfs").make_directories("/yarnctl", 0o755)
     store.ask("PUT", "/yarnctl?op=SETOWNER&owner=ann&user.name=hdfs")
-    held = yarnctl_task.open_store(f"webhdfs://{store.host}/yarnctl", "ann")
-    yarnctl_task.check_root(held)
+    held = open_store(f"webhdfs://{store.host}/yarnctl", "ann")
+    check_root(held)
     held.make_folder("job/task")
     held.create("job/task/part.tmp", 6, [b"abc", b"def"])
     held.rename("job/task/part.tmp", "job/task/part")
-    with pytest.raises(yarnctl_task.Exists):
+    with pytest.raises(failures.Exists):
         held.create("job/task/part", 1, [b"x"])
     held.create("job/task/other", 1, [b"x"])
-    with pytest.raises(yarnctl_task.Exists):
+    with pytest.raises(failures.Exists):
         held.rename("job/task/other", "job/task/part")
     assert held.read_small("job/task/part") == b"abcdef"
     entry = held.entry("job/task/part")

@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from yarnctl.task_runner import yarnctl_task
-from yarnctl.task_runner.yarnctl_task import KeyRule, Scanner, Unusable, parse_manifest, sealed
+from yarnctl.task_runner.runner.protocol import key_rule
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
+from yarnctl.task_runner.runner.protocol.manifests import parse_manifest, sealed
 
 FIELD = st.binary(max_size=3).map(lambda data: data.translate(None, b"\n.\t"))
 
 
 def rules(possessive: bool) -> list[KeyRule]:
     """Return rules of every kind, as Python 3.11 or as an older one compiles them."""
-    before, yarnctl_task.POSSESSIVE = yarnctl_task.POSSESSIVE, possessive
+    before, key_rule.POSSESSIVE = key_rule.POSSESSIVE, possessive
     made = [
         KeyRule(1, b"\t", b"\t", 1),
         KeyRule(1, b"\t", b"\t", 2),
@@ -26,11 +28,11 @@ def rules(possessive: bool) -> list[KeyRule]:
         KeyRule(1, b".", b"\t", 2),
         KeyRule(2, b".", b"\t", 2),
     ]
-    yarnctl_task.POSSESSIVE = before
+    key_rule.POSSESSIVE = before
     return made
 
 
-RULES = st.sampled_from(rules(possessive=False) + (rules(possessive=True) if yarnctl_task.POSSESSIVE else []))
+RULES = st.sampled_from(rules(possessive=False) + (rules(possessive=True) if key_rule.POSSESSIVE else []))
 LINES = st.lists(st.lists(FIELD, min_size=1, max_size=4), max_size=30)
 JOINS = st.lists(st.sampled_from([b".", b"\t"]), min_size=3, max_size=3)
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=20)
@@ -93,11 +95,11 @@ def test_groups_and_digest_do_not_depend_on_the_pieces(rule, lines, joins, sizes
 def test_the_border_is_where_the_next_group_begins(rule, lines, joins, sizes, end, limit, long_line_bytes):
     data = text(lines, joins, end)
     runs = [(key, list(group)) for key, group in groupby(lines_of(data), lambda line: slow_key(rule, line))]
-    before, yarnctl_task.LONG_LINE_BYTES = yarnctl_task.LONG_LINE_BYTES, long_line_bytes
+    before, key_rule.LONG_LINE_BYTES = key_rule.LONG_LINE_BYTES, long_line_bytes
     try:
         taken, found = taken_until(Scanner(rule), data, sizes, limit)
     finally:
-        yarnctl_task.LONG_LINE_BYTES = before
+        key_rule.LONG_LINE_BYTES = before
     assert found is (len(runs) > limit)
     whole = sum(len(line) + 1 for _, group in runs[:limit] for line in group)
     assert taken == min(whole, len(data))

@@ -7,22 +7,23 @@ error, an end of file or an end of process.
 from __future__ import annotations
 
 import os
+import py_compile
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.util import cache_from_source
+from functools import cache
 from pathlib import Path
 from typing import IO
 
-from yarnctl.task_runner.yarnctl_task import (
-    LocalStore,
+from yarnctl.task_runner.runner.protocol.manifests import (
     Manifest,
     TaskId,
     read_manifest,
     withdraw_request,
     write_request,
 )
+from yarnctl.task_runner.runner.protocol.stores import LocalStore
 
 RUNNER = Path(__file__).parents[2] / "yarnctl/task_runner/yarnctl_task.py"
 SUM = """
@@ -41,13 +42,18 @@ if key is not None:
 """
 
 
+@cache
+def compiled() -> Path:
+    """Return the shipped file, compiled by the Python that runs the tests."""
+    return Path(py_compile.compile(str(RUNNER), doraise=True))
+
+
 def runner(python: str) -> Path:
-    """Return what ``python`` is to run: for the one that runs the tests the file as importing it compiled it.
+    """Return what ``python`` is to run: for the one that runs the tests the compiled file.
 
     To compile it is almost half of what a start costs; other Pythons, and ``test_pythons``, take the source.
     """
-    compiled = Path(cache_from_source(str(RUNNER)))
-    return compiled if python == sys.executable and compiled.is_file() else RUNNER
+    return compiled() if python == sys.executable else RUNNER
 
 
 def python(program: str) -> list[str]:

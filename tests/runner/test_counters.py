@@ -19,16 +19,11 @@ from emulator.live.piped import Reporter
 from emulator.live.reported import LineReader, java_text
 from tests.cluster.odd_lines import CUT, KEYS, LINES, REDUCER, Counters, all_bytes, golden
 from tests.runner.running import Job
-from yarnctl.task_runner import yarnctl_task
-from yarnctl.task_runner.yarnctl_task import (
-    DIGITS,
-    EXIT_SUSPENDED,
-    LONG_LINE_BYTES,
-    Errors,
-    Unusable,
-    java_long,
-    read_settings,
-)
+from yarnctl.task_runner.runner import reports
+from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Unusable
+from yarnctl.task_runner.runner.protocol.job_conf import read_settings
+from yarnctl.task_runner.runner.protocol.key_rule import LONG_LINE_BYTES
+from yarnctl.task_runner.runner.reports import DIGITS, Errors, java_long
 
 VERSION = "3.4.2"
 LONGEST_BYTES = LONG_LINE_BYTES + 1
@@ -160,7 +155,7 @@ def test_the_rest_of_a_broken_line_is_no_line_to_hadoop():
     ],
 )
 def test_what_not_every_hadoop_counts_alike_is_doubted(monkeypatch, line, doubt):
-    monkeypatch.setattr(yarnctl_task, "SMALL_FILE_BYTES", LONGEST_BYTES)
+    monkeypatch.setattr(reports, "SMALL_FILE_BYTES", LONGEST_BYTES)
     assert doubt in heard(pieces(line, "whole"))[0].doubt
 
 

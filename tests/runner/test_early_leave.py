@@ -13,8 +13,10 @@ import pytest
 
 from tests.runner.java import Java, flushes
 from tests.runner.running import SUM, Job, grouped, python
-from yarnctl.task_runner import yarnctl_task
-from yarnctl.task_runner.yarnctl_task import EXIT_UNPROVABLE, KeyRule, Sender, Unusable
+from yarnctl.task_runner.runner import child
+from yarnctl.task_runner.runner.feeding import Sender
+from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Unusable
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 
 LEAVES = """
 import os, sys
@@ -110,10 +112,10 @@ def test_what_java_has_written_is_known_to_the_byte(seed):
 
 
 def test_a_system_that_does_not_tell_what_is_unread_leaves_the_reducer_alone(monkeypatch):
-    yarnctl_task.check_pipes()
-    monkeypatch.setattr(yarnctl_task, "unread_bytes", lambda _: 0)
+    child.check_pipes()
+    monkeypatch.setattr(child, "unread_bytes", lambda _: 0)
     with pytest.raises(Unusable, match="unread"):
-        yarnctl_task.check_pipes()
+        child.check_pipes()
 
 
 def test_a_reducer_that_reads_everything_is_as_before(tmp_path):

@@ -8,10 +8,10 @@ import pytest
 
 from tests.runner.running import SUM, Job, python
 from yarnctl.attach.status import parse
-from yarnctl.task_runner.yarnctl_task import (
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.manifests import (
     SCHEMA,
     TaskId,
-    Unusable,
     read_request,
     withdraw_request,
     write_request,

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from yarnctl.task_runner.yarnctl_task import PIPE_ATOMIC_BYTES, Pacer, Runner, narrow_pipe, unread_bytes
+from yarnctl.task_runner.runner.attempt import Runner
+from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, narrow_pipe, unread_bytes
+from yarnctl.task_runner.runner.feeding import Pacer
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from yarnctl.task_runner import yarnctl_task
+from tests.runner.running import RUNNER
 
-RUNNER = Path(yarnctl_task.__file__)
 PYTHONS = sorted(
     {
         str(Path(found).resolve())

@@ -12,24 +12,19 @@ from tests.runner.golden_tokens import IN_A_URL, PROTOBUF, WRITABLE
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
 from tests.thoroughness import examples
-from yarnctl.task_runner.yarnctl_task import (
-    EXIT_SUSPENDED,
+from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Lost, StoreError, Unusable, hush
+from yarnctl.task_runner.runner.protocol.token_files import (
     TOKEN_FILE_BYTES_MAX,
-    Lost,
     Secured,
-    StoreError,
     Token,
-    Unusable,
-    WebHdfsStore,
     addresses_of,
     choose_token,
-    hush,
-    open_store,
     parse_tokens,
     read_name_services,
     read_tokens,
     written_length,
 )
+from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore, open_store
 
 HDFS = "HDFS_DELEGATION_TOKEN"
 SECRET = IN_A_URL[:40]

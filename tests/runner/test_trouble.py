@@ -8,16 +8,10 @@ import pytest
 
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Attempt, Job, grouped, python
-from yarnctl.task_runner import yarnctl_task
-from yarnctl.task_runner.yarnctl_task import (
-    EXIT_SUSPENDED,
-    SCHEMA,
-    Lost,
-    StoreError,
-    WebHdfsStore,
-    canonical,
-    request_name,
-)
+from yarnctl.task_runner.runner.protocol import webhdfs_store
+from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Lost, StoreError
+from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, canonical, request_name
+from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 
 DATA = grouped(60, 5)
 
@@ -170,7 +164,7 @@ def test_an_odd_answer_leaves_the_reducer_alone(server, tmp_path, answer):
 def test_an_answer_that_drips_has_an_end(server, monkeypatch, op):
     store = WebHdfsStore([server.host], "/checkpoints", "alice")
     store.create("a", 4, [b"abcd"])
-    monkeypatch.setattr(yarnctl_task, "HTTP_WHOLE_S", 0.2)
+    monkeypatch.setattr(webhdfs_store, "HTTP_WHOLE_S", 0.2)
     server.held.drip = True
     ended = threading.Event()
 

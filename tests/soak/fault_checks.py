@@ -27,7 +27,7 @@ from yarnctl.errors import YarnctlError
 from yarnctl.journal.chain import END, body_of
 from yarnctl.journal.file import read
 from yarnctl.journal.replay import replay
-from yarnctl.task_runner.yarnctl_task import Manifest
+from yarnctl.task_runner.runner.protocol.manifests import Manifest
 
 STORE_KINDS = ("store-down", "torn-upload")
 GRACE_MS = 500

@@ -33,8 +33,9 @@ from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.store import SeenStore
 from yarnctl.config import Cluster
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest
 from yarnctl.task_runner.wrapping import RUNNER
-from yarnctl.task_runner.yarnctl_task import MANIFEST_NAME, Manifest, TaskId, Unusable, read_manifest
 
 PATIENCE_S = 300.0
 LOOK_EVERY_S = 0.05

@@ -34,7 +34,7 @@ from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.journal.file import read
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
-from yarnctl.task_runner.yarnctl_task import sealed
+from yarnctl.task_runner.runner.protocol.manifests import sealed
 
 pytestmark = pytest.mark.xdist_group("refusals")  # what is made once for all is made in one worker
 

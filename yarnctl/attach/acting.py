@@ -48,14 +48,8 @@ from yarnctl.hadoop.problems import Altered, Exists, Missing, Rejected, Uncertai
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
-from yarnctl.task_runner.yarnctl_task import (
-    SCHEMA,
-    Manifest,
-    StoreError,
-    Unusable,
-    canonical,
-    request_name,
-)
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""

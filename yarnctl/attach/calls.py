@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from yarnctl.errors import YarnctlError
-from yarnctl.task_runner.yarnctl_task import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 
 _LOG = logging.getLogger("yarnctl.attach")
 

@@ -14,17 +14,10 @@ from typing import NamedTuple
 
 from yarnctl.attach.proof import Proof
 from yarnctl.attach.store import SeenStore
-from yarnctl.task_runner.yarnctl_task import (
-    MANIFEST_NAME,
-    NO_SENSE,
-    Entry,
-    Manifest,
-    Store,
-    TaskId,
-    Unusable,
-    check_owner,
-    find_checkpoint,
-)
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.generations import find_checkpoint
+from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENSE, Manifest, TaskId
+from yarnctl.task_runner.runner.protocol.stores import Entry, Store, check_owner
 
 _ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_r_([0-9]+)_[0-9]+")
 LATER = 999_999_999

@@ -15,15 +15,10 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
 from yarnctl.attach.settings import Attachment
-from yarnctl.task_runner.yarnctl_task import (
-    HOLD_MS,
-    NO_SENSE,
-    KeyRule,
-    Settings,
-    Unusable,
-    printable,
-    read_settings,
-)
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, Settings, read_settings
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.manifests import NO_SENSE, printable
 
 REDUCER = "stream.reduce.streamprocessor"
 ENVIRONMENT = "stream.addenvironment"

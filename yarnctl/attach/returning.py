@@ -28,7 +28,7 @@ from yarnctl.attach.status import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire_mapreduce import TaskAttempt
-from yarnctl.task_runner.yarnctl_task import attempt_number
+from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
 KEPT = 9
 """So many spans of a kind are remembered of each job, and so many jobs for those that have shown none."""

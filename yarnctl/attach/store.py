@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.problems import Missing
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
-from yarnctl.task_runner.yarnctl_task import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store
 
 
 class SeenStore(Store):

@@ -14,17 +14,15 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.yarnctl_task import (
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.manifests import (
     GENERATION_NAME,
     MANIFEST_NAME,
-    Entry,
     Manifest,
-    Store,
-    StoreError,
     TaskId,
-    Unusable,
     read_manifest,
 )
+from yarnctl.task_runner.runner.protocol.stores import Entry, Store
 
 JOB = re.compile(r"job_([0-9]{1,20}_[0-9]{1,10})")
 ATTEMPT = re.compile(r"attempt_([0-9]{1,20}_[0-9]{1,10})_r_[0-9]{1,10}_[0-9]{1,10}")

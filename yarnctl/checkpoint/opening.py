@@ -31,13 +31,8 @@ from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.problems import Missing
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.task_runner.yarnctl_task import (
-    Manifest,
-    StoreError,
-    TaskId,
-    Unusable,
-    read_manifest,
-)
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId, read_manifest
 
 
 class Row(msgspec.Struct, frozen=True):

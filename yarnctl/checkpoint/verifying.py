@@ -16,18 +16,16 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from yarnctl.checkpoint.holding import TaskHeld
-from yarnctl.task_runner.yarnctl_task import (
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.generations import check_files
+from yarnctl.task_runner.runner.protocol.manifests import (
     Manifest,
     Part,
-    Store,
-    StoreError,
     TaskId,
-    Unusable,
     attempt_number,
-    check_files,
-    check_owner,
     read_manifest,
 )
+from yarnctl.task_runner.runner.protocol.stores import Store, check_owner
 
 Opened = Callable[[str], AbstractContextManager[Iterable[bytes]]]
 """Opens a file below the store's root and gives its bytes; raises YarnctlError."""

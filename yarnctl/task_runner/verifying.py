@@ -21,8 +21,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from yarnctl.errors import BadInput
+from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Unusable
+from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_rule
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
 from yarnctl.task_runner.wrapping import RUNNER
-from yarnctl.task_runner.yarnctl_task import EXIT_SUSPENDED, Conf, KeyRule, Scanner, Unusable, read_rule
 
 SHOWN_BYTES = 80
 KINDS = {"counter": "counter lines", "status": "status lines"}

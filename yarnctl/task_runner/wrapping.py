@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.yarnctl_task import ALLOWED, OUTPUT_FORMATS
+from yarnctl.task_runner.runner.protocol.job_conf import ALLOWED, OUTPUT_FORMATS
 
 RUNNER = Path(__file__).with_name("yarnctl_task.py")
 GENERIC = ("-D", "-files", "-libjars", "-archives", "-conf", "-fs", "-jt")

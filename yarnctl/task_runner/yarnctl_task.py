@@ -93,6 +93,9 @@ exec "$@"
 #   groups_done, keys_digest (sha256 over every distinct key followed by \n, in order), last_key
 #   input_bytes (read up to the border), output_bytes; parts [{name, bytes, sha256}, ..] in order
 #   state null or {name, bytes, sha256}; counters {group: {counter: total since the task's beginning}}
+#
+# BUILT from yarnctl/task_runner/runner by `python -m yarnctl.task_runner.build`: change that package and
+# build again. In this file no change lasts.
 
 from __future__ import annotations
 
@@ -118,77 +121,20 @@ import sys
 import tempfile
 import threading
 import time
-from typing import (
-    IO,
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    Mapping,
-    NamedTuple,
-    NoReturn,
-    Sequence,
-)
+from typing import IO, Any, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, NoReturn, Sequence
 
-try:
-    import fcntl
-    import termios
-except ImportError:  # not a POSIX system: the original reducer runs untouched
-    fcntl = termios = None  # type: ignore[assignment]
+# --------------------------------------------------------------------------------------- protocol/failures.py
+# Failures: what may go wrong between an attempt and its store, and the exit statuses that tell of it.
+#
+# Law: a failure carries a text that says what and where, and no secret: what a URL or a foreign answer may
+# carry is taken out when the failure is made.
 
-POSSESSIVE = sys.version_info >= (3, 11, 5)
-"""Expressions that never give back what they took are a fifth faster where Python has them, and has them
-right: 3.11.0 to 3.11.4 (Debian 12) match what they must not (CPython issue 106052)."""
-
-SCHEMA = 1
-VERSION = "0.1.0"
 
 EXIT_UNPROVABLE = 70
 """The attempt failed because nothing else was safe."""
+
 EXIT_SUSPENDED = 76
 """With --leave-when-saved only: a generation was saved, another attempt must go on."""
-
-BLOCK_BYTES = 1 << 18
-PIPE_BYTES = 1 << 18
-F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
-LONG_LINE_BYTES = 1 << 18
-READ_AHEAD_BYTES = 1 << 20
-SMALL_FILE_BYTES = 1 << 24
-COPY_BYTES = 1 << 20
-PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
-JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
-
-SLICE_MIN_BYTES = 64
-SLICE_LEAST_BYTES = 16
-SLICE_FAST_BYTES = 1 << 16
-SLICE_QUICK_S = 0.05
-SLICE_SLOW_S = 0.12
-SLICE_GOAL_S = 0.1
-SPEED_MEMORY_S = 4.0
-NAP_MIN_S = 0.0001
-NAP_MAX_S = 0.02
-UPLOAD_BYTES_PER_S_GUESS = 20 << 20
-
-POLL_MIN_MS = 15_000
-HOLD_MS = 30_000
-STORE_WAIT_S = 120.0
-WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
-SPOOL_LIMIT_MIB = 1024
-TASK_TIMEOUT_MS = 600_000
-STATUS_EVERY_S = 2.0
-HTTP_TIMEOUT_S = 30.0
-HTTP_WHOLE_S = 60.0
-"""So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""
-SLOWEST_BYTES_PER_S = 32 << 10
-LOOKS_AFTER_LOSS = 3
-TOKEN_FILE_BYTES_MAX = 1 << 20
-TOKENS_MAX = 1_000
-FOLDER_MODE, FILE_MODE = "750", "640"
-"""In HDFS what is made has its parent's group: that of the store's folder is the daemon's, and may read."""
-TOKEN_KINDS = ("HDFS_DELEGATION_TOKEN", "SWEBHDFS delegation", "WEBHDFS delegation")
-
-Counters = Dict[str, Dict[str, int]]
 
 
 def hush(text: str) -> str:
@@ -214,8 +160,6 @@ class StoreAway(StoreError):
 class Lost(StoreError):
     """It was asked and the answer did not come: nobody knows whether it was done."""
 
-    manifest: Manifest | None = None
-
 
 class Unusable(Exception):
     """A checkpoint, request or path must not be used; the text says why."""
@@ -229,7 +173,18 @@ class Discredited(Unprovable):
     """The same, and what was found speaks against the checkpoint it rests on."""
 
 
-# ------------------------------------------------------------------------------------- keys
+# --------------------------------------------------------------------------------------- protocol/key_rule.py
+# Keys: what a key of a job is, where its groups begin, and their digest.
+#
+# Law: the same groups, digest and borders wherever the pieces of the input end, and under every Python from
+# 3.8 on. Nothing is read or written here.
+
+
+POSSESSIVE = sys.version_info >= (3, 11, 5)
+"""Expressions that never give back what they took are a fifth faster where Python has them, and has them
+right: 3.11.0 to 3.11.4 (Debian 12) match what they must not (CPython issue 106052)."""
+
+LONG_LINE_BYTES = 1 << 18
 
 
 class KeyRule:
@@ -442,69 +397,15 @@ class Scanner:
         self.key = keys[-2]
 
 
-class Sender:
-    r"""How far Java must have got before its last flush, by what it has written so far.
-
-    Java writes a line as key, separator, value and ``\n`` into a buffer; a piece that does not fit any
-    more has the buffer flushed first, one as large as the buffer goes out alone. ``sent_bytes`` is where
-    the buffer's content begins: all before it was written while reduce() ran. A long key is taken for a
-    value. ``pipe_bytes`` is what Java's own pipe held at our start, -1 where it is no pipe.
-    """
-
-    def __init__(self, rule: KeyRule, pipe_bytes: int) -> None:
-        self.pipe_bytes = pipe_bytes
-        self.sent_bytes = 0
-        self.seen_bytes = 0
-        same = rule.fields == rule.key_fields
-        self._rule = rule if same else KeyRule(rule.key_fields, rule.map_separator, rule.reduce_separator)
-        self._line = b""  # what was seen of a line that has no end yet
-        self._in_piece = False  # inside one that is larger than the buffer
-
-    def take(self, data: bytes) -> None:
-        """Learn what was read from Java; costs nothing but at the borders of its buffer."""
-        base = self.seen_bytes
-        self.seen_bytes += len(data)
-        if self._in_piece:
-            self._end_of_piece(data, base)
-        while not self._in_piece and self.seen_bytes > self.sent_bytes + JAVA_BUFFER_BYTES:
-            self._flush(data, base)
-        start = data.rfind(b"\n") + 1
-        line = data[start:] if start else self._line + data
-        self._line = b"" if self._in_piece else line
-
-    def within(self, position_bytes: int) -> bool:
-        """Say whether Java could have written so far without us to a reducer that read up to here.
-
-        The kernel frees a pipe by whole pages.
-        """
-        if self.pipe_bytes < 0:
-            return True
-        return self.sent_bytes <= position_bytes - position_bytes % PIPE_ATOMIC_BYTES + self.pipe_bytes
-
-    def _flush(self, data: bytes, base: int) -> None:
-        """Put ``sent_bytes`` at the last border between pieces that the full buffer reaches."""
-        full = self.sent_bytes + JAVA_BUFFER_BYTES - base  # the first byte that does not fit
-        start = data.rfind(b"\n", 0, full) + 1
-        line = (b"" if start else self._line) + data[start : full + 1]
-        at = base + full + 1 - len(line)
-        key = self._rule.key_of_start(line)
-        borders = [at] if key is None else [at, at + len(key), at + len(key) + 1]
-        if line.endswith(b"\n"):
-            borders.append(base + full)
-        border = max(each for each in borders if each <= base + full)
-        if border > self.sent_bytes:
-            self.sent_bytes = border
-        else:
-            self._in_piece = True
-            self._end_of_piece(data, base)
-
-    def _end_of_piece(self, data: bytes, base: int) -> None:
-        end = data.find(b"\n", max(0, self.sent_bytes - base))
-        self._in_piece = end < 0
-        self.sent_bytes = self.seen_bytes if end < 0 else base + end
+# ----------------------------------------------------------------------------------------- protocol/stores.py
+# Stores: folders that keep checkpoints and requests; the one on a local disk.
+#
+# Law: a name never changes what it names: a file is created under a name that is new, or not at all. A path
+# that belongs to somebody else, or that others may change, is refused.
 
 
-# ------------------------------------------------------------------------------------ store
+SMALL_FILE_BYTES = 1 << 24
+COPY_BYTES = 1 << 20
 
 
 class Entry(NamedTuple):
@@ -646,7 +547,108 @@ class LocalStore(Store):
         return Entry(name, found.st_size, user_name(found.st_uid), found.st_mode & 0o7777, is_folder)
 
 
-# ----------------------------------------------------------------------------------- tokens
+def close_quietly(opened: Any) -> None:
+    """Close what nothing is written to any more; the close itself can fail and then changes nothing."""
+    try:
+        opened.close()
+    except OSError:
+        return
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name, or the number where there is no name."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
+    """Refuse a path that is somebody else's or that others may change."""
+    if entry.owner not in owners:
+        raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
+    if entry.mode & 0o022:
+        raise Unusable(f"{where}: others may write to it (mode {entry.mode:o})")
+
+
+def check_root(store: Store) -> None:
+    """Refuse a store whose folder lets anybody move other people's folders."""
+    found = store.entry("")
+    if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
+        raise Unusable(
+            f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky"
+        )
+
+
+class Spool:
+    """Bytes on the local disk, in a file without a name, up to a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self.failed = ""
+        self._file: IO[bytes] | None = None
+
+    def add(self, data: bytes) -> None:
+        """Keep bytes; from the first that cannot be kept nothing is held any more."""
+        if self.failed:
+            return
+        try:
+            if self.bytes + len(data) > self.limit_bytes:
+                raise OSError(errno.EFBIG, f"more than {self.limit_bytes} bytes")
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0, dir=spool_folder())  # noqa: SIM115
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+            self.bytes += len(data)
+        except OSError as error:
+            self.failed = str(error.strerror)
+            self.clear()
+
+    def pieces(self, beat: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+        """Give the bytes from the beginning."""
+        at = 0
+        while self._file is not None and at < self.bytes:
+            piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
+            if not piece:
+                raise StoreError("the local spool is shorter than it was")
+            at += len(piece)
+            beat()
+            yield piece
+
+    def clear(self) -> None:
+        """Hold nothing; the limit counts anew."""
+        file, self._file, self.bytes = self._file, None, 0
+        if file is not None:
+            close_quietly(file)
+
+
+def spool_folder() -> str:
+    """Return a local folder that goes with the container: TMPDIR as streaming sets it, else here."""
+    named = os.environ.get("TMPDIR", "")
+    return named if os.path.isdir(named) else "."
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write every byte, however long it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+# ------------------------------------------------------------------------------------ protocol/token_files.py
+# Delegation tokens: read from the container's token file, chosen for one HDFS.
+#
+# Law: a token goes to no HDFS that it may not be meant for, never over plain HTTP unless that was allowed,
+# and it stands in no text for people.
+
+
+TOKEN_FILE_BYTES_MAX = 1 << 20
+TOKENS_MAX = 1_000
+TOKEN_KINDS = ("HDFS_DELEGATION_TOKEN", "SWEBHDFS delegation", "WEBHDFS delegation")
 
 
 class Token(NamedTuple):
@@ -854,6 +856,53 @@ def addresses_of(host: str) -> set[str]:
     except (OSError, UnicodeError):
         return {host}
     return {host, *(str(each[4][0]) for each in found)}
+
+
+class Secured(NamedTuple):
+    """What makes calls secure: the container's token file, which token, and the authorities of HTTPS.
+
+    ``over_http``: a token may also go over plain HTTP. ``name_services``: as in :func:`choose_token`.
+    """
+
+    token_file: str = ""
+    token_service: str = ""
+    ca_file: str = ""
+    over_http: bool = False
+    name_services: Mapping[str, frozenset[str]] | None = None
+
+    def delegation(self, hosts: Sequence[str], https: bool) -> str:
+        """Return the token for these NameNodes as it stands in URLs, "" if there is none.
+
+        Raise Unusable where it is not certain which, or where it would go over plain HTTP untold.
+        """
+        token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
+        if token and not (https or self.over_http):
+            raise Unusable(
+                "webhdfs:// would send the delegation token over plain HTTP: use swebhdfs://, or allow it by"
+                " --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1)"
+            )
+        return token.for_url() if token else ""
+
+
+PLAIN = Secured()
+
+
+# ---------------------------------------------------------------------------------- protocol/webhdfs_store.py
+# The store in HDFS, over WebHDFS, and the choice of a store by its URL.
+#
+# Law: a change that was sent and not answered is never sent again, to nobody: it raises Lost. Every exchange
+# ends, however slowly the other side answers.
+
+
+HTTP_TIMEOUT_S = 30.0
+
+HTTP_WHOLE_S = 60.0
+"""So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""
+
+SLOWEST_BYTES_PER_S = 32 << 10
+
+FOLDER_MODE, FILE_MODE = "750", "640"
+"""In HDFS what is made has its parent's group: that of the store's folder is the daemon's, and may read."""
 
 
 def trusted(ca_file: str) -> Any:
@@ -1107,14 +1156,6 @@ class WebHdfsStore(Store):
         )
 
 
-def close_quietly(opened: Any) -> None:
-    """Close what nothing is written to any more; the close itself can fail and then changes nothing."""
-    try:
-        opened.close()
-    except OSError:
-        return
-
-
 class Bound:
     """Ends an exchange that drips: after HTTP_WHOLE_S its socket is shut, however it is kept busy."""
 
@@ -1142,35 +1183,6 @@ PASS_ON = (b"StandbyException", b"RetriableException")
 """What a NameNode says that is not, or not yet, the active one."""
 
 
-class Secured(NamedTuple):
-    """What makes calls secure: the container's token file, which token, and the authorities of HTTPS.
-
-    ``over_http``: a token may also go over plain HTTP. ``name_services``: as in :func:`choose_token`.
-    """
-
-    token_file: str = ""
-    token_service: str = ""
-    ca_file: str = ""
-    over_http: bool = False
-    name_services: Mapping[str, frozenset[str]] | None = None
-
-    def delegation(self, hosts: Sequence[str], https: bool) -> str:
-        """Return the token for these NameNodes as it stands in URLs, "" if there is none.
-
-        Raise Unusable where it is not certain which, or where it would go over plain HTTP untold.
-        """
-        token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
-        if token and not (https or self.over_http):
-            raise Unusable(
-                "webhdfs:// would send the delegation token over plain HTTP: use swebhdfs://, or allow it by"
-                " --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1)"
-            )
-        return token.for_url() if token else ""
-
-
-PLAIN = Secured()
-
-
 def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
     """Return the store at ``file:///folder`` or ``[s]webhdfs://host:port[,host:port]/folder``."""
     scheme, found, rest = url.partition("://")
@@ -1186,85 +1198,16 @@ def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
     raise StoreError(f"{url}: neither file:///folder nor webhdfs://host:port/folder")
 
 
-def user_name(uid: int) -> str:
-    """Return a user's name, or the number where there is no name."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
+# -------------------------------------------------------------------------------------- protocol/manifests.py
+# Manifests and requests: the form of what lies in a store, with its names.
+#
+# Law: this is the only place that defines them. What is read is checked before it is returned: anything else
+# than what was written whole raises Unusable with the reason.
 
 
-def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
-    """Refuse a path that is somebody else's or that others may change."""
-    if entry.owner not in owners:
-        raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
-    if entry.mode & 0o022:
-        raise Unusable(f"{where}: others may write to it (mode {entry.mode:o})")
-
-
-def check_root(store: Store) -> None:
-    """Refuse a store whose folder lets anybody move other people's folders."""
-    found = store.entry("")
-    if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
-        raise Unusable(
-            f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky"
-        )
-
-
-NOT_SEEN = "the job's own output is not seen"
-LOOKS_FOR_PART, LOOKS_FOR_PART_S = 5, 0.1
-"""With LazyOutputFormat Java makes the part when it has read the first output."""
-
-
-class WorkFolder:
-    """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
-
-    What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
-    attempt, so such an attempt is never suspended. That we look at the right folder is certain only if the
-    job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
-    the first output).
-    """
-
-    def __init__(self, conf: Conf, store: Store) -> None:
-        self.url = conf.get("mapreduce.task.output.dir")
-        partition = conf.number("mapreduce.task.partition", -1)
-        packed = conf.get("mapreduce.output.fileoutputformat.compress") == "true"
-        self.own = re.compile(rf"part-{partition:05d}" + (r"(\.[A-Za-z0-9_]{1,20})?" if packed else ""))
-        self.store = self._open(store)
-
-    def _open(self, store: Store) -> Store | None:
-        """Return the folder as a store of its own; in HDFS it is asked for where the checkpoints are."""
-        scheme, found, rest = self.url.partition("://")
-        if not found:  # Hadoop writes local paths as file:/folder
-            scheme, path = "file", self.url[5:] if self.url.startswith("file:") else self.url
-        else:
-            path = rest[rest.find("/") :] if "/" in rest else ""
-        if not path.startswith("/"):
-            return None
-        if scheme == "file":
-            return LocalStore(path)
-        in_hdfs = scheme in ("hdfs", "webhdfs", "swebhdfs") and isinstance(store, WebHdfsStore)
-        return store.at_root(path) if in_hdfs else None
-
-    def why_not(self) -> str:
-        """Return what forbids a suspension for now, empty if nothing; raise Unusable if it is for good."""
-        if self.store is None:
-            raise Unusable(f"its work folder cannot be looked at from here: {self.url or 'none is named'}")
-        try:
-            names = [entry.name for entry in self.store.list("")]
-        except StoreError as error:
-            return f"its work folder could not be looked at: {error}"
-        own = [name for name in names if self.own.fullmatch(name)]
-        beside = [name for name in names if name not in own[:1] and name != f".{(own or names)[0]}.crc"]
-        if beside:
-            told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
-            raise Unusable(f"side files would be lost: {told} in {self.url}")
-        return "" if own else f"{NOT_SEEN} in its work folder: {self.url}"
-
-
-# --------------------------------------------------------------------------------- manifest
+SCHEMA = 1
+VERSION = "0.1.0"
+Counters = Dict[str, Dict[str, int]]
 
 
 class TaskId(NamedTuple):
@@ -1307,19 +1250,9 @@ class Manifest(NamedTuple):
     raw: dict[str, Any]
 
 
-class Found(NamedTuple):
-    """What the store holds for a task: the newest usable manifest, and the highest number in use."""
-
-    manifest: Manifest | None
-    highest_generation: int
-    refused: tuple[str, ...]
-
-
 NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 """What reading somebody's JSON raises where it holds something else: 1e999, a thousand brackets."""
 
-ENTRIES_MAX = 10_000
-MANIFESTS_MAX = 16
 MANIFEST_BYTES_MAX = 1 << 20
 """So much of a task's folder is looked at: its owner may have put there what he likes."""
 
@@ -1417,6 +1350,84 @@ def read_manifest(store: Store, task: TaskId, name: str) -> Manifest:
     return manifest
 
 
+def printable(words: Sequence[str]) -> list[str]:
+    """Return words as JSON can keep them."""
+    return [word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for word in words]
+
+
+class Request(NamedTuple):
+    """One order to this attempt: save and hold."""
+
+    order: str
+    hold_ms: int | None
+
+
+def request_name(task: TaskId, order: str) -> str:
+    """Return where a request for an attempt lies, below the folder of requests."""
+    return f"{task.job}/{task.attempt}/{order}.request.json"
+
+
+def write_request(store: Store, task: TaskId, order: str, **more: Any) -> None:
+    """Write a request (what yarnctl does); Exists if this order was already written."""
+    data = canonical({"schema": SCHEMA, "order": order, "attempt": task.attempt, **more})
+    store.make_folder(f"{task.job}/{task.attempt}")
+    name = request_name(task, order)
+    hidden = f"{task.job}/{task.attempt}/.{order}.tmp"
+    store.create(hidden, len(data), [data])
+    store.rename(hidden, name)
+
+
+def withdraw_request(store: Store, task: TaskId, order: str) -> None:
+    """Take a request back (what yarnctl does)."""
+    store.make_folder(f"{task.job}/{task.attempt}")
+    store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
+
+
+def read_request(data: bytes, name: str, task: TaskId) -> Request:
+    """Return a request, raise Unusable if it is not for this attempt or cannot be understood."""
+    try:
+        raw = json.loads(data)
+        if raw["schema"] != SCHEMA or raw["attempt"] != task.attempt:
+            raise Unusable(f"{name}: for {raw.get('attempt')}, schema {raw.get('schema')}")
+        order = str(raw["order"])
+        if f"{order}.request.json" != name or not ORDER.fullmatch(order):
+            raise Unusable(f"{name}: orders {order!r}")
+        hold_ms = raw.get("hold_ms")
+        return Request(order, None if hold_ms is None else max(0, int(hold_ms)))
+    except NO_SENSE as error:
+        raise Unusable(f"{name}: {str(error)[:200] or type(error).__name__}") from error
+
+
+# ------------------------------------------------------------------------------------ protocol/generations.py
+# Generations: the newest checkpoint that may be used is found, the next one is written.
+#
+# Law: a manifest is written last, by a rename, when all its files are there. A checkpoint counts only after
+# every check; how much of a task's folder is looked at has a bound.
+
+
+LOOKS_AFTER_LOSS = 3
+
+
+class PerhapsSaved(Lost):
+    """The manifest may be in the store or not: nobody knows; all the files that it names are there."""
+
+    def __init__(self, text: str, manifest: Manifest) -> None:
+        super().__init__(text)
+        self.manifest = manifest
+
+
+class Found(NamedTuple):
+    """What the store holds for a task: the newest usable manifest, and the highest number in use."""
+
+    manifest: Manifest | None
+    highest_generation: int
+    refused: tuple[str, ...]
+
+
+ENTRIES_MAX = 10_000
+MANIFESTS_MAX = 16
+
+
 def find_checkpoint(
     store: Store, task: TaskId, rule: KeyRule, reducer: Sequence[str], owners: Sequence[str]
 ) -> Found:
@@ -1504,8 +1515,7 @@ def write_checkpoint(
 
     ``last_look`` is called before the manifest is written and raises Unusable where it must not be.
     ``fields`` are the manifest's but for what is known only now: the new part (``parts`` holds the
-    older ones), ``state`` and ``output_bytes``. Raise Lost where the manifest may be there or not; then
-    ``Lost.manifest`` holds what may be there: all its files are.
+    older ones), ``state`` and ``output_bytes``. Raise PerhapsSaved where the manifest may be there or not.
     """
     store.make_folder(task.folder)
     beginning = stem(fields["generation"], fields["attempt"])
@@ -1529,8 +1539,7 @@ def write_checkpoint(
     try:
         publish(store, f"{task.folder}/{written.name}", f"{task.folder}/{name}", data)
     except Lost as error:
-        error.manifest = manifest
-        raise
+        raise PerhapsSaved(str(error), manifest) from error
     return manifest
 
 
@@ -1603,636 +1612,18 @@ def set_aside(store: Store, task: TaskId, manifest: Manifest, why: str) -> None:
         return
 
 
-def printable(words: Sequence[str]) -> list[str]:
-    """Return words as JSON can keep them."""
-    return [word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for word in words]
-
-
-# --------------------------------------------------------------------------------- requests
-
-
-class Request(NamedTuple):
-    """One order to this attempt: save and hold."""
-
-    order: str
-    hold_ms: int | None
-
-
-def request_name(task: TaskId, order: str) -> str:
-    """Return where a request for an attempt lies, below the folder of requests."""
-    return f"{task.job}/{task.attempt}/{order}.request.json"
-
-
-def write_request(store: Store, task: TaskId, order: str, **more: Any) -> None:
-    """Write a request (what yarnctl does); Exists if this order was already written."""
-    data = canonical({"schema": SCHEMA, "order": order, "attempt": task.attempt, **more})
-    store.make_folder(f"{task.job}/{task.attempt}")
-    name = request_name(task, order)
-    hidden = f"{task.job}/{task.attempt}/.{order}.tmp"
-    store.create(hidden, len(data), [data])
-    store.rename(hidden, name)
-
-
-def withdraw_request(store: Store, task: TaskId, order: str) -> None:
-    """Take a request back (what yarnctl does)."""
-    store.make_folder(f"{task.job}/{task.attempt}")
-    store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
-
-
-def read_request(data: bytes, name: str, task: TaskId) -> Request:
-    """Return a request, raise Unusable if it is not for this attempt or cannot be understood."""
-    try:
-        raw = json.loads(data)
-        if raw["schema"] != SCHEMA or raw["attempt"] != task.attempt:
-            raise Unusable(f"{name}: for {raw.get('attempt')}, schema {raw.get('schema')}")
-        order = str(raw["order"])
-        if f"{order}.request.json" != name or not ORDER.fullmatch(order):
-            raise Unusable(f"{name}: orders {order!r}")
-        hold_ms = raw.get("hold_ms")
-        return Request(order, None if hold_ms is None else max(0, int(hold_ms)))
-    except NO_SENSE as error:
-        raise Unusable(f"{name}: {str(error)[:200] or type(error).__name__}") from error
-
-
-class Watcher(threading.Thread):
-    """Looks for requests when the doorbell rings, and now and then until it rang once.
-
-    The bell is a pipe that the interpreter writes signal numbers to, so it is heard whatever the
-    main thread is doing. A store that hangs hangs this thread, never the data.
-    """
-
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(daemon=True, name="watcher")
-        self.runner = runner
-        self.bell_r, self.bell_w = os.pipe()
-        for end in (self.bell_r, self.bell_w):
-            os.set_blocking(end, False)
-        self.heard = False
-        self.seen: set[str] = set()
-        self.complained: set[str] = set()
-
-    def listen(self) -> None:
-        """Take SIGQUIT as the doorbell; a Java parent hands it down blocked."""
-        signal.signal(signal.SIGQUIT, lambda *_: None)
-        signal.set_wakeup_fd(self.bell_w, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGQUIT})
-
-    def run(self) -> None:
-        """Look once at the start (a ring may have come too early), then when there is a cause."""
-        bell = select.poll()
-        bell.register(self.bell_r, select.POLLIN)
-        again = not self.look()
-        while True:
-            bell.poll(self._wait_ms(again))
-            try:
-                rung = os.read(self.bell_r, 4096)
-            except OSError:  # nothing there, or it could not be read: the store is looked at in any case
-                rung = b""
-            self.heard = self.heard or bytes((signal.SIGQUIT,)) in rung
-            again = not self.look()
-
-    def look(self) -> bool:
-        """Hand new requests to the runner; return False if the store could not be asked."""
-        try:
-            self._look()
-        except Unusable as why:
-            self._complain(str(why))
-        except Exception as why:  # whatever it is, this thread must go on listening
-            self._complain(str(why) if isinstance(why, StoreError) else repr(why))
-            return False
-        return True
-
-    def _wait_ms(self, again: bool) -> float | None:
-        if again:
-            return 1000 + random.random() * 1000
-        poll_ms = self.runner.settings.poll_ms
-        return None if self.heard or not poll_ms else poll_ms * (1 + random.random() / 3)
-
-    def _look(self) -> None:
-        runner, task = self.runner, self.runner.task
-        folder = f"{task.job}/{task.attempt}"
-        entries = runner.requests.list(folder)
-        if not entries:
-            return
-        owners = runner.settings.request_owners
-        above = runner.requests.entry(folder)
-        if above is not None:
-            check_owner(above, owners, folder)
-        for entry in entries:  # before the requests: what is taken back is not to be begun
-            order, _, kind = entry.name.partition(".withdrawn")
-            if not kind and order != entry.name and order not in runner.withdrawn:
-                check_owner(entry, owners, entry.name)
-                runner.withdrawn.add(order)
-                runner.wake()
-        for entry in entries:
-            if entry.name.endswith(".request.json") and entry.name not in self.seen:
-                self.seen.add(entry.name)
-                self._deliver(folder, entry, owners)
-
-    def _deliver(self, folder: str, entry: Entry, owners: Sequence[str]) -> None:
-        try:
-            check_owner(entry, owners, entry.name)
-            data = self.runner.requests.read_small(f"{folder}/{entry.name}")
-            self.runner.inbox.append(read_request(data, entry.name, self.runner.task))
-            self.runner.wake()
-        except Unusable as why:
-            self._complain(f"request refused: {why}")
-        except Exception:
-            self.seen.discard(entry.name)
-            raise
-
-    def _complain(self, why: str) -> None:
-        if why not in self.complained:
-            self.complained.add(why)
-            self.runner.errors.note(why)
-
-
-# ------------------------------------------------------------------- what the child writes
-
-
-class Spool:
-    """Bytes on the local disk, in a file without a name, up to a limit."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self.limit_bytes = limit_bytes
-        self.bytes = 0
-        self.failed = ""
-        self._file: IO[bytes] | None = None
-
-    def add(self, data: bytes) -> None:
-        """Keep bytes; from the first that cannot be kept nothing is held any more."""
-        if self.failed:
-            return
-        try:
-            if self.bytes + len(data) > self.limit_bytes:
-                raise OSError(errno.EFBIG, f"more than {self.limit_bytes} bytes")
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0, dir=spool_folder())  # noqa: SIM115
-            view = memoryview(data)
-            while view:
-                view = view[self._file.write(view) :]
-            self.bytes += len(data)
-        except OSError as error:
-            self.failed = str(error.strerror)
-            self.clear()
-
-    def pieces(self, beat: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-        """Give the bytes from the beginning."""
-        at = 0
-        while self._file is not None and at < self.bytes:
-            piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
-            if not piece:
-                raise StoreError("the local spool is shorter than it was")
-            at += len(piece)
-            beat()
-            yield piece
-
-    def clear(self) -> None:
-        """Hold nothing; the limit counts anew."""
-        file, self._file, self.bytes = self._file, None, 0
-        if file is not None:
-            close_quietly(file)
-
-
-def spool_folder() -> str:
-    """Return a local folder that goes with the container: TMPDIR as streaming sets it, else here."""
-    named = os.environ.get("TMPDIR", "")
-    return named if os.path.isdir(named) else "."
-
-
-class Errors:
-    """Standard error, shared by the child and the runner: whole lines only, counters noted.
-
-    Lines, counters and status lines are what Hadoop's PipeMapRed takes for them. The child's status lines are
-    not passed on: the task has one status, and the runner needs it. The last of them follows the runner's own
-    words there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
-    ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt must not succeed.
-    """
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix.encode()
-        self.counters: Counters = {}
-        self.said = ""
-        self.news = False
-        self.doubt = ""
-        self.lost = ""
-        self._lock = threading.Lock()
-        self._torn = False  # a write failed, perhaps in the middle of a line
-        self._at = "start"
-        """Where the output stands: at a line's ``start``, within the child's line (``open``), in one that the
-        child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
-
-    def note(self, text: str) -> None:
-        """Say something in the task's log."""
-        self._line(f"yarnctl: {text}")
-
-    def status(self, text: str) -> None:
-        """Say something to the master: this is also what keeps a waiting task alive."""
-        self.news = False
-        ours = text.replace(BAR, " / ")
-        self._line(f"{self.prefix.decode()}status:yarnctl {ours}{BAR + self.said if self.said else ''}")
-
-    def count(self, group: str, name: str, amount: int) -> None:
-        """Tell the master of a counter."""
-        line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
-        self._write(line.encode("utf-8", "surrogateescape") + b"\n")
-
-    def pass_on(self, source: int) -> None:
-        """Copy a child's standard error line by line until it ends."""
-        carry, inside = b"", False  # inside: in a line whose beginning was passed on
-        for data in iter(lambda: os.read(source, 1 << 16), b""):
-            carry += data
-            cut, reports = whole_lines(carry), not inside and self._reports(carry)
-            if not cut:
-                if len(carry) < (SMALL_FILE_BYTES if reports else LONG_LINE_BYTES):
-                    continue
-                if reports:
-                    self.doubt = f"a line to Hadoop is longer than {SMALL_FILE_BYTES} bytes"
-            size = cut or len(carry) - carry.endswith(b"\r")
-            self._take(carry[:size], inside)
-            carry, inside = carry[size:], not cut
-        self._take(carry, inside)
-        with self._lock:
-            self._at = "ended" if self._at == "open" else "start" if self._at == "broken" else self._at
-
-    def _reports(self, line: bytes) -> bool:
-        """Say whether a line may be one to Hadoop, as far as it has come."""
-        return line.startswith(self.prefix[: len(line)])
-
-    def _take(self, lines: bytes, inside: bool) -> None:
-        """Hear whole lines (the first may be the rest of one) and pass on what is no status line."""
-        if self.prefix not in lines:
-            self._write(lines, own_line=False)
-            return
-        kept = []
-        for line in lines.splitlines(keepends=True):  # of bytes: at \n, \r and \r\n only, as LineReader
-            if inside or not self._heard(line.rstrip(b"\r\n")):
-                kept.append(line)
-            inside = False
-        self._write(b"".join(kept), own_line=False)
-
-    def _heard(self, line: bytes) -> bool:
-        """Note a counter; keep a status line and say that it is one."""
-        for kind in (b"counter:", b"status:"):
-            if line.startswith(self.prefix + kind):
-                text = line[len(self.prefix) + len(kind) :].decode("utf-8", "surrogateescape").strip(TRIMMED)
-                if kind == b"status:":
-                    self.said = (
-                        text[:STATUS_TEXT_MAX].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                    )
-                    self.news = True
-                    return True
-                self._count(text)
-        return False
-
-    def _count(self, text: str) -> None:
-        columns = text.rstrip(",").split(",")  # as Java: empty fields at the end are none
-        if len(columns) != 3:
-            return
-        if any(digit in DOUBTFUL_DIGITS for digit in columns[2]):
-            self.doubt = "a counter's number has digits that some versions of Java do not know"
-        amount = java_long(columns[2])
-        if amount is not None:
-            add_counter(self.counters, columns[0], columns[1], amount)
-
-    def _line(self, text: str) -> None:
-        self._write(" ".join(text.splitlines()).encode("utf-8", "backslashreplace") + b"\n")
-
-    def _write(self, data: bytes, own_line: bool = True) -> None:
-        if not data:
-            return
-        with self._lock:
-            if self._at == "ended" or (self._at == "open" and own_line):
-                data, self._at = b"\n" + data, "broken" if self._at == "open" else "start"
-            elif self._at == "broken" and not own_line:
-                # The rest of a broken line must not be taken for a line to Hadoop of its own.
-                data = (b"." if self.prefix.startswith(b" ") else b" ") + data
-            if not own_line:
-                self._at = "start" if data.endswith((b"\n", b"\r")) else "open"
-            if self._torn:
-                data, self._torn = b"\n" + data, False
-            try:
-                write_all(2, data)
-            except BrokenPipeError:
-                return  # nobody reads the log: no reason to stop the work
-            except OSError as error:
-                self._torn = True
-                if self.prefix + b"counter:" in data:
-                    self.lost = f"counters were not told: {error.strerror}"
-
-
-BAR = " | "
-"""Stands between the runner's own words and the child's in a status."""
-STATUS_TEXT_MAX = 512
-"""So much of a status Hadoop keeps (mapreduce.task.max.status.length)."""
-TRIMMED = "".join(map(chr, range(33)))
-"""What Java's String.trim takes away."""
-ZEROS = (
-    0x0030, 0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66,
-    0x0DE6, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
-    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
-)  # fmt: skip
-"""Where ten digits of a script begin: what Java's Character.digit takes for a digit, among its chars."""
-DIGITS = {chr(zero + value): value for zero in ZEROS for value in range(10)}
-DOUBTFUL_DIGITS = frozenset(chr(zero + value) for zero in (0x0DE6, 0xA9F0) for value in range(10))
-"""Digits since Unicode 7: Java 8 does not know them, later ones do."""
-
-
-def whole_lines(data: bytes) -> int:
-    """Return where the last line ends that is known to end: a return at the very end may be half an end."""
-    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(0, len(data) - 1))) + 1
-
-
-def java_long(text: str) -> int | None:
-    """Return what Java's Long.parseLong makes of a text, None where it raises."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits or any(digit not in DIGITS for digit in digits):
-        return None
-    plain = "".join(str(DIGITS[digit]) for digit in digits).lstrip("0") or "0"
-    if len(plain) > 19:
-        return None
-    value = -int(plain) if text[0] == "-" else int(plain)
-    return value if -(1 << 63) <= value < 1 << 63 else None
-
-
-def add_counter(counters: Counters, group: str, name: str, amount: int) -> None:
-    """Add to one counter; sums wrap around as Java's do."""
-    inside = counters.setdefault(group, {})
-    inside[name] = (inside.get(name, 0) + amount + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def write_all(handle: int, data: bytes) -> None:
-    """Write every byte, however long it takes."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
-class Child:
-    """One run of the original reducer, in a process group of its own, and its two readers."""
-
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], output: Spool, runner: Runner) -> None:
-        self.output = output
-        self.runner = runner
-        self.broken = ""  # why what it wrote is not complete
-        pipe = subprocess.PIPE
-        self.process, self.lifeline = start_process(argv, env, pipe, pipe, pipe)
-        assert self.process.stdin
-        assert self.process.stdout
-        self.input = self.process.stdin.fileno()
-        try:
-            os.set_blocking(self.input, False)
-        except OSError:
-            self.kill(signal.SIGKILL)
-            raise
-        widen_pipe(self.process.stdout.fileno())
-        self.begins_at = 0  # where in the task's input
-        self.began_s = 0.0
-        self.fed_bytes = 0
-        self.pipe_bytes = SLICE_FAST_BYTES
-        self.one_slot = False
-        self.finished: list[str] = []
-        for take, source in (
-            (self._copy_output, self.process.stdout),
-            (self.runner.errors.pass_on, self.process.stderr),
-        ):
-            threading.Thread(target=self._read, args=(take, source), daemon=True).start()
-
-    def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
-        try:
-            copy(source.fileno())
-        except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
-            what = "output" if source is self.process.stdout else "standard error"
-            self.broken = f"the reducer's {what} was not passed on: {error!r}"
-            close_quietly(source)  # the child learns it as it would without us
-        finally:
-            self.finished.append(source.name)
-            self.runner.wake()
-
-    def _copy_output(self, source: int) -> None:
-        for data in iter(lambda: os.read(source, BLOCK_BYTES), b""):
-            write_all(1, data)
-            self.output.add(data)
-
-    @property
-    def reading(self) -> bool:
-        """Say whether output may still come."""
-        return len(self.finished) < 2
-
-    def close_input(self) -> None:
-        """Let the child see the end of its input."""
-        assert self.process.stdin
-        self.process.stdin.close()
-
-    def kill(self, number: int) -> None:
-        """Send a signal to the child and all it started."""
-        try:
-            os.killpg(self.process.pid, number)
-        except OSError:
-            return
-
-    def status(self) -> int:
-        """Wait for the end and return the status as a shell (and Java) counts it.
-
-        Never 0 where something that the child wrote was not passed on.
-        """
-        code = self.process.wait()
-        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream:
-                close_quietly(stream)
-        os.close(self.lifeline)
-        lost = self.broken or self.runner.errors.lost
-        if lost and not code:
-            self.runner.errors.note(f"this attempt fails: {lost}")
-            return EXIT_UNPROVABLE
-        return code if code >= 0 else 128 - code
-
-
-def start_process(
-    argv: Sequence[str], env: Mapping[str, str], stdin: int, stdout: int, stderr: int | None
-) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a program and return it with its lifeline: when that is closed the kernel ends its group.
-
-    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of
-    it. It dies with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
-    exec, where other threads might hold a lock: the lifeline's reading end is given to the child (as one more
-    open file, never used) and set here so that the kernel sends SIGKILL to the group when the writing end,
-    which only this process has, is closed. Until that is set the child has been given no input.
-    """
-    reading, writing = os.pipe()
-    try:
-        with quit_blocked():
-            process = subprocess.Popen(
-                list(argv),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                env=dict(env),
-                start_new_session=True,
-                pass_fds=(reading,),
-            )
-        try:
-            signal_when_closed(reading, process.pid, signal.SIGKILL)
-        except OSError:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        return process, writing
-    except BaseException:
-        os.close(writing)
-        raise
-    finally:
-        os.close(reading)
-
-
-def signal_when_closed(reading: int, group: int, number: int) -> None:
-    """Have the kernel send a signal to a process group when a pipe's last writing end is closed."""
-    fcntl.fcntl(reading, fcntl.F_SETOWN, -group)
-    fcntl.fcntl(reading, fcntl.F_SETSIG, number)
-    fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | fcntl.FASYNC)
-
-
-def run_command(command: str, given: bytes | None = None) -> tuple[int, bytes]:
-    """Run --save or --load by sh and return its status and, where nothing is given, what it printed.
-
-    What it leaves running ends with this process: its lifeline is not closed before.
-    """
-    stdin, stdout = (subprocess.DEVNULL, subprocess.PIPE) if given is None else (subprocess.PIPE, 2)
-    process, _ = start_process(["/bin/sh", "-c", command], os.environ, stdin, stdout, None)
-    try:
-        said, _ = process.communicate(given)
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-    return process.returncode, said or b""
-
-
-@contextlib.contextmanager
-def quit_blocked() -> Iterator[None]:
-    """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
-
-    That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
-    another thread, so no ring is lost.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def widen_pipe(handle: int) -> int:
-    """Let a pipe hold more, so that both sides run longer; return what it holds (64 KiB if unknown)."""
-    for command, argument in ((F_SETPIPE_SZ, PIPE_BYTES), (F_GETPIPE_SZ, 0)):
-        try:
-            return fcntl.fcntl(handle, command, argument)
-        except OSError:  # not allowed, or no pipe
-            continue
-    return SLICE_FAST_BYTES
-
-
-def narrow_pipe(handle: int) -> bool:
-    """Let an empty pipe hold one page: it is then writable exactly when nothing lies in it; say if it does.
-
-    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So who writes less than a page at a
-    time is woken when that was read, and need not look again and again.
-    """
-    page_bytes = os.sysconf("SC_PAGE_SIZE")
-    try:
-        return fcntl.fcntl(handle, F_SETPIPE_SZ, page_bytes) == page_bytes
-    except OSError:  # not allowed, or no pipe
-        return False
-
-
-def pipe_capacity(handle: int) -> int:
-    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
-    try:
-        if not stat.S_ISFIFO(os.fstat(handle).st_mode):
-            return -1
-        return fcntl.fcntl(handle, F_GETPIPE_SZ, 0)
-    except OSError:
-        return SLICE_FAST_BYTES
-
-
-def check_pipes() -> None:
-    """Refuse a system that does not tell a writer what was not read: nothing could be proven there."""
-    reading, writing = os.pipe()
-    try:
-        os.write(writing, b"12345")
-        if unread_bytes(writing) != 5:
-            raise Unusable("this system does not tell how much of a pipe is unread")
-        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # can it be done? closed below, it never is
-    finally:
-        for end in (reading, writing):
-            os.close(end)
-
-
-def unread_bytes(handle: int) -> int:
-    """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
-    answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
-    return int.from_bytes(answer[:4], sys.byteorder)
-
-
-def waiting_bytes(handle: int) -> int:
-    """Return how many bytes may be read at once, 0 where nobody says: for reports only."""
-    try:
-        return unread_bytes(handle)
-    except OSError:
-        return 0
-
-
-# ------------------------------------------------------------------------------ feed-ahead
-
-
-class Pacer:
-    """Bounds by time how far the child is fed ahead of what it has done.
-
-    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
-    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
-    short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
-    and then none for long: so a slice is also no more than the child does in a tenth of a second by its
-    mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
-    """
-
-    def __init__(self) -> None:
-        self.slice_bytes = SLICE_MIN_BYTES
-        self.fast = False
-        self.waiting_since_s = 0.0
-        self.nap_s = NAP_MIN_S
-        self.late_bytes = 0.0
-        self.late_s = 0.0
-
-    def taken(self, size_bytes: int, waited_s: float) -> None:
-        """Learn from a slice that was taken after lying unread for a while."""
-        kept = math.exp(-waited_s / SPEED_MEMORY_S)
-        self.late_bytes = self.late_bytes * kept + size_bytes
-        self.late_s = self.late_s * kept + waited_s
-        if waited_s < SLICE_QUICK_S:
-            if size_bytes >= self.slice_bytes // 2:
-                self.slice_bytes = min(self.slice_bytes * 5 // 4 + 1, SLICE_FAST_BYTES)
-        elif waited_s > SLICE_SLOW_S:
-            self.slice_bytes = int(size_bytes * SLICE_GOAL_S / waited_s)
-        mean_bytes = self.late_bytes * SLICE_GOAL_S / max(self.late_s, 1e-6)
-        self.slice_bytes = max(SLICE_LEAST_BYTES, int(min(self.slice_bytes, mean_bytes)))
-        self.fast = self.slice_bytes >= SLICE_FAST_BYTES
-
-    def stalled(self, taken_bytes: int, waited_s: float) -> None:
-        """Learn that a child fed at full speed let a full pipe lie for a while."""
-        if waited_s > SLICE_SLOW_S:
-            self.fast = False
-            self.late_bytes, self.late_s = float(taken_bytes), waited_s
-            share = SLICE_GOAL_S / waited_s
-            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
-
-    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
-        """Learn from what was left in the pipe after a nap: about half is right."""
-        if left_bytes > pipe_bytes * 5 // 8:
-            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
-        elif left_bytes < pipe_bytes * 3 // 8:
-            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
-
-
-# --------------------------------------------------------------------------------- settings
+# --------------------------------------------------------------------------------------- protocol/job_conf.py
+# Settings: the options of the runner and the configuration of its job.
+#
+# Law: what is not understood, or what could change what a line, a key or an output is, raises Unusable: then
+# nothing is ever suspended.
+
+
+POLL_MIN_MS = 15_000
+HOLD_MS = 30_000
+STORE_WAIT_S = 120.0
+SPOOL_LIMIT_MIB = 1024
+TASK_TIMEOUT_MS = 600_000
 
 
 class Settings(NamedTuple):
@@ -2276,11 +1667,13 @@ class Conf:
 
 
 TEXT = "org.apache.hadoop.io.Text"
+
 OUTPUT_FORMATS = (  # they write the lines and nothing beside them
     "org.apache.hadoop.mapred.TextOutputFormat",
     "org.apache.hadoop.mapred.SequenceFileOutputFormat",
     "org.apache.hadoop.mapred.lib.LazyOutputFormat",
 )
+
 ALLOWED = {
     "stream.reduce.input": ("text",),
     "stream.reduce.output": ("text",),
@@ -2442,7 +1835,701 @@ def read_rule(conf: Conf, group_fields: int) -> KeyRule:
     return KeyRule(fields, map_separator, separator(conf, "stream.reduce.input.field.separator"), key_fields)
 
 
-# ----------------------------------------------------------------------------------- runner
+# ------------------------------------------------------------------------------------------------- reports.py
+# Standard error: whole lines to Hadoop and to the log, and the counters of the child.
+#
+# Law: lines and counters are what Hadoop's PipeMapRed and Java make of them. A counter that did not reach
+# Hadoop fails the attempt; text for the log alone may be lost.
+
+
+class Errors:
+    """Standard error, shared by the child and the runner: whole lines only, counters noted.
+
+    Lines, counters and status lines are what Hadoop's PipeMapRed takes for them. The child's status lines are
+    not passed on: the task has one status, and the runner needs it. The last of them follows the runner's own
+    words there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
+    ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt must not succeed.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix.encode()
+        self.counters: Counters = {}
+        self.said = ""
+        self.news = False
+        self.doubt = ""
+        self.lost = ""
+        self._lock = threading.Lock()
+        self._torn = False  # a write failed, perhaps in the middle of a line
+        self._at = "start"
+        """Where the output stands: at a line's ``start``, within the child's line (``open``), in one that the
+        child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
+
+    def note(self, text: str) -> None:
+        """Say something in the task's log."""
+        self._line(f"yarnctl: {text}")
+
+    def status(self, text: str) -> None:
+        """Say something to the master: this is also what keeps a waiting task alive."""
+        self.news = False
+        ours = text.replace(BAR, " / ")
+        self._line(f"{self.prefix.decode()}status:yarnctl {ours}{BAR + self.said if self.said else ''}")
+
+    def count(self, group: str, name: str, amount: int) -> None:
+        """Tell the master of a counter."""
+        line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
+        self._write(line.encode("utf-8", "surrogateescape") + b"\n")
+
+    def pass_on(self, source: int) -> None:
+        """Copy a child's standard error line by line until it ends."""
+        carry, inside = b"", False  # inside: in a line whose beginning was passed on
+        for data in iter(lambda: os.read(source, 1 << 16), b""):
+            carry += data
+            cut, reports = whole_lines(carry), not inside and self._reports(carry)
+            if not cut:
+                if len(carry) < (SMALL_FILE_BYTES if reports else LONG_LINE_BYTES):
+                    continue
+                if reports:
+                    self.doubt = f"a line to Hadoop is longer than {SMALL_FILE_BYTES} bytes"
+            size = cut or len(carry) - carry.endswith(b"\r")
+            self._take(carry[:size], inside)
+            carry, inside = carry[size:], not cut
+        self._take(carry, inside)
+        with self._lock:
+            self._at = "ended" if self._at == "open" else "start" if self._at == "broken" else self._at
+
+    def _reports(self, line: bytes) -> bool:
+        """Say whether a line may be one to Hadoop, as far as it has come."""
+        return line.startswith(self.prefix[: len(line)])
+
+    def _take(self, lines: bytes, inside: bool) -> None:
+        """Hear whole lines (the first may be the rest of one) and pass on what is no status line."""
+        if self.prefix not in lines:
+            self._write(lines, own_line=False)
+            return
+        kept = []
+        for line in lines.splitlines(keepends=True):  # of bytes: at \n, \r and \r\n only, as LineReader
+            if inside or not self._heard(line.rstrip(b"\r\n")):
+                kept.append(line)
+            inside = False
+        self._write(b"".join(kept), own_line=False)
+
+    def _heard(self, line: bytes) -> bool:
+        """Note a counter; keep a status line and say that it is one."""
+        for kind in (b"counter:", b"status:"):
+            if line.startswith(self.prefix + kind):
+                text = line[len(self.prefix) + len(kind) :].decode("utf-8", "surrogateescape").strip(TRIMMED)
+                if kind == b"status:":
+                    self.said = (
+                        text[:STATUS_TEXT_MAX].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+                    )
+                    self.news = True
+                    return True
+                self._count(text)
+        return False
+
+    def _count(self, text: str) -> None:
+        columns = text.rstrip(",").split(",")  # as Java: empty fields at the end are none
+        if len(columns) != 3:
+            return
+        if any(digit in DOUBTFUL_DIGITS for digit in columns[2]):
+            self.doubt = "a counter's number has digits that some versions of Java do not know"
+        amount = java_long(columns[2])
+        if amount is not None:
+            add_counter(self.counters, columns[0], columns[1], amount)
+
+    def _line(self, text: str) -> None:
+        self._write(" ".join(text.splitlines()).encode("utf-8", "backslashreplace") + b"\n")
+
+    def _write(self, data: bytes, own_line: bool = True) -> None:
+        if not data:
+            return
+        with self._lock:
+            if self._at == "ended" or (self._at == "open" and own_line):
+                data, self._at = b"\n" + data, "broken" if self._at == "open" else "start"
+            elif self._at == "broken" and not own_line:
+                # The rest of a broken line must not be taken for a line to Hadoop of its own.
+                data = (b"." if self.prefix.startswith(b" ") else b" ") + data
+            if not own_line:
+                self._at = "start" if data.endswith((b"\n", b"\r")) else "open"
+            if self._torn:
+                data, self._torn = b"\n" + data, False
+            try:
+                write_all(2, data)
+            except BrokenPipeError:
+                return  # nobody reads the log: no reason to stop the work
+            except OSError as error:
+                self._torn = True
+                if self.prefix + b"counter:" in data:
+                    self.lost = f"counters were not told: {error.strerror}"
+
+
+BAR = " | "
+"""Stands between the runner's own words and the child's in a status."""
+
+STATUS_TEXT_MAX = 512
+"""So much of a status Hadoop keeps (mapreduce.task.max.status.length)."""
+
+TRIMMED = "".join(map(chr, range(33)))
+"""What Java's String.trim takes away."""
+
+ZEROS = (
+    0x0030, 0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66,
+    0x0DE6, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50,
+    0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
+)  # fmt: skip
+"""Where ten digits of a script begin: what Java's Character.digit takes for a digit, among its chars."""
+
+DIGITS = {chr(zero + value): value for zero in ZEROS for value in range(10)}
+
+DOUBTFUL_DIGITS = frozenset(chr(zero + value) for zero in (0x0DE6, 0xA9F0) for value in range(10))
+"""Digits since Unicode 7: Java 8 does not know them, later ones do."""
+
+
+def whole_lines(data: bytes) -> int:
+    """Return where the last line ends that is known to end: a return at the very end may be half an end."""
+    return max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(0, len(data) - 1))) + 1
+
+
+def java_long(text: str) -> int | None:
+    """Return what Java's Long.parseLong makes of a text, None where it raises."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or any(digit not in DIGITS for digit in digits):
+        return None
+    plain = "".join(str(DIGITS[digit]) for digit in digits).lstrip("0") or "0"
+    if len(plain) > 19:
+        return None
+    value = -int(plain) if text[0] == "-" else int(plain)
+    return value if -(1 << 63) <= value < 1 << 63 else None
+
+
+def add_counter(counters: Counters, group: str, name: str, amount: int) -> None:
+    """Add to one counter; sums wrap around as Java's do."""
+    inside = counters.setdefault(group, {})
+    inside[name] = (inside.get(name, 0) + amount + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+# --------------------------------------------------------------------------------------------------- child.py
+# The child: the original reducer as a process, the pipes to and from it, and what it writes.
+#
+# Law: what the child has started ends with this process. No code of Python runs between fork and exec. An end
+# with status 0 counts only if all that the child wrote was passed on.
+
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # not a POSIX system: the original reducer runs untouched
+    fcntl = termios = None  # type: ignore[assignment]
+
+
+BLOCK_BYTES = 1 << 18
+PIPE_BYTES = 1 << 18
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
+PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
+SLICE_FAST_BYTES = 1 << 16
+
+
+def start_process(
+    argv: Sequence[str], env: Mapping[str, str], stdin: int, stdout: int, stderr: int | None
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program and return it with its lifeline: when that is closed the kernel ends its group.
+
+    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of
+    it. It dies with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
+    exec, where other threads might hold a lock: the lifeline's reading end is given to the child (as one more
+    open file, never used) and set here so that the kernel sends SIGKILL to the group when the writing end,
+    which only this process has, is closed. Until that is set the child has been given no input.
+    """
+    reading, writing = os.pipe()
+    try:
+        with quit_blocked():
+            process = subprocess.Popen(
+                list(argv),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=dict(env),
+                start_new_session=True,
+                pass_fds=(reading,),
+            )
+        try:
+            signal_when_closed(reading, process.pid, signal.SIGKILL)
+        except OSError:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process, writing
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
+
+
+def signal_when_closed(reading: int, group: int, number: int) -> None:
+    """Have the kernel send a signal to a process group when a pipe's last writing end is closed."""
+    fcntl.fcntl(reading, fcntl.F_SETOWN, -group)
+    fcntl.fcntl(reading, fcntl.F_SETSIG, number)
+    fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | fcntl.FASYNC)
+
+
+def run_command(command: str, given: bytes | None = None) -> tuple[int, bytes]:
+    """Run --save or --load by sh and return its status and, where nothing is given, what it printed.
+
+    What it leaves running ends with this process: its lifeline is not closed before.
+    """
+    stdin, stdout = (subprocess.DEVNULL, subprocess.PIPE) if given is None else (subprocess.PIPE, 2)
+    process, _ = start_process(["/bin/sh", "-c", command], os.environ, stdin, stdout, None)
+    try:
+        said, _ = process.communicate(given)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, said or b""
+
+
+@contextlib.contextmanager
+def quit_blocked() -> Iterator[None]:
+    """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
+
+    That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
+    another thread, so no ring is lost.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def widen_pipe(handle: int) -> int:
+    """Let a pipe hold more, so that both sides run longer; return what it holds (64 KiB if unknown)."""
+    for command, argument in ((F_SETPIPE_SZ, PIPE_BYTES), (F_GETPIPE_SZ, 0)):
+        try:
+            return fcntl.fcntl(handle, command, argument)
+        except OSError:  # not allowed, or no pipe
+            continue
+    return SLICE_FAST_BYTES
+
+
+def narrow_pipe(handle: int) -> bool:
+    """Let an empty pipe hold one page: it is then writable exactly when nothing lies in it; say if it does.
+
+    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So who writes less than a page at a
+    time is woken when that was read, and need not look again and again.
+    """
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    try:
+        return fcntl.fcntl(handle, F_SETPIPE_SZ, page_bytes) == page_bytes
+    except OSError:  # not allowed, or no pipe
+        return False
+
+
+def pipe_capacity(handle: int) -> int:
+    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(handle).st_mode):
+            return -1
+        return fcntl.fcntl(handle, F_GETPIPE_SZ, 0)
+    except OSError:
+        return SLICE_FAST_BYTES
+
+
+def check_pipes() -> None:
+    """Refuse a system that does not tell a writer what was not read: nothing could be proven there."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"12345")
+        if unread_bytes(writing) != 5:
+            raise Unusable("this system does not tell how much of a pipe is unread")
+        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # can it be done? closed below, it never is
+    finally:
+        for end in (reading, writing):
+            os.close(end)
+
+
+def unread_bytes(handle: int) -> int:
+    """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
+    answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def waiting_bytes(handle: int) -> int:
+    """Return how many bytes may be read at once, 0 where nobody says: for reports only."""
+    try:
+        return unread_bytes(handle)
+    except OSError:
+        return 0
+
+
+def resolve(argv: Sequence[str]) -> list[str]:
+    """Find the program as streaming does: the working folder first, then PATH."""
+    name = argv[0]
+    if "/" not in name and os.path.isfile(name) and os.access(name, os.X_OK):
+        return [os.path.join(".", name), *argv[1:]]
+    return [shutil.which(name) or name, *argv[1:]]
+
+
+# ------------------------------------------------------------------------------------------------- feeding.py
+# Feeding: how far the child is fed ahead of what it has done, and how far Java has written.
+#
+# Law: every byte that was read goes to the child once, in order.
+
+
+READ_AHEAD_BYTES = 1 << 20
+JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
+SLICE_MIN_BYTES = 64
+SLICE_LEAST_BYTES = 16
+SLICE_QUICK_S = 0.05
+SLICE_SLOW_S = 0.12
+SLICE_GOAL_S = 0.1
+SPEED_MEMORY_S = 4.0
+NAP_MIN_S = 0.0001
+NAP_MAX_S = 0.02
+
+
+class Sender:
+    r"""How far Java must have got before its last flush, by what it has written so far.
+
+    Java writes a line as key, separator, value and ``\n`` into a buffer; a piece that does not fit any
+    more has the buffer flushed first, one as large as the buffer goes out alone. ``sent_bytes`` is where
+    the buffer's content begins: all before it was written while reduce() ran. A long key is taken for a
+    value. ``pipe_bytes`` is what Java's own pipe held at our start, -1 where it is no pipe.
+    """
+
+    def __init__(self, rule: KeyRule, pipe_bytes: int) -> None:
+        self.pipe_bytes = pipe_bytes
+        self.sent_bytes = 0
+        self.seen_bytes = 0
+        same = rule.fields == rule.key_fields
+        self._rule = rule if same else KeyRule(rule.key_fields, rule.map_separator, rule.reduce_separator)
+        self._line = b""  # what was seen of a line that has no end yet
+        self._in_piece = False  # inside one that is larger than the buffer
+
+    def take(self, data: bytes) -> None:
+        """Learn what was read from Java; costs nothing but at the borders of its buffer."""
+        base = self.seen_bytes
+        self.seen_bytes += len(data)
+        if self._in_piece:
+            self._end_of_piece(data, base)
+        while not self._in_piece and self.seen_bytes > self.sent_bytes + JAVA_BUFFER_BYTES:
+            self._flush(data, base)
+        start = data.rfind(b"\n") + 1
+        line = data[start:] if start else self._line + data
+        self._line = b"" if self._in_piece else line
+
+    def within(self, position_bytes: int) -> bool:
+        """Say whether Java could have written so far without us to a reducer that read up to here.
+
+        The kernel frees a pipe by whole pages.
+        """
+        if self.pipe_bytes < 0:
+            return True
+        return self.sent_bytes <= position_bytes - position_bytes % PIPE_ATOMIC_BYTES + self.pipe_bytes
+
+    def _flush(self, data: bytes, base: int) -> None:
+        """Put ``sent_bytes`` at the last border between pieces that the full buffer reaches."""
+        full = self.sent_bytes + JAVA_BUFFER_BYTES - base  # the first byte that does not fit
+        start = data.rfind(b"\n", 0, full) + 1
+        line = (b"" if start else self._line) + data[start : full + 1]
+        at = base + full + 1 - len(line)
+        key = self._rule.key_of_start(line)
+        borders = [at] if key is None else [at, at + len(key), at + len(key) + 1]
+        if line.endswith(b"\n"):
+            borders.append(base + full)
+        border = max(each for each in borders if each <= base + full)
+        if border > self.sent_bytes:
+            self.sent_bytes = border
+        else:
+            self._in_piece = True
+            self._end_of_piece(data, base)
+
+    def _end_of_piece(self, data: bytes, base: int) -> None:
+        end = data.find(b"\n", max(0, self.sent_bytes - base))
+        self._in_piece = end < 0
+        self.sent_bytes = self.seen_bytes if end < 0 else base + end
+
+
+class Pacer:
+    """Bounds by time how far the child is fed ahead of what it has done.
+
+    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
+    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
+    short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
+    and then none for long: so a slice is also no more than the child does in a tenth of a second by its
+    mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
+    """
+
+    def __init__(self) -> None:
+        self.slice_bytes = SLICE_MIN_BYTES
+        self.fast = False
+        self.waiting_since_s = 0.0
+        self.nap_s = NAP_MIN_S
+        self.late_bytes = 0.0
+        self.late_s = 0.0
+
+    def taken(self, size_bytes: int, waited_s: float) -> None:
+        """Learn from a slice that was taken after lying unread for a while."""
+        kept = math.exp(-waited_s / SPEED_MEMORY_S)
+        self.late_bytes = self.late_bytes * kept + size_bytes
+        self.late_s = self.late_s * kept + waited_s
+        if waited_s < SLICE_QUICK_S:
+            if size_bytes >= self.slice_bytes // 2:
+                self.slice_bytes = min(self.slice_bytes * 5 // 4 + 1, SLICE_FAST_BYTES)
+        elif waited_s > SLICE_SLOW_S:
+            self.slice_bytes = int(size_bytes * SLICE_GOAL_S / waited_s)
+        mean_bytes = self.late_bytes * SLICE_GOAL_S / max(self.late_s, 1e-6)
+        self.slice_bytes = max(SLICE_LEAST_BYTES, int(min(self.slice_bytes, mean_bytes)))
+        self.fast = self.slice_bytes >= SLICE_FAST_BYTES
+
+    def stalled(self, taken_bytes: int, waited_s: float) -> None:
+        """Learn that a child fed at full speed let a full pipe lie for a while."""
+        if waited_s > SLICE_SLOW_S:
+            self.fast = False
+            self.late_bytes, self.late_s = float(taken_bytes), waited_s
+            share = SLICE_GOAL_S / waited_s
+            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
+
+    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
+        """Learn from what was left in the pipe after a nap: about half is right."""
+        if left_bytes > pipe_bytes * 5 // 8:
+            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
+        elif left_bytes < pipe_bytes * 3 // 8:
+            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
+
+
+# ------------------------------------------------------------------------------------------------- attempt.py
+# The attempt: skips, replays, feeds, suspends, holds and goes on.
+#
+# Law: output is byte for byte that of an undisturbed run, or the exit status is not 0.
+
+
+UPLOAD_BYTES_PER_S_GUESS = 20 << 20
+WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
+STATUS_EVERY_S = 2.0
+NOT_SEEN = "the job's own output is not seen"
+
+LOOKS_FOR_PART, LOOKS_FOR_PART_S = 5, 0.1
+"""With LazyOutputFormat Java makes the part when it has read the first output."""
+
+
+class WorkFolder:
+    """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
+
+    What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
+    attempt, so such an attempt is never suspended. That we look at the right folder is certain only if the
+    job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
+    the first output).
+    """
+
+    def __init__(self, conf: Conf, store: Store) -> None:
+        self.url = conf.get("mapreduce.task.output.dir")
+        partition = conf.number("mapreduce.task.partition", -1)
+        packed = conf.get("mapreduce.output.fileoutputformat.compress") == "true"
+        self.own = re.compile(rf"part-{partition:05d}" + (r"(\.[A-Za-z0-9_]{1,20})?" if packed else ""))
+        self.store = self._open(store)
+
+    def _open(self, store: Store) -> Store | None:
+        """Return the folder as a store of its own; in HDFS it is asked for where the checkpoints are."""
+        scheme, found, rest = self.url.partition("://")
+        if not found:  # Hadoop writes local paths as file:/folder
+            scheme, path = "file", self.url[5:] if self.url.startswith("file:") else self.url
+        else:
+            path = rest[rest.find("/") :] if "/" in rest else ""
+        if not path.startswith("/"):
+            return None
+        if scheme == "file":
+            return LocalStore(path)
+        in_hdfs = scheme in ("hdfs", "webhdfs", "swebhdfs") and isinstance(store, WebHdfsStore)
+        return store.at_root(path) if in_hdfs else None
+
+    def why_not(self) -> str:
+        """Return what forbids a suspension for now, empty if nothing; raise Unusable if it is for good."""
+        if self.store is None:
+            raise Unusable(f"its work folder cannot be looked at from here: {self.url or 'none is named'}")
+        try:
+            names = [entry.name for entry in self.store.list("")]
+        except StoreError as error:
+            return f"its work folder could not be looked at: {error}"
+        own = [name for name in names if self.own.fullmatch(name)]
+        beside = [name for name in names if name not in own[:1] and name != f".{(own or names)[0]}.crc"]
+        if beside:
+            told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
+            raise Unusable(f"side files would be lost: {told} in {self.url}")
+        return "" if own else f"{NOT_SEEN} in its work folder: {self.url}"
+
+
+class Watcher(threading.Thread):
+    """Looks for requests when the doorbell rings, and now and then until it rang once.
+
+    The bell is a pipe that the interpreter writes signal numbers to, so it is heard whatever the
+    main thread is doing. A store that hangs hangs this thread, never the data.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(daemon=True, name="watcher")
+        self.runner = runner
+        self.bell_r, self.bell_w = os.pipe()
+        for end in (self.bell_r, self.bell_w):
+            os.set_blocking(end, False)
+        self.heard = False
+        self.seen: set[str] = set()
+        self.complained: set[str] = set()
+
+    def listen(self) -> None:
+        """Take SIGQUIT as the doorbell; a Java parent hands it down blocked."""
+        signal.signal(signal.SIGQUIT, lambda *_: None)
+        signal.set_wakeup_fd(self.bell_w, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGQUIT})
+
+    def run(self) -> None:
+        """Look once at the start (a ring may have come too early), then when there is a cause."""
+        bell = select.poll()
+        bell.register(self.bell_r, select.POLLIN)
+        again = not self.look()
+        while True:
+            bell.poll(self._wait_ms(again))
+            try:
+                rung = os.read(self.bell_r, 4096)
+            except OSError:  # nothing there, or it could not be read: the store is looked at in any case
+                rung = b""
+            self.heard = self.heard or bytes((signal.SIGQUIT,)) in rung
+            again = not self.look()
+
+    def look(self) -> bool:
+        """Hand new requests to the runner; return False if the store could not be asked."""
+        try:
+            self._look()
+        except Unusable as why:
+            self._complain(str(why))
+        except Exception as why:  # whatever it is, this thread must go on listening
+            self._complain(str(why) if isinstance(why, StoreError) else repr(why))
+            return False
+        return True
+
+    def _wait_ms(self, again: bool) -> float | None:
+        if again:
+            return 1000 + random.random() * 1000
+        poll_ms = self.runner.settings.poll_ms
+        return None if self.heard or not poll_ms else poll_ms * (1 + random.random() / 3)
+
+    def _look(self) -> None:
+        runner, task = self.runner, self.runner.task
+        folder = f"{task.job}/{task.attempt}"
+        entries = runner.requests.list(folder)
+        if not entries:
+            return
+        owners = runner.settings.request_owners
+        above = runner.requests.entry(folder)
+        if above is not None:
+            check_owner(above, owners, folder)
+        for entry in entries:  # before the requests: what is taken back is not to be begun
+            order, _, kind = entry.name.partition(".withdrawn")
+            if not kind and order != entry.name and order not in runner.withdrawn:
+                check_owner(entry, owners, entry.name)
+                runner.withdrawn.add(order)
+                runner.wake()
+        for entry in entries:
+            if entry.name.endswith(".request.json") and entry.name not in self.seen:
+                self.seen.add(entry.name)
+                self._deliver(folder, entry, owners)
+
+    def _deliver(self, folder: str, entry: Entry, owners: Sequence[str]) -> None:
+        try:
+            check_owner(entry, owners, entry.name)
+            data = self.runner.requests.read_small(f"{folder}/{entry.name}")
+            self.runner.inbox.append(read_request(data, entry.name, self.runner.task))
+            self.runner.wake()
+        except Unusable as why:
+            self._complain(f"request refused: {why}")
+        except Exception:
+            self.seen.discard(entry.name)
+            raise
+
+    def _complain(self, why: str) -> None:
+        if why not in self.complained:
+            self.complained.add(why)
+            self.runner.errors.note(why)
+
+
+class Child:
+    """One run of the original reducer, in a process group of its own, and its two readers."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], output: Spool, runner: Runner) -> None:
+        self.output = output
+        self.runner = runner
+        self.broken = ""  # why what it wrote is not complete
+        pipe = subprocess.PIPE
+        self.process, self.lifeline = start_process(argv, env, pipe, pipe, pipe)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.input = self.process.stdin.fileno()
+        try:
+            os.set_blocking(self.input, False)
+        except OSError:
+            self.kill(signal.SIGKILL)
+            raise
+        widen_pipe(self.process.stdout.fileno())
+        self.begins_at = 0  # where in the task's input
+        self.began_s = 0.0
+        self.fed_bytes = 0
+        self.pipe_bytes = SLICE_FAST_BYTES
+        self.one_slot = False
+        self.finished: list[str] = []
+        for take, source in (
+            (self._copy_output, self.process.stdout),
+            (self.runner.errors.pass_on, self.process.stderr),
+        ):
+            threading.Thread(target=self._read, args=(take, source), daemon=True).start()
+
+    def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
+        try:
+            copy(source.fileno())
+        except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
+            what = "output" if source is self.process.stdout else "standard error"
+            self.broken = f"the reducer's {what} was not passed on: {error!r}"
+            close_quietly(source)  # the child learns it as it would without us
+        finally:
+            self.finished.append(source.name)
+            self.runner.wake()
+
+    def _copy_output(self, source: int) -> None:
+        for data in iter(lambda: os.read(source, BLOCK_BYTES), b""):
+            write_all(1, data)
+            self.output.add(data)
+
+    @property
+    def reading(self) -> bool:
+        """Say whether output may still come."""
+        return len(self.finished) < 2
+
+    def close_input(self) -> None:
+        """Let the child see the end of its input."""
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def kill(self, number: int) -> None:
+        """Send a signal to the child and all it started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except OSError:
+            return
+
+    def status(self) -> int:
+        """Wait for the end and return the status as a shell (and Java) counts it.
+
+        Never 0 where something that the child wrote was not passed on.
+        """
+        code = self.process.wait()
+        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                close_quietly(stream)
+        os.close(self.lifeline)
+        lost = self.broken or self.runner.errors.lost
+        if lost and not code:
+            self.runner.errors.note(f"this attempt fails: {lost}")
+            return EXIT_UNPROVABLE
+        return code if code >= 0 else 128 - code
 
 
 class Leave(Exception):
@@ -3083,7 +3170,7 @@ class Runner:
                 self.store, self.task, fields, self.output, self.state, self.beat, self.last_look
             )
         except (StoreError, Unusable) as error:
-            if not isinstance(error, Lost) or error.manifest is None:
+            if not isinstance(error, PerhapsSaved):
                 self.highest_generation += 1  # the name may be half taken
                 self.answer(request, "refused", f"not saved: {error}")
                 return
@@ -3324,15 +3411,44 @@ class Runner:
         self.highest_generation = found.highest_generation
 
 
-# ------------------------------------------------------------------------------------- main
+class Patience:
+    """Asks a store again that is away, as HDFS's own client does: after growing pauses, for a bounded time.
+
+    Meanwhile the master is told that the task lives. ``clock`` and ``pause`` are given by tests.
+    """
+
+    def __init__(
+        self,
+        wait_s: float,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.wait_s = wait_s
+        self.say = say
+        self.clock = clock
+        self.pause = pause
+
+    def call(self, asked: Callable[[], Any]) -> Any:
+        """Return what a call that changes nothing gives; raise StoreAway when the time is over."""
+        ends_s, pause_s = self.clock() + self.wait_s, WAIT_FIRST_S
+        while True:
+            try:
+                return asked()
+            except StoreAway as why:
+                left_s = ends_s - self.clock()
+                if left_s <= 0:
+                    raise
+                self.say(str(why))
+                self.pause(min(pause_s, left_s))
+                pause_s = min(pause_s * 2, WAIT_MOST_S)
 
 
-def resolve(argv: Sequence[str]) -> list[str]:
-    """Find the program as streaming does: the working folder first, then PATH."""
-    name = argv[0]
-    if "/" not in name and os.path.isfile(name) and os.access(name, os.X_OK):
-        return [os.path.join(".", name), *argv[1:]]
-    return [shutil.which(name) or name, *argv[1:]]
+# ---------------------------------------------------------------------------------------------------- main.py
+# The program: ``[options] -- reducer...``; an attempt, or the original reducer untouched.
+#
+# Law: before anything was read or written every failure ends in the original reducer, as if this program were
+# not there.
 
 
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
@@ -3365,39 +3481,6 @@ def die_together(runner: Runner) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, end)
-
-
-class Patience:
-    """Asks a store again that is away, as HDFS's own client does: after growing pauses, for a bounded time.
-
-    Meanwhile the master is told that the task lives. ``clock`` and ``pause`` are given by tests.
-    """
-
-    def __init__(
-        self,
-        wait_s: float,
-        say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.wait_s = wait_s
-        self.say = say
-        self.clock = clock
-        self.pause = pause
-
-    def call(self, asked: Callable[[], Any]) -> Any:
-        """Return what a call that changes nothing gives; raise StoreAway when the time is over."""
-        ends_s, pause_s = self.clock() + self.wait_s, WAIT_FIRST_S
-        while True:
-            try:
-                return asked()
-            except StoreAway as why:
-                left_s = ends_s - self.clock()
-                if left_s <= 0:
-                    raise
-                self.say(str(why))
-                self.pause(min(pause_s, left_s))
-                pause_s = min(pause_s * 2, WAIT_MOST_S)
 
 
 def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, str]) -> Runner:

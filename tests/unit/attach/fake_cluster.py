@@ -21,7 +21,11 @@ from yarnctl.hadoop.auth import Identity
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.task_runner import yarnctl_task as runner
+from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId, canonical
+from yarnctl.task_runner.runner.protocol.stores import Spool
+from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 from yarnctl.units import Resources
 
 ROOT = "/ws/v1/cluster"
@@ -208,27 +212,27 @@ class FakeCluster:
         groups: int = 50,
         user: str = "ann",
         **more,
-    ) -> runner.Manifest:
+    ) -> Manifest:
         """Do what the runner does: write a part and a manifest."""
-        ids = runner.TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
-        output = runner.Spool(1 << 20)
+        ids = TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
+        output = Spool(1 << 20)
         output.add(b"saved output\n")
         fields = {
             "schema": 1, "tool": "yarnctl", "version": "0.1.0", "job": ids.job, "task": ids.task,
             "attempt": ids.attempt, "container": "", "past_containers": [], "host": "h", "user": user,
             "order": order, "created_at_ms": self.now_ms, "took_ms": {}, "generation": generation,
-            "previous_generation": generation - 1, "key_rule": runner.KeyRule().as_json(),
+            "previous_generation": generation - 1, "key_rule": KeyRule().as_json(),
             "reducer": list(REDUCER), "groups_done": groups, "keys_digest": "0" * 64, "last_key": "aw==",
             "input_bytes": 5000, "parts": [], "counters": {}, **more,
         }  # fmt: skip
-        store = runner.open_store(self.store_url, user)
-        return runner.write_checkpoint(store, ids, fields, output)
+        store = open_store(self.store_url, user)
+        return write_checkpoint(store, ids, fields, output)
 
     def answered(self, number: int, of: int, order: str, word: str, generation: int = 0) -> None:
         """Do what the runner does when it does not save."""
-        ids = runner.TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
-        store = runner.open_store(self.store_url, "ann")
-        data = runner.canonical(
+        ids = TaskId(f"job_{EPOCH}_{number:04d}", task(number, of), attempt(number, of))
+        store = open_store(self.store_url, "ann")
+        data = canonical(
             {
                 "schema": 1,
                 "order": order,

@@ -15,7 +15,7 @@ from yarnctl.checkpoint.endings import Ending
 from yarnctl.checkpoint.holding import JobHeld, TaskHeld
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.task_runner import yarnctl_task as runner
+from yarnctl.task_runner.runner.protocol.manifests import sealed
 
 ROOT = "/yarnctl/checkpoints"
 REQUESTS = "/yarnctl/requests"
@@ -56,7 +56,7 @@ def put(hdfs: LittleHdfs, job: int, *, content: bytes = b"a\t1\n", claimed: byte
         "last_key": "G1sx", "input_bytes": 4, "output_bytes": len(said), "state": None, "counters": {},
         "parts": [{"name": part, "bytes": len(said), "sha256": hashlib.sha256(said).hexdigest()}],
     }  # fmt: skip
-    files = {part: content, f"gen-000001-{attempt}.manifest.json": runner.sealed(manifest)}
+    files = {part: content, f"gen-000001-{attempt}.manifest.json": sealed(manifest)}
     for name, data in files.items():
         hdfs.files[f"{folder}/{name}"] = data
         hdfs.owners[f"{folder}/{name}"] = ("ann", "600")

@@ -9,21 +9,22 @@ import pytest
 from tests.runner.test_webhdfs import FIELDS, LATER, TASK
 from yarnctl.attach.checkpoints import answer_name, read_answer
 from yarnctl.attach.proof import Proof
-from yarnctl.task_runner.yarnctl_task import (
-    MANIFEST_BYTES_MAX,
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.generations import (
     MANIFESTS_MAX,
-    KeyRule,
-    LocalStore,
-    StoreError,
-    Unusable,
     find_checkpoint,
-    parse_manifest,
     put_file,
-    read_manifest,
-    sealed,
     set_aside,
     write_checkpoint,
 )
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.manifests import (
+    MANIFEST_BYTES_MAX,
+    parse_manifest,
+    read_manifest,
+    sealed,
+)
+from yarnctl.task_runner.runner.protocol.stores import LocalStore
 
 
 class CountingStore(LocalStore):
@@ -102,7 +103,7 @@ def test_a_huge_manifest_is_not_read(tmp_path):
 
 def test_a_crowded_folder_is_refused(tmp_path, monkeypatch):
     store = filled(tmp_path, 3)
-    monkeypatch.setattr("yarnctl.task_runner.yarnctl_task.ENTRIES_MAX", 2)
+    monkeypatch.setattr("yarnctl.task_runner.runner.protocol.generations.ENTRIES_MAX", 2)
     with pytest.raises(Unusable, match="more than 2 files"):
         newest(store)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from yarnctl.task_runner.yarnctl_task import Runner
+from yarnctl.task_runner.runner.attempt import Runner
 
 
 def told(*moments: tuple[bool, int, int]) -> list[int]:

@@ -7,20 +7,16 @@ import os
 
 import pytest
 
-from yarnctl.task_runner import yarnctl_task
-from yarnctl.task_runner.yarnctl_task import (
-    Errors,
-    KeyRule,
-    LocalStore,
-    Pacer,
-    Runner,
-    Scanner,
-    TaskId,
-    Unusable,
-    Watcher,
-    check_root,
-    read_settings,
-)
+from yarnctl.task_runner.runner import reports
+from yarnctl.task_runner.runner.attempt import Runner, Watcher
+from yarnctl.task_runner.runner.feeding import Pacer
+from yarnctl.task_runner.runner.protocol import job_conf
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.job_conf import read_settings
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
+from yarnctl.task_runner.runner.protocol.manifests import TaskId
+from yarnctl.task_runner.runner.protocol.stores import LocalStore, check_root
+from yarnctl.task_runner.runner.reports import Errors
 
 LINE = b"%s\n"
 RULES = [
@@ -189,14 +185,14 @@ def test_settings_come_from_the_line_and_from_the_job():
         "map_separator": "2e",
         "reduce_separator": "09",
     }
-    assert settings.poll_ms == yarnctl_task.POLL_MIN_MS
+    assert settings.poll_ms == job_conf.POLL_MIN_MS
     assert settings.requests_url == "webhdfs://nn:9870/yarnctl/requests"
     assert (settings.task_timeout_ms, settings.reporter_prefix, settings.user) == (60000, "tell:", "alice")
 
 
 def test_a_time_out_of_zero_is_not_endless():
     settings = read_settings(["--restartable"], {**ENV, "mapreduce_task_timeout": "0"})
-    assert settings.task_timeout_ms == yarnctl_task.TASK_TIMEOUT_MS
+    assert settings.task_timeout_ms == job_conf.TASK_TIMEOUT_MS
 
 
 @pytest.mark.parametrize("arguments", [[], ["--restartable", "--hold-ms", "soon"], ["--restart"]])
@@ -226,7 +222,7 @@ def test_a_store_where_anybody_may_move_folders_is_refused(tmp_path):
 
 def test_a_child_speaks_whole_lines_and_its_counters_are_heard(monkeypatch):
     said: list[bytes] = []
-    monkeypatch.setattr(yarnctl_task, "write_all", lambda handle, data: said.append(data))
+    monkeypatch.setattr(reports, "write_all", lambda handle, data: said.append(data))
     errors = Errors("reporter:")
     reading, writing = os.pipe()
     os.write(writing, b"reporter:counter:g,a b,2\nreporter:counter:g,a b,-1\nreporter:counter:bad\nopen")

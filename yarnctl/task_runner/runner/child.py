@@ -1,0 +1,171 @@
+"""The child: the original reducer as a process, the pipes to and from it, and what it writes.
+
+Law: what the child has started ends with this process. No code of Python runs between fork and exec. An end
+with status 0 counts only if all that the child wrote was passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from typing import Iterator, Mapping, Sequence
+
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # not a POSIX system: the original reducer runs untouched
+    fcntl = termios = None  # type: ignore[assignment]
+
+
+BLOCK_BYTES = 1 << 18
+PIPE_BYTES = 1 << 18
+F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
+PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
+SLICE_FAST_BYTES = 1 << 16
+
+
+def start_process(
+    argv: Sequence[str], env: Mapping[str, str], stdin: int, stdout: int, stderr: int | None
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program and return it with its lifeline: when that is closed the kernel ends its group.
+
+    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of
+    it. It dies with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
+    exec, where other threads might hold a lock: the lifeline's reading end is given to the child (as one more
+    open file, never used) and set here so that the kernel sends SIGKILL to the group when the writing end,
+    which only this process has, is closed. Until that is set the child has been given no input.
+    """
+    reading, writing = os.pipe()
+    try:
+        with quit_blocked():
+            process = subprocess.Popen(
+                list(argv),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                env=dict(env),
+                start_new_session=True,
+                pass_fds=(reading,),
+            )
+        try:
+            signal_when_closed(reading, process.pid, signal.SIGKILL)
+        except OSError:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process, writing
+    except BaseException:
+        os.close(writing)
+        raise
+    finally:
+        os.close(reading)
+
+
+def signal_when_closed(reading: int, group: int, number: int) -> None:
+    """Have the kernel send a signal to a process group when a pipe's last writing end is closed."""
+    fcntl.fcntl(reading, fcntl.F_SETOWN, -group)
+    fcntl.fcntl(reading, fcntl.F_SETSIG, number)
+    fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) | fcntl.FASYNC)
+
+
+def run_command(command: str, given: bytes | None = None) -> tuple[int, bytes]:
+    """Run --save or --load by sh and return its status and, where nothing is given, what it printed.
+
+    What it leaves running ends with this process: its lifeline is not closed before.
+    """
+    stdin, stdout = (subprocess.DEVNULL, subprocess.PIPE) if given is None else (subprocess.PIPE, 2)
+    process, _ = start_process(["/bin/sh", "-c", command], os.environ, stdin, stdout, None)
+    try:
+        said, _ = process.communicate(given)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, said or b""
+
+
+@contextlib.contextmanager
+def quit_blocked() -> Iterator[None]:
+    """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
+
+    That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
+    another thread, so no ring is lost.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def widen_pipe(handle: int) -> int:
+    """Let a pipe hold more, so that both sides run longer; return what it holds (64 KiB if unknown)."""
+    for command, argument in ((F_SETPIPE_SZ, PIPE_BYTES), (F_GETPIPE_SZ, 0)):
+        try:
+            return fcntl.fcntl(handle, command, argument)
+        except OSError:  # not allowed, or no pipe
+            continue
+    return SLICE_FAST_BYTES
+
+
+def narrow_pipe(handle: int) -> bool:
+    """Let an empty pipe hold one page: it is then writable exactly when nothing lies in it; say if it does.
+
+    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So who writes less than a page at a
+    time is woken when that was read, and need not look again and again.
+    """
+    page_bytes = os.sysconf("SC_PAGE_SIZE")
+    try:
+        return fcntl.fcntl(handle, F_SETPIPE_SZ, page_bytes) == page_bytes
+    except OSError:  # not allowed, or no pipe
+        return False
+
+
+def pipe_capacity(handle: int) -> int:
+    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
+    try:
+        if not stat.S_ISFIFO(os.fstat(handle).st_mode):
+            return -1
+        return fcntl.fcntl(handle, F_GETPIPE_SZ, 0)
+    except OSError:
+        return SLICE_FAST_BYTES
+
+
+def check_pipes() -> None:
+    """Refuse a system that does not tell a writer what was not read: nothing could be proven there."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, b"12345")
+        if unread_bytes(writing) != 5:
+            raise Unusable("this system does not tell how much of a pipe is unread")
+        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # can it be done? closed below, it never is
+    finally:
+        for end in (reading, writing):
+            os.close(end)
+
+
+def unread_bytes(handle: int) -> int:
+    """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
+    answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
+    return int.from_bytes(answer[:4], sys.byteorder)
+
+
+def waiting_bytes(handle: int) -> int:
+    """Return how many bytes may be read at once, 0 where nobody says: for reports only."""
+    try:
+        return unread_bytes(handle)
+    except OSError:
+        return 0
+
+
+def resolve(argv: Sequence[str]) -> list[str]:
+    """Find the program as streaming does: the working folder first, then PATH."""
+    name = argv[0]
+    if "/" not in name and os.path.isfile(name) and os.access(name, os.X_OK):
+        return [os.path.join(".", name), *argv[1:]]
+    return [shutil.which(name) or name, *argv[1:]]

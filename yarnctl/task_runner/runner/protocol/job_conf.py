@@ -1,0 +1,233 @@
+"""Settings: the options of the runner and the configuration of its job.
+
+Law: what is not understood, or what could change what a line, a key or an output is, raises Unusable: then
+nothing is ever suspended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+from typing import Mapping, NamedTuple, NoReturn, Sequence
+
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.stores import user_name
+from yarnctl.task_runner.runner.protocol.token_files import PLAIN, Secured, read_name_services
+
+POLL_MIN_MS = 15_000
+HOLD_MS = 30_000
+STORE_WAIT_S = 120.0
+SPOOL_LIMIT_MIB = 1024
+TASK_TIMEOUT_MS = 600_000
+
+
+class Settings(NamedTuple):
+    """What the command line and the job's configuration say."""
+
+    restartable: bool
+    rule: KeyRule
+    save: str
+    load: str
+    store_url: str
+    requests_url: str
+    request_owners: tuple[str, ...]
+    user: str
+    hold_ms: int
+    poll_ms: int
+    spool_limit_bytes: int
+    task_timeout_ms: int
+    reporter_prefix: str
+    suspend_at: tuple[int, ...]
+    leave_when_saved: bool
+    secured: Secured = PLAIN
+    store_wait_s: float = 0.0
+
+
+class Conf:
+    """A job's configuration as streaming hands it down: names with ``_`` for what is no letter or digit."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+
+    def get(self, name: str, default: str = "") -> str:
+        """Return a value, the default where it is absent."""
+        return self.env.get(re.sub(r"[^A-Za-z0-9]", "_", name), default)
+
+    def number(self, name: str, default: int) -> int:
+        """Return a whole number, the default where there is none."""
+        try:
+            return int(self.get(name, str(default)))
+        except ValueError:
+            return default
+
+
+TEXT = "org.apache.hadoop.io.Text"
+
+OUTPUT_FORMATS = (  # they write the lines and nothing beside them
+    "org.apache.hadoop.mapred.TextOutputFormat",
+    "org.apache.hadoop.mapred.SequenceFileOutputFormat",
+    "org.apache.hadoop.mapred.lib.LazyOutputFormat",
+)
+
+ALLOWED = {
+    "stream.reduce.input": ("text",),
+    "stream.reduce.output": ("text",),
+    "stream.reduce.input.writer.class": ("org.apache.hadoop.streaming.io.TextInputWriter",),
+    "stream.reduce.output.reader.class": ("org.apache.hadoop.streaming.io.TextOutputReader",),
+    "mapreduce.job.output.key.comparator.class": (TEXT + "$Comparator",),
+    "mapred.output.key.comparator.class": (TEXT + "$Comparator",),
+    "mapreduce.job.output.group.comparator.class": (),
+    "mapred.output.value.groupfn.class": (),
+    "mapreduce.map.output.key.class": (TEXT,),
+    "mapred.output.format.class": OUTPUT_FORMATS,
+    "mapred.output.committer.class": ("org.apache.hadoop.mapred.FileOutputCommitter",),
+    "mapreduce.task.ismap": ("false",),
+    "mapreduce.job.ubertask.enable": ("false",),
+    "mapreduce.job.skiprecords": ("false",),
+    "mapreduce.reduce.skip.maxgroups": ("0",),
+    "mapred.skip.reduce.max.skip.groups": ("0",),
+    "mapreduce.map.skip.maxrecords": ("0",),
+    "stream.non.zero.exit.is.failure": ("true",),
+}
+"""What a setting may be if it is there at all; with anything else nothing is suspended."""
+
+REQUIRED = {"mapreduce.reduce.speculative": "false"}
+"""What must be said, because Hadoop's default is another."""
+
+
+def why_not(conf: Conf) -> str:
+    """Return why this job's configuration forbids suspension, empty if it does not."""
+    for name, values in ALLOWED.items():
+        found = conf.get(name)
+        if found and found not in values:
+            return f"{name} is {found}"
+    for name, wanted in REQUIRED.items():
+        if conf.get(name) != wanted:
+            return f"{name} is {conf.get(name) or 'not set'}, not {wanted}"
+    for name in ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id"):
+        if not re.fullmatch(r"[A-Za-z0-9_]+", conf.get(name)):
+            return f"{name} is {conf.get(name) or 'not set'}: not run by Hadoop"
+    return ""
+
+
+def separator(conf: Conf, name: str) -> bytes:
+    """Return a separator, which must be one byte."""
+    value = conf.get(name, "\t").encode("utf-8", "surrogateescape")
+    if len(value) != 1 or value == b"\n":
+        raise Unusable(f"{name} is {value!r}, not one byte")
+    return value
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises instead of leaving: the reducer must run whatever we are told."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse complains of."""
+        raise Unusable(message)
+
+
+def option_parser() -> Parser:
+    """Return the parser of what stands before ``--``."""
+    parser = Parser(prog="yarnctl_task.py", add_help=False, allow_abbrev=False)
+    parser.add_argument("--restartable", action="store_true")
+    parser.add_argument("--group-fields", type=int, default=0)
+    parser.add_argument("--save", default="")
+    parser.add_argument("--load", default="")
+    parser.add_argument("--store", default="")
+    parser.add_argument("--requests", default="")
+    parser.add_argument("--requests-owner", default="")
+    parser.add_argument("--token-service", default="")
+    parser.add_argument("--token-over-http", action="store_true")
+    parser.add_argument("--ca-file", default="")
+    parser.add_argument("--store-wait-s", type=float, default=-1.0)
+    parser.add_argument("--hold-ms", type=int, default=HOLD_MS)
+    parser.add_argument("--poll-ms", type=int, default=POLL_MIN_MS)
+    parser.add_argument("--spool-limit-mib", type=int, default=SPOOL_LIMIT_MIB)
+    parser.add_argument(
+        "--suspend-at", default="", help="groups after which to suspend: tests, wrap --verify"
+    )
+    parser.add_argument("--leave-when-saved", action="store_true", help="end instead of holding: the same")
+    return parser
+
+
+def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
+    """Return the settings, or raise Unusable with why nothing can be suspended."""
+    given = option_parser().parse_args(list(arguments))
+    conf = Conf(env)
+    if not given.restartable:
+        raise Unusable("--restartable is not promised")
+    if bool(given.save) != bool(given.load):
+        raise Unusable("--save and --load go together")
+    reason = why_not(conf)
+    if reason:
+        raise Unusable(reason)
+    store_url = given.store or env.get("YARNCTL_STORE", "")
+    if not store_url:
+        raise Unusable("no store: neither --store nor YARNCTL_STORE")
+    secured = Secured(
+        env.get("HADOOP_TOKEN_FILE_LOCATION", ""),
+        given.token_service or env.get("YARNCTL_TOKEN_SERVICE", ""),
+        given.ca_file or env.get("YARNCTL_CA_FILE", ""),
+        given.token_over_http or env.get("YARNCTL_TOKEN_OVER_HTTP", "") == "1",
+        read_name_services(env),
+    )
+    user = env.get("HADOOP_USER_NAME") or env.get("USER") or user_name(os.getuid())
+    return Settings(
+        restartable=True,
+        rule=read_rule(conf, given.group_fields),
+        save=given.save,
+        load=given.load,
+        store_url=store_url,
+        requests_url=given.requests or env.get("YARNCTL_REQUESTS") or store_url.rstrip("/") + "/requests",
+        request_owners=tuple(filter(None, (given.requests_owner or env.get("YARNCTL_REQUESTS_OWNER"),))),
+        user=user,
+        hold_ms=max(0, given.hold_ms),
+        poll_ms=max(POLL_MIN_MS, given.poll_ms) if given.poll_ms > 0 else 0,
+        spool_limit_bytes=max(0, given.spool_limit_mib) << 20,
+        task_timeout_ms=conf.number("mapreduce.task.timeout", TASK_TIMEOUT_MS) or TASK_TIMEOUT_MS,
+        reporter_prefix=read_prefix(conf),
+        suspend_at=read_cuts(given.suspend_at),
+        leave_when_saved=given.leave_when_saved,
+        secured=secured,
+        store_wait_s=read_wait_s(given.store_wait_s, env),
+    )
+
+
+def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
+    """Return how long a store that is away is waited for at the start of an attempt that may resume."""
+    try:
+        wait_s = given_s if given_s >= 0 else float(env.get("YARNCTL_STORE_WAIT_S", STORE_WAIT_S))
+    except ValueError as error:
+        raise Unusable(f"YARNCTL_STORE_WAIT_S: {error}") from error
+    if not 0 <= wait_s < math.inf:
+        raise Unusable(f"--store-wait-s {wait_s}: not a span of time")
+    return wait_s
+
+
+def read_prefix(conf: Conf) -> str:
+    """Return how lines to Hadoop begin: as it stands here Java must read it again."""
+    prefix = conf.get("stream.stderr.reporter.prefix", "reporter:")
+    if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
+        raise Unusable(f"stream.stderr.reporter.prefix is {prefix!r}: not ASCII, or with a line end")
+    return prefix
+
+
+def read_cuts(text: str) -> tuple[int, ...]:
+    """Return group numbers of --suspend-at."""
+    try:
+        return tuple(sorted({int(word) for word in text.split(",") if word}))
+    except ValueError as error:
+        raise Unusable(f"--suspend-at: {error}") from error
+
+
+def read_rule(conf: Conf, group_fields: int) -> KeyRule:
+    """Return what a key is in this job."""
+    key_fields = conf.number("stream.num.map.output.key.fields", 1)
+    fields = group_fields or key_fields
+    if not 1 <= fields <= key_fields:
+        raise Unusable(f"--group-fields {fields} of {key_fields} key fields")
+    map_separator = separator(conf, "stream.map.output.field.separator")
+    return KeyRule(fields, map_separator, separator(conf, "stream.reduce.input.field.separator"), key_fields)

@@ -1,0 +1,250 @@
+"""Stores: folders that keep checkpoints and requests; the one on a local disk.
+
+Law: a name never changes what it names: a file is created under a name that is new, or not at all. A path
+that belongs to somebody else, or that others may change, is refused.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import errno
+import os
+import tempfile
+from typing import IO, Any, Callable, Iterable, Iterator, NamedTuple, Sequence
+
+from yarnctl.task_runner.runner.protocol.failures import Exists, StoreError, Unusable
+
+SMALL_FILE_BYTES = 1 << 24
+COPY_BYTES = 1 << 20
+
+
+class Entry(NamedTuple):
+    """One file or folder of a store. ``mode`` are permission bits with the sticky bit."""
+
+    name: str
+    bytes: int
+    owner: str
+    mode: int
+    is_folder: bool
+
+
+class Store:
+    """A folder that keeps checkpoints. Paths are relative to it, with slashes.
+
+    What a name names never changes: ``create`` refuses a name that is taken.
+    """
+
+    user = ""
+    root = ""
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at ``path``, None if nothing."""
+        raise NotImplementedError
+
+    def list(self, path: str) -> builtins.list[Entry]:
+        """Return what is in a folder, nothing if there is none."""
+        raise NotImplementedError
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Give a file's bytes."""
+        raise NotImplementedError
+
+    def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
+        """Write a new file; raise Exists if the name is taken."""
+        raise NotImplementedError
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file its final name; raise Exists or StoreError if that did not happen."""
+        raise NotImplementedError
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, for the owner alone; none is changed that exists."""
+        raise NotImplementedError
+
+    def at_root(self, root: str) -> Store:
+        """Return the same file system, looked at from another folder."""
+        other = copy.copy(self)
+        other.root = root
+        return other
+
+    def read_small(self, path: str) -> bytes:
+        """Return a small file's bytes."""
+        held = b""
+        for piece in self.read(path):
+            held += piece
+            if len(held) > SMALL_FILE_BYTES:
+                raise Unusable(f"{path}: larger than {SMALL_FILE_BYTES} bytes")
+        return held
+
+
+class LocalStore(Store):
+    """A store in a local folder, for tests and the emulator."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self.user = user_name(os.getuid())
+
+    def entry(self, path: str) -> Entry | None:
+        """Return what is at ``path``, None if nothing."""
+        try:
+            return self._entry(os.path.basename(path), os.stat(self._at(path)))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def list(self, path: str) -> builtins.list[Entry]:
+        """Return what is in a folder, nothing if there is none."""
+        try:
+            with os.scandir(self._at(path)) as found:
+                return sorted(self._entry(entry.name, entry.stat(follow_symlinks=False)) for entry in found)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def read(self, path: str) -> Iterator[bytes]:
+        """Give a file's bytes."""
+        try:
+            with open(self._at(path), "rb") as stream:
+                yield from iter(lambda: stream.read(COPY_BYTES), b"")
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
+        """Write a new file; raise Exists if the name is taken."""
+        try:
+            handle = os.open(self._at(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "wb", buffering=0):
+                for piece in pieces:
+                    write_all(handle, piece)
+                os.fsync(handle)
+        except FileExistsError as error:
+            raise Exists(f"{self._at(path)}: exists") from error
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file its final name; a link, because os.rename would replace what is there."""
+        try:
+            os.link(self._at(old), self._at(new))
+            os.unlink(self._at(old))
+        except FileExistsError as error:
+            raise Exists(f"{self._at(new)}: exists") from error
+        except OSError as error:
+            raise StoreError(f"{self._at(new)}: {error.strerror}") from error
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, for the owner alone."""
+        try:
+            at = self.root
+            os.makedirs(at, exist_ok=True)
+            for part in path.split("/"):
+                at = os.path.join(at, part)
+                if not os.path.isdir(at):
+                    os.mkdir(at, 0o700)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise StoreError(f"{self._at(path)}: {error.strerror}") from error
+
+    def _at(self, path: str) -> str:
+        return os.path.join(self.root, *path.split("/")) if path else self.root
+
+    @staticmethod
+    def _entry(name: str, found: os.stat_result) -> Entry:
+        is_folder = (found.st_mode & 0o170000) == 0o040000
+        return Entry(name, found.st_size, user_name(found.st_uid), found.st_mode & 0o7777, is_folder)
+
+
+def close_quietly(opened: Any) -> None:
+    """Close what nothing is written to any more; the close itself can fail and then changes nothing."""
+    try:
+        opened.close()
+    except OSError:
+        return
+
+
+def user_name(uid: int) -> str:
+    """Return a user's name, or the number where there is no name."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
+    """Refuse a path that is somebody else's or that others may change."""
+    if entry.owner not in owners:
+        raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
+    if entry.mode & 0o022:
+        raise Unusable(f"{where}: others may write to it (mode {entry.mode:o})")
+
+
+def check_root(store: Store) -> None:
+    """Refuse a store whose folder lets anybody move other people's folders."""
+    found = store.entry("")
+    if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
+        raise Unusable(
+            f"the store's folder: others may write to it (mode {found.mode:o}) and it is not sticky"
+        )
+
+
+class Spool:
+    """Bytes on the local disk, in a file without a name, up to a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.bytes = 0
+        self.failed = ""
+        self._file: IO[bytes] | None = None
+
+    def add(self, data: bytes) -> None:
+        """Keep bytes; from the first that cannot be kept nothing is held any more."""
+        if self.failed:
+            return
+        try:
+            if self.bytes + len(data) > self.limit_bytes:
+                raise OSError(errno.EFBIG, f"more than {self.limit_bytes} bytes")
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(buffering=0, dir=spool_folder())  # noqa: SIM115
+            view = memoryview(data)
+            while view:
+                view = view[self._file.write(view) :]
+            self.bytes += len(data)
+        except OSError as error:
+            self.failed = str(error.strerror)
+            self.clear()
+
+    def pieces(self, beat: Callable[[], None] = lambda: None) -> Iterator[bytes]:
+        """Give the bytes from the beginning."""
+        at = 0
+        while self._file is not None and at < self.bytes:
+            piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
+            if not piece:
+                raise StoreError("the local spool is shorter than it was")
+            at += len(piece)
+            beat()
+            yield piece
+
+    def clear(self) -> None:
+        """Hold nothing; the limit counts anew."""
+        file, self._file, self.bytes = self._file, None, 0
+        if file is not None:
+            close_quietly(file)
+
+
+def spool_folder() -> str:
+    """Return a local folder that goes with the container: TMPDIR as streaming sets it, else here."""
+    named = os.environ.get("TMPDIR", "")
+    return named if os.path.isdir(named) else "."
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write every byte, however long it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
