@@ -45,7 +45,7 @@ if key is not None:
 @cache
 def compiled() -> Path:
     """Return the shipped file, compiled by the Python that runs the tests."""
-    return Path(py_compile.compile(str(RUNNER), doraise=True))
+    return Path(str(py_compile.compile(str(RUNNER), doraise=True)))
 
 
 def runner(python: str) -> Path:

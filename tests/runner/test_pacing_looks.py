@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from yarnctl.task_runner.runner.attempt import Runner
 from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, narrow_pipe, unread_bytes
-from yarnctl.task_runner.runner.feeding import Pacer
+from yarnctl.task_runner.runner.feeding import Feeder
+from yarnctl.task_runner.runner.pacing import Pacer
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.task_input import Sender, TaskInput
 
 
 @pytest.fixture
@@ -49,21 +51,26 @@ def test_what_is_no_pipe_or_too_full_is_not_narrowed(pipe, tmp_path):
         assert not narrow_pipe(file.fileno())
 
 
-class Fed(Runner):
-    """A runner that is nothing but its feeding; the child takes what there is whenever it is waited for.
+class Fed:
+    """Feeding and nothing else; the child takes what there is whenever it is waited for.
 
     ``waits`` are the kinds of waiting. ``lies``: it is told that the child took it when it did not, so often.
     """
 
     def __init__(self, pipe: tuple[int, int], data: bytes, lies: int = 0) -> None:
         self.reading = pipe[0]
-        self.child: Any = SimpleNamespace(input=pipe[1], fed_bytes=0, pipe_bytes=1 << 16, one_slot=False)
-        self.pacer, self.buffer, self.at, self.again, self.ended = Pacer(), data, 0, iter(()), True
+        self.child: Any = SimpleNamespace(
+            input=pipe[1], fed_bytes=0, pipe_bytes=1 << 16, one_slot=False, pacer=Pacer()
+        )
+        wakeup: Any = SimpleNamespace(wait=self.wait)
+        self.input = TaskInput(Sender(KeyRule(), -1), wakeup)
+        self.input.buffer, self.input.ended = data, True
+        attempt: Any = SimpleNamespace(child=self.child, input=self.input, wakeup=wakeup)
+        accounting: Any = SimpleNamespace(account=lambda data: None)
+        unused: Any = None  # the child neither leaves nor has to finish a group
+        self.feeder = Feeder(attempt, accounting, ending=unused, lines=unused)
         self.lies, self.taken = lies, b""
         self.waits: list[str] = []
-
-    def account(self, data: bytes) -> None:
-        pass
 
     def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
         if not timeout_s:
@@ -76,8 +83,8 @@ class Fed(Runner):
         return events == select.POLLOUT
 
     def feed(self) -> Fed:
-        while self.at < len(self.buffer):
-            self.feed_some()
+        while not self.input.is_taken:
+            self.feeder.feed_some()
         self.taken += os.read(self.reading, 1 << 16)
         return self
 

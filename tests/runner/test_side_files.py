@@ -9,11 +9,11 @@ import pytest
 from tests.runner.namenode import Server
 from tests.runner.running import Job, grouped, python
 from yarnctl.attach.status import parse
-from yarnctl.task_runner.runner.attempt import WorkFolder
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import Conf
 from yarnctl.task_runner.runner.protocol.stores import LocalStore
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
+from yarnctl.task_runner.runner.saving import WorkFolder
 
 DATA = grouped(40, 3)
 WRITING = """

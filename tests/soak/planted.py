@@ -24,7 +24,7 @@ class Bug(NamedTuple):
 SKIP = "take_groups(rest, manifest.groups_done"
 MATCHES = 'return "" if here == there else'
 FINISHED = "            if self.feed_groups(limit):\n                return True"
-COUNTED = "self.errors.count(group, name, amount)"
+COUNTED = "attempt.errors.count(group, name, amount)"
 KEPT = "if output is not None and output.bytes:"
 TRUSTS = (MATCHES, 'return "" if here else')
 BUGS = {
@@ -32,7 +32,7 @@ BUGS = {
     "never-resumes": Bug("sum", "again, done by", ((MATCHES, 'return "no" if here == there else'),)),
     "forgets-counters": Bug("silent", "counters:", ((COUNTED, "(group, name, amount)"),)),
     "saves-inside-a-group": Bug("secondary", "output:", ((FINISHED, "            return True"),)),
-    "forgets-state": Bug("stateful", "output:", (("self.state = fetched.state", "self.state = None"),)),
+    "forgets-state": Bug("stateful", "output:", (("reducer_state = fetched.state", "reducer_state = None"),)),
     "saves-no-output": Bug("binary", "output:", ((KEPT, "if output is None:"),)),
 }
 

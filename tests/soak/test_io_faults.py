@@ -61,29 +61,29 @@ class Bug(NamedTuple):
     replaced: tuple[tuple[str, str], ...]
 
 
-KEPT = "            if saved.failed:\n                raise StoreError"
-TAKEN = "self.state = self.taken_state(request)"
+KEPT = "        if saved.failed:\n            raise StoreError"
+TAKEN = "attempt.reducer_state = self._taken_state(request)"
 ADDED = Fault("EIO", "write scratch beside", 1)
 BUGS = {
     "state-without-output": Bug(
         Scene("state", "resume", "folder"),
         Fault("ENOSPC", "write scratch", 1),
         "wrong: output",
-        ((KEPT, "            self.state = state\n" + KEPT),),
+        ((KEPT, "        self._attempt.reducer_state = state\n" + KEPT),),
     ),
     "drained-without-state": Bug(
         Scene("state", "suspend", "hdfs"),
         ADDED,
         "wrong: output",
-        ((TAKEN, TAKEN + "\n        self.state = None if self.output.failed else self.state"),),
+        ((TAKEN, TAKEN + "\n        if attempt.output.failed:\n            attempt.reducer_state = None"),),
     ),
     "suspending-for-ever": Bug(
         Scene("state", "suspend", "folder"),
         ADDED,
         "wrong: output",
         (
-            (TAKEN, "self.state = None if self.output.failed else self.taken_state(request)"),
-            ("        self.take_back_word()\n        try:", "        try:"),
+            (TAKEN, "attempt.reducer_state = None if attempt.output.failed else self._taken_state(request)"),
+            ("        self.suspending.remove()\n        try:", "        try:"),
         ),
     ),
     "output-cut-off": Bug(

@@ -31,9 +31,16 @@ MODULES = (
     "protocol/generations",
     "protocol/job_conf",
     "reports",
+    "pacing",
     "child",
-    "feeding",
+    "task_input",
     "attempt",
+    "orders",
+    "child_life",
+    "feeding",
+    "saving",
+    "resuming",
+    "phases",
     "main",
 )
 """Each imports only from those before it."""
@@ -49,7 +56,7 @@ class CannotBuild(Exception):
     """The package cannot become one file; the text says where and why."""
 
 
-class Piece(NamedTuple):
+class ModuleText(NamedTuple):
     """A module, taken apart. ``imports``: module -> names taken from it, "" for the module itself.
 
     ``ours`` are its imports of the package, in the same form.
@@ -78,7 +85,7 @@ def built(source: Path = SOURCE, modules: Sequence[str] = MODULES) -> str:
     return start + "\n\n".join(f"{commented(name, one.law)}\n\n\n{one.body}" for name, one in pieces.items())
 
 
-def taken_apart(name: str, text: str) -> Piece:
+def taken_apart(name: str, text: str) -> ModuleText:
     """Return a module's law, imports and body."""
     tree = ast.parse(text, name, feature_version=(3, 8))
     law = ast.get_docstring(tree)
@@ -94,7 +101,7 @@ def taken_apart(name: str, text: str) -> Piece:
     last = tree.body[len(tree.body) - len(nodes) - 1].end_lineno or 0
     body = "".join(text.splitlines(keepends=True)[last:]).lstrip("\n")
     defined = {each for node in nodes for each in bound(name, node)}
-    return Piece(law, imports, ours, body, defined)
+    return ModuleText(law, imports, ours, body, defined)
 
 
 def note(name: str, node: ast.stmt, imports: dict[str, set[str]], ours: dict[str, set[str]]) -> None:
@@ -139,7 +146,7 @@ def check_complete(source: Path, modules: Sequence[str]) -> None:
         raise CannotBuild(f"{', '.join(sorted(other))}: in the package or in MODULES, not in both")
 
 
-def check_names(pieces: Mapping[str, Piece]) -> None:
+def check_names(pieces: Mapping[str, ModuleText]) -> None:
     """Refuse names with two meanings, and names that are used before they are there."""
     owner: dict[str, str] = {}
     brought = {

@@ -2008,6 +2008,71 @@ def add_counter(counters: Counters, group: str, name: str, amount: int) -> None:
     inside[name] = (inside.get(name, 0) + amount + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
+# -------------------------------------------------------------------------------------------------- pacing.py
+# Pacing: how large the slices are in which a child is fed, by the time that it takes for them.
+#
+# Law: nothing is read or written here and no clock is asked: what is learned is given as arguments.
+
+
+SLICE_MIN_BYTES = 64
+SLICE_LEAST_BYTES = 16
+SLICE_FAST_BYTES = 1 << 16
+SLICE_QUICK_S = 0.05
+SLICE_SLOW_S = 0.12
+SLICE_GOAL_S = 0.1
+SPEED_MEMORY_S = 4.0
+NAP_MIN_S = 0.0001
+NAP_MAX_S = 0.02
+
+
+class Pacer:
+    """Bounds by time how far the child is fed ahead of what it has done.
+
+    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
+    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
+    short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
+    and then none for long: so a slice is also no more than the child does in a tenth of a second by its
+    mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
+    """
+
+    def __init__(self) -> None:
+        self.slice_bytes = SLICE_MIN_BYTES
+        self.fast = False
+        self.waiting_since_s = 0.0
+        self.nap_s = NAP_MIN_S
+        self.late_bytes = 0.0
+        self.late_s = 0.0
+
+    def taken(self, size_bytes: int, waited_s: float) -> None:
+        """Learn from a slice that was taken after lying unread for a while."""
+        kept = math.exp(-waited_s / SPEED_MEMORY_S)
+        self.late_bytes = self.late_bytes * kept + size_bytes
+        self.late_s = self.late_s * kept + waited_s
+        if waited_s < SLICE_QUICK_S:
+            if size_bytes >= self.slice_bytes // 2:
+                self.slice_bytes = min(self.slice_bytes * 5 // 4 + 1, SLICE_FAST_BYTES)
+        elif waited_s > SLICE_SLOW_S:
+            self.slice_bytes = int(size_bytes * SLICE_GOAL_S / waited_s)
+        mean_bytes = self.late_bytes * SLICE_GOAL_S / max(self.late_s, 1e-6)
+        self.slice_bytes = max(SLICE_LEAST_BYTES, int(min(self.slice_bytes, mean_bytes)))
+        self.fast = self.slice_bytes >= SLICE_FAST_BYTES
+
+    def stalled(self, taken_bytes: int, waited_s: float) -> None:
+        """Learn that a child fed at full speed let a full pipe lie for a while."""
+        if waited_s > SLICE_SLOW_S:
+            self.fast = False
+            self.late_bytes, self.late_s = float(taken_bytes), waited_s
+            share = SLICE_GOAL_S / waited_s
+            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
+
+    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
+        """Learn from what was left in the pipe after a nap: about half is right."""
+        if left_bytes > pipe_bytes * 5 // 8:
+            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
+        elif left_bytes < pipe_bytes * 3 // 8:
+            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
+
+
 # --------------------------------------------------------------------------------------------------- child.py
 # The child: the original reducer as a process, the pipes to and from it, and what it writes.
 #
@@ -2026,7 +2091,126 @@ BLOCK_BYTES = 1 << 18
 PIPE_BYTES = 1 << 18
 F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
 PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
-SLICE_FAST_BYTES = 1 << 16
+
+
+class Leave(Exception):
+    """The attempt ends with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Wakeup:
+    """A pipe that ends every wait of the main thread; any thread may write to it."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        for end in (self._reading, self._writing):
+            os.set_blocking(end, False)
+
+    def wake(self) -> None:
+        """Interrupt the main thread's wait; called from any thread."""
+        try:
+            os.write(self._writing, b"!")
+        except OSError:  # full, so it will wake; or it failed, and every wait ends by itself
+            return
+
+    def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
+        """Wait until a handle is ready (-1: none), somebody wakes us, or time is over; say if ready."""
+        waiting = select.poll()
+        waiting.register(self._reading, select.POLLIN)
+        if handle >= 0:
+            waiting.register(handle, events)
+        found = dict(waiting.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+        if self._reading in found:
+            os.read(self._reading, 4096)  # only this thread reads it, so something is there
+        return handle in found
+
+
+class Child:
+    """One run of the original reducer, in a process group of its own, and its two readers."""
+
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], output: Spool, errors: Errors, wakeup: Wakeup
+    ) -> None:
+        self.output = output
+        self.errors = errors
+        self.wakeup = wakeup
+        self.broken = ""  # why what it wrote is not complete
+        pipe = subprocess.PIPE
+        self.process, self.lifeline = start_process(argv, env, pipe, pipe, pipe)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.input = self.process.stdin.fileno()
+        try:
+            os.set_blocking(self.input, False)
+        except OSError:
+            self.kill(signal.SIGKILL)
+            raise
+        widen_pipe(self.process.stdout.fileno())
+        self.begins_at = 0  # where in the task's input
+        self.began_s = 0.0
+        self.fed_bytes = 0
+        self.pipe_bytes = SLICE_FAST_BYTES
+        self.one_slot = False
+        self.pacer = Pacer()
+        self.finished: list[str] = []
+        for take, source in (
+            (self._copy_output, self.process.stdout),
+            (self.errors.pass_on, self.process.stderr),
+        ):
+            threading.Thread(target=self._read, args=(take, source), daemon=True).start()
+
+    def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
+        try:
+            copy(source.fileno())
+        except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
+            what = "output" if source is self.process.stdout else "standard error"
+            self.broken = f"the reducer's {what} was not passed on: {error!r}"
+            close_quietly(source)  # the child learns it as it would without us
+        finally:
+            self.finished.append(source.name)
+            self.wakeup.wake()
+
+    def _copy_output(self, source: int) -> None:
+        for data in iter(lambda: os.read(source, BLOCK_BYTES), b""):
+            write_all(1, data)
+            self.output.add(data)
+
+    @property
+    def reading(self) -> bool:
+        """Say whether output may still come."""
+        return len(self.finished) < 2
+
+    def close_input(self) -> None:
+        """Let the child see the end of its input."""
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def kill(self, number: int) -> None:
+        """Send a signal to the child and all it started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except OSError:
+            return
+
+    def status(self) -> int:
+        """Wait for the end and return the status as a shell (and Java) counts it.
+
+        Never 0 where something that the child wrote was not passed on.
+        """
+        code = self.process.wait()
+        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                close_quietly(stream)
+        os.close(self.lifeline)
+        lost = self.broken or self.errors.lost
+        if lost and not code:
+            self.errors.note(f"this attempt fails: {lost}")
+            return EXIT_UNPROVABLE
+        return code if code >= 0 else 128 - code
 
 
 def start_process(
@@ -2169,22 +2353,14 @@ def resolve(argv: Sequence[str]) -> list[str]:
     return [shutil.which(name) or name, *argv[1:]]
 
 
-# ------------------------------------------------------------------------------------------------- feeding.py
-# Feeding: how far the child is fed ahead of what it has done, and how far Java has written.
+# ---------------------------------------------------------------------------------------------- task_input.py
+# The task's input: read from Java into a buffer, and how far Java must have written.
 #
-# Law: every byte that was read goes to the child once, in order.
+# Law: every byte that was read is given once, in order; after a skip in vain what was skipped comes again
+# before the rest.
 
 
-READ_AHEAD_BYTES = 1 << 20
 JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
-SLICE_MIN_BYTES = 64
-SLICE_LEAST_BYTES = 16
-SLICE_QUICK_S = 0.05
-SLICE_SLOW_S = 0.12
-SLICE_GOAL_S = 0.1
-SPEED_MEMORY_S = 4.0
-NAP_MIN_S = 0.0001
-NAP_MAX_S = 0.02
 
 
 class Sender:
@@ -2249,67 +2425,776 @@ class Sender:
         self.sent_bytes = self.seen_bytes if end < 0 else base + end
 
 
-class Pacer:
-    """Bounds by time how far the child is fed ahead of what it has done.
+class TaskInput:
+    """What was read from Java and not yet taken: ``buffer`` from ``at`` on."""
 
-    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
-    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
-    short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
-    and then none for long: so a slice is also no more than the child does in a tenth of a second by its
-    mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
-    """
+    def __init__(self, sender: Sender, wakeup: Wakeup) -> None:
+        self.sender = sender
+        self.buffer = b""
+        self.at = 0
+        self.ended = False
+        self.read_bytes = 0
+        self._wakeup = wakeup
+        self._again: Iterator[bytes] = iter(())
 
-    def __init__(self) -> None:
-        self.slice_bytes = SLICE_MIN_BYTES
-        self.fast = False
-        self.waiting_since_s = 0.0
-        self.nap_s = NAP_MIN_S
-        self.late_bytes = 0.0
-        self.late_s = 0.0
+    @property
+    def is_taken(self) -> bool:
+        """Say whether all that was read was taken."""
+        return self.at == len(self.buffer)
 
-    def taken(self, size_bytes: int, waited_s: float) -> None:
-        """Learn from a slice that was taken after lying unread for a while."""
-        kept = math.exp(-waited_s / SPEED_MEMORY_S)
-        self.late_bytes = self.late_bytes * kept + size_bytes
-        self.late_s = self.late_s * kept + waited_s
-        if waited_s < SLICE_QUICK_S:
-            if size_bytes >= self.slice_bytes // 2:
-                self.slice_bytes = min(self.slice_bytes * 5 // 4 + 1, SLICE_FAST_BYTES)
-        elif waited_s > SLICE_SLOW_S:
-            self.slice_bytes = int(size_bytes * SLICE_GOAL_S / waited_s)
-        mean_bytes = self.late_bytes * SLICE_GOAL_S / max(self.late_s, 1e-6)
-        self.slice_bytes = max(SLICE_LEAST_BYTES, int(min(self.slice_bytes, mean_bytes)))
-        self.fast = self.slice_bytes >= SLICE_FAST_BYTES
+    def fill(self, wait_s: float | None) -> bool:
+        """Read input if there is some, into the buffer; return whether anything changed."""
+        piece = next(self._again, None)
+        if piece is not None:
+            self._append(piece)
+            return True
+        if self.ended or not self._wakeup.wait(0, select.POLLIN, wait_s):
+            return False
+        data = os.read(0, BLOCK_BYTES)
+        self.read_bytes += len(data)
+        self.ended = not data
+        self.sender.take(data)
+        self._append(data)
+        return True
 
-    def stalled(self, taken_bytes: int, waited_s: float) -> None:
-        """Learn that a child fed at full speed let a full pipe lie for a while."""
-        if waited_s > SLICE_SLOW_S:
-            self.fast = False
-            self.late_bytes, self.late_s = float(taken_bytes), waited_s
-            share = SLICE_GOAL_S / waited_s
-            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
+    def drop(self) -> None:
+        """Forget what was read and not taken."""
+        self.at = len(self.buffer)
 
-    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
-        """Learn from what was left in the pipe after a nap: about half is right."""
-        if left_bytes > pipe_bytes * 5 // 8:
-            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
-        elif left_bytes < pipe_bytes * 3 // 8:
-            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
+    def begin_again(self, skipped: Spool) -> None:
+        """Have the skipped input come again before the rest."""
+        rest, self.buffer, self.at = self.buffer[self.at :], b"", 0
+        self.ended = False  # if it was the end, the end will be read once more
+
+        def again() -> Iterator[bytes]:
+            yield from skipped.pieces()
+            skipped.clear()
+            if rest:
+                yield rest
+
+        self._again = again()
+
+    def _append(self, data: bytes) -> None:
+        self.buffer = self.buffer[self.at :] + data if self.at < len(self.buffer) else data
+        self.at = 0
 
 
 # ------------------------------------------------------------------------------------------------- attempt.py
-# The attempt: skips, replays, feeds, suspends, holds and goes on.
+# The attempt: what its parts share, and the status lines that tell where it stands.
 #
-# Law: output is byte for byte that of an undisturbed run, or the exit status is not 0.
+# Law: only the main thread changes what is kept here. A status line follows from it and from what the child
+# has not read yet; a task whose child works is kept alive only while it gets on.
+
+
+STATUS_EVERY_S = 2.0
+
+
+class AttemptState:
+    """What an attempt works with, and where it stands.
+
+    ``phase`` is one of ``fetch``, ``skip``, ``replay``, ``run``, ``finish`` (a group), ``drain``, ``save``,
+    ``hold``, ``end``; ``why_not`` says why it cannot be suspended any more, empty while it can.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        task: TaskId,
+        words: Sequence[str],
+        store: Store,
+        errors: Errors,
+        wakeup: Wakeup,
+    ) -> None:
+        self.settings = settings
+        self.task = task
+        self.words = printable(words)  # as given: where the program lies differs between nodes
+        self.store = store
+        self.errors = errors
+        self.wakeup = wakeup
+        self.scanner = Scanner(settings.rule)
+        self.input = TaskInput(Sender(settings.rule, pipe_capacity(0)), wakeup)
+        self.output = Spool(settings.spool_limit_bytes)
+        self.phase = "start"
+        self.why_not = ""
+        self.child: Child | None = None
+        self.manifest: Manifest | None = None  # the generation that is valid now
+        self.highest_generation = 0
+        self.reducer_state: bytes | None = None  # what --save gave at the border where the child begins
+        self.past_counters: Counters = {}
+        self.holders: dict[str, float] = {}  # orders that hold, and until when
+        self.resumed = False
+        self.back_ms = -1
+
+    @property
+    def generation(self) -> int:
+        """Return the generation that is valid now, 0 if none."""
+        return self.manifest.generation if self.manifest else 0
+
+    def done_bytes(self) -> int:
+        """Return how much input the child has taken."""
+        unread = waiting_bytes(self.child.input) if self.child and self.phase in ("run", "finish") else 0
+        return self.scanner.bytes - unread
+
+
+class StatusLines:
+    """Tells the master where the attempt stands; each line replaces the one before."""
+
+    def __init__(self, attempt: AttemptState) -> None:
+        self._attempt = attempt
+        self._errors = attempt.errors
+        self._next_s = 0.0
+        self._last_position = (-1, -1)
+
+    @property
+    def every_s(self) -> float:
+        """Return how often the position is told; YARN must not think that the task hangs."""
+        return min(STATUS_EVERY_S, self._attempt.settings.task_timeout_ms / 6000)
+
+    def tell(self, keep_alive: bool) -> None:
+        """Report the position; while the child works only if it got on, so that a hung one times out."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        position = (self._attempt.done_bytes(), self._attempt.output.bytes)
+        if not keep_alive and position == self._last_position and not self._errors.news:
+            return
+        self._last_position = position
+        self._next_s = now_s + self.every_s
+        self.say_position()
+
+    def beat(self) -> None:
+        """Keep the task alive while bytes go to or come from the store."""
+        self.tell(keep_alive=True)
+
+    def tell_next(self) -> None:
+        """Have the next call of ``tell`` report, whatever was told before."""
+        self._next_s, self._last_position = 0.0, (-1, -1)
+
+    def enter(self, phase: str, more: str = "") -> None:
+        """Begin a phase and say so."""
+        attempt = self._attempt
+        attempt.phase = phase
+        self._errors.status(
+            f"phase={phase} groups={attempt.scanner.groups} gen={attempt.generation}{more}"
+            f"{' can=0' if attempt.why_not else ''}{self._reason()}"
+        )
+        self._next_s = time.monotonic() + self.every_s
+
+    def say_position(self) -> None:
+        """Write the position: groups, bytes done by the child, bytes known of, whether that is all."""
+        attempt, task_input = self._attempt, self._attempt.input
+        known = task_input.read_bytes + (0 if task_input.ended else waiting_bytes(0))
+        self._errors.status(
+            f"phase={attempt.phase} groups={attempt.scanner.groups} done={attempt.done_bytes()} known={known}"
+            f" all={int(task_input.ended)} gen={attempt.generation} can={int(not attempt.why_not)}"
+            f"{self._speed()}{self.came_back()}{self.for_order()}{self._reason()}"
+        )
+
+    def say_waiting(self, why: str) -> None:
+        """Say that the store is waited for: the task lives."""
+        self._errors.status(f"phase=fetch groups=0 gen={self._attempt.generation} waits for its store: {why}")
+
+    def came_back(self) -> str:
+        """Return how long a resumed attempt took until it was at new keys."""
+        return f" back={self._attempt.back_ms}" if self._attempt.back_ms >= 0 else ""
+
+    def for_order(self) -> str:
+        """Return which order holds: of several the last that came."""
+        return f" order={list(self._attempt.holders)[-1]}" if self._attempt.holders else ""
+
+    def _speed(self) -> str:
+        """Return since when and from where the child at work has worked: what its speed follows from."""
+        child = self._attempt.child
+        if child is None or self._attempt.phase not in ("run", "finish"):
+            return ""
+        ran_ms = int((time.monotonic() - child.began_s) * 1000)
+        return f" ran={ran_ms} base={child.begins_at}"
+
+    def _reason(self) -> str:
+        """Return why this attempt cannot be suspended any more, to the end of the runner's words."""
+        return f" why={self._attempt.why_not}" if self._attempt.why_not else ""
+
+
+# -------------------------------------------------------------------------------------------------- orders.py
+# Orders: heard by a thread that looks into the store, answered and held for by the main thread.
+#
+# Law: an order that was withdrawn is neither begun nor answered. A store that hangs hangs the thread of the
+# watcher, never the data. A hold ends when the time of each of its orders is over, or they were withdrawn.
+
+
+class Inbox:
+    """The orders that wait for the main thread, and the names of those that were withdrawn."""
+
+    def __init__(self, wakeup: Wakeup) -> None:
+        self.waiting: collections.deque[Request] = collections.deque()
+        self.withdrawn: set[str] = set()
+        self._wakeup = wakeup
+
+    def add(self, request: Request) -> None:
+        """Hand an order to the main thread."""
+        self.waiting.append(request)
+        self._wakeup.wake()
+
+    def withdraw(self, order: str) -> None:
+        """Note that an order was taken back."""
+        self.withdrawn.add(order)
+        self._wakeup.wake()
+
+
+class Watcher(threading.Thread):
+    """Looks for requests when the doorbell rings, and now and then until it rang once.
+
+    The bell is a pipe that the interpreter writes signal numbers to, so it is heard whatever the
+    main thread is doing.
+    """
+
+    def __init__(self, store: Store, attempt: AttemptState, inbox: Inbox) -> None:
+        super().__init__(daemon=True, name="watcher")
+        self.store = store
+        self.task = attempt.task
+        self.settings = attempt.settings
+        self.errors = attempt.errors
+        self.inbox = inbox
+        self.bell_r, self.bell_w = os.pipe()
+        for end in (self.bell_r, self.bell_w):
+            os.set_blocking(end, False)
+        self.heard = False
+        self.seen: set[str] = set()
+        self.complained: set[str] = set()
+
+    def listen(self) -> None:
+        """Take SIGQUIT as the doorbell; a Java parent hands it down blocked."""
+        signal.signal(signal.SIGQUIT, lambda *_: None)
+        signal.set_wakeup_fd(self.bell_w, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGQUIT})
+
+    def run(self) -> None:
+        """Look once at the start (a ring may have come too early), then when there is a cause."""
+        bell = select.poll()
+        bell.register(self.bell_r, select.POLLIN)
+        again = not self.look()
+        while True:
+            bell.poll(self._wait_ms(again))
+            try:
+                rung = os.read(self.bell_r, 4096)
+            except OSError:  # nothing there, or it could not be read: the store is looked at in any case
+                rung = b""
+            self.heard = self.heard or bytes((signal.SIGQUIT,)) in rung
+            again = not self.look()
+
+    def look(self) -> bool:
+        """Hand new requests to the main thread; return False if the store could not be asked."""
+        try:
+            self._look()
+        except Unusable as why:
+            self._complain(str(why))
+        except Exception as why:  # whatever it is, this thread must go on listening
+            self._complain(str(why) if isinstance(why, StoreError) else repr(why))
+            return False
+        return True
+
+    def _wait_ms(self, again: bool) -> float | None:
+        if again:
+            return 1000 + random.random() * 1000
+        poll_ms = self.settings.poll_ms
+        return None if self.heard or not poll_ms else poll_ms * (1 + random.random() / 3)
+
+    def _look(self) -> None:
+        folder = f"{self.task.job}/{self.task.attempt}"
+        entries = self.store.list(folder)
+        if not entries:
+            return
+        owners = self.settings.request_owners
+        above = self.store.entry(folder)
+        if above is not None:
+            check_owner(above, owners, folder)
+        for entry in entries:  # before the requests: what is taken back is not to be begun
+            order, _, kind = entry.name.partition(".withdrawn")
+            if not kind and order != entry.name and order not in self.inbox.withdrawn:
+                check_owner(entry, owners, entry.name)
+                self.inbox.withdraw(order)
+        for entry in entries:
+            if entry.name.endswith(".request.json") and entry.name not in self.seen:
+                self.seen.add(entry.name)
+                self._deliver(folder, entry, owners)
+
+    def _deliver(self, folder: str, entry: Entry, owners: Sequence[str]) -> None:
+        try:
+            check_owner(entry, owners, entry.name)
+            data = self.store.read_small(f"{folder}/{entry.name}")
+            self.inbox.add(read_request(data, entry.name, self.task))
+        except Unusable as why:
+            self._complain(f"request refused: {why}")
+        except Exception:
+            self.seen.discard(entry.name)
+            raise
+
+    def _complain(self, line: str) -> None:
+        """Say something in the log, each line once."""
+        if line not in self.complained:
+            self.complained.add(line)
+            self.errors.note(line)
+
+
+class OrderAnswers:
+    """Answers orders that lead to no new generation, and holds for those that ended in a valid one."""
+
+    def __init__(self, attempt: AttemptState, inbox: Inbox, lines: StatusLines) -> None:
+        self.inbox = inbox
+        self._attempt = attempt
+        self._lines = lines
+
+    def is_withdrawn(self, request: Request) -> bool:
+        """Say whether an order was taken back."""
+        return request.order in self.inbox.withdrawn
+
+    def answer(self, request: Request, kind: str, reason: str) -> None:
+        """Leave an answer that is no manifest."""
+        attempt = self._attempt
+        store, task = attempt.store, attempt.task
+        attempt.errors.status(f"ckpt={kind} gen={attempt.generation} order={request.order} {reason}")
+        fields = {"schema": SCHEMA, "order": request.order, "attempt": task.attempt}
+        data = canonical({**fields, "answer": kind, "generation": attempt.generation, "reason": reason})
+        name = f"{task.folder}/answer-{request.order}-{task.attempt}.json"
+        try:
+            store.make_folder(task.folder)
+            store.create(f"{name}.tmp", len(data), [data])
+            store.rename(f"{name}.tmp", name)
+        except StoreError as error:
+            attempt.errors.note(f"answer not written: {error}")
+
+    def completing(self, why: str) -> None:
+        """Answer those who come too late."""
+        while self.inbox.waiting:
+            self.answer(self.inbox.waiting.popleft(), "completing", why)
+
+    def unchanged(self, request: Request) -> None:
+        """Answer that the valid generation still says everything, and hold."""
+        self._still_valid(request)
+        self.hold(request)
+
+    def all_unchanged(self) -> None:
+        """Answer and hold for every order that has come while no work is done."""
+        while self.inbox.waiting:
+            self.unchanged(self.inbox.waiting.popleft())
+
+    def hold(self, request: Request) -> None:
+        """Wait to be killed; go on when nobody does.
+
+        An order that comes meanwhile has a hold of its own: it is over when each is over or withdrawn,
+        and the status names the last that came and still holds.
+        """
+        attempt, holders, before = self._attempt, self._attempt.holders, self._attempt.phase
+        self._begin_hold(request)
+        while True:
+            self._hear_more()
+            now_s, named = time.monotonic(), self._lines.for_order()
+            for order, until_s in list(holders.items()):
+                if now_s >= until_s or order in self.inbox.withdrawn:
+                    del holders[order]
+            if not holders:
+                break
+            if self._lines.for_order() != named:
+                self._lines.enter("hold", self._lines.for_order())
+            left_s = min(holders.values()) - now_s
+            attempt.wakeup.wait(-1, 0, min(self._lines.every_s, left_s))
+            self._lines.beat()
+        if before in ("skip", "replay", "run"):
+            self._lines.enter(before)
+
+    def _hear_more(self) -> None:
+        """Hold also for the orders that have come meanwhile."""
+        while self.inbox.waiting:
+            late = self.inbox.waiting.popleft()
+            if not self.is_withdrawn(late):
+                self._still_valid(late)
+                self._begin_hold(late)
+
+    def _still_valid(self, request: Request) -> None:
+        self.answer(request, "unchanged", f"generation {self._attempt.generation} still valid")
+
+    def _begin_hold(self, request: Request) -> None:
+        """Hold for an order, and say so."""
+        hold_ms = self._attempt.settings.hold_ms if request.hold_ms is None else request.hold_ms
+        self._attempt.holders[request.order] = time.monotonic() + hold_ms / 1000
+        self._lines.enter("hold", self._lines.for_order())
+
+
+# ---------------------------------------------------------------------------------------------- child_life.py
+# Start and end of a child: its state is loaded before, and how it ends is judged as Hadoop would judge it.
+#
+# Law: only status 0 after reading everything is an end. Who closed the input early ends the attempt, with
+# status 0 only where plain Hadoop might have ended so, too.
+
+
+class SuspendingFile:
+    """The file YARNCTL_SUSPENDING: a reducer with state that finds it at its end of input is suspended."""
+
+    def __init__(self) -> None:
+        self._path = ""
+
+    def name_in(self, env: dict[str, str]) -> None:
+        """Tell a child that is to be started where the file will be."""
+        if not self._path:
+            name = os.path.join(os.path.abspath(spool_folder()), f"yarnctl-suspending-{os.getpid()}")
+            self._path = env["YARNCTL_SUSPENDING"] = name
+
+    def write(self) -> None:
+        """Make the file, where it has a name."""
+        if self._path:
+            with open(self._path, "wb"):
+                pass
+
+    def remove(self) -> None:
+        """Remove it: a child that finds it at its end of input takes itself for suspended."""
+        if self._path:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)
+
+
+class ChildStart:
+    """Starts the reducer; with --load its state comes first."""
+
+    def __init__(self, attempt: AttemptState, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        self.suspending = SuspendingFile()
+        self._attempt = attempt
+        self._argv = argv
+        self._env = dict(env)
+
+    def start(self) -> None:
+        """Start a child at the border where the input now stands."""
+        attempt = self._attempt
+        self._load()
+        if attempt.settings.save:
+            self.suspending.name_in(self._env)
+        self.suspending.remove()
+        try:
+            attempt.child = Child(self._argv, self._env, attempt.output, attempt.errors, attempt.wakeup)
+        except OSError as error:
+            attempt.errors.note(f"{self._argv[0]}: {error.strerror}")
+            raise Leave(127 if isinstance(error, FileNotFoundError) else 126) from error
+        attempt.child.begins_at = attempt.scanner.bytes
+        attempt.child.began_s = time.monotonic()
+
+    def _load(self) -> None:
+        attempt = self._attempt
+        if attempt.settings.load and attempt.reducer_state is not None:
+            status, _ = run_command(attempt.settings.load, attempt.reducer_state)
+            if status:
+                manifest = attempt.manifest
+                is_saved = manifest is not None and manifest.groups_done == attempt.scanner.groups
+                kind = Discredited if is_saved else Unprovable
+                raise kind(f"--load ended with status {status}")
+
+
+class ChildEnding:
+    """Waits until the child has read and written everything, and judges one that has left early."""
+
+    def __init__(self, attempt: AttemptState, answers: OrderAnswers, lines: StatusLines) -> None:
+        self._attempt = attempt
+        self._answers = answers
+        self._lines = lines
+
+    def let_read(self, child: Child, late: str = "") -> None:
+        """Wait until the child has taken all that it was given; it may leave instead.
+
+        Its end of input comes after that. So who has read everything, and who just went away, are not
+        mixed up, whether the child itself reads or a program it has started. ``late``: what is answered
+        meanwhile to orders, if they are answered.
+        """
+        wakeup = self._attempt.wakeup
+        began_s = time.monotonic()
+        while unread_bytes(child.input):
+            self._answer_late(late)
+            nap_s = min(0.01, max(0.0002, (time.monotonic() - began_s) / 8))
+            if wakeup.wait(child.input, select.POLLERR, nap_s) or not child.reading:
+                self.child_left()
+            self._lines.tell(keep_alive=False)
+        if wakeup.wait(child.input, select.POLLERR, 0):
+            self.child_left()
+
+    def read_out(self, child: Child, late: str = "") -> None:
+        """Wait until the child has written everything; ``late``: as above."""
+        while child.reading:
+            self._answer_late(late)
+            self._attempt.wakeup.wait(-1, 0, STATUS_EVERY_S)
+            self._lines.tell(keep_alive=False)
+
+    def child_left(self) -> NoReturn:
+        """End as the child did: it closed its input early, and Java must see that as it would."""
+        attempt, child = self._attempt, self._attempt.child
+        assert child is not None
+        position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
+        child.close_input()
+        self.read_out(child, "the reducer has closed its input")
+        status = child.status()
+        if not status and attempt.phase == "drain" and attempt.settings.save:
+            raise Unprovable("the reducer closed its input while it was suspended: nobody has its summary")
+        if not status and not self._could_leave(position_bytes):
+            attempt.errors.note(
+                f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
+                f" {attempt.input.sender.sent_bytes} to write before its last flush, meets a broken pipe: it"
+                " fails"
+            )
+            status = EXIT_UNPROVABLE
+        raise Leave(status)
+
+    def _could_leave(self, position_bytes: int) -> bool:
+        """Say whether Java without us might have met no broken pipe but at its last flush.
+
+        What Java still writes is looked at and dropped: whether it can end is the question.
+        """
+        task_input = self._attempt.input
+        sender = task_input.sender
+        while not task_input.ended and sender.pipe_bytes >= 0 and sender.within(position_bytes):
+            self._answers.completing("the reducer has closed its input")
+            task_input.drop()
+            task_input.fill(STATUS_EVERY_S)
+        return sender.within(position_bytes)
+
+    def _answer_late(self, why: str) -> None:
+        if why:
+            self._answers.completing(why)
+
+
+# ------------------------------------------------------------------------------------------------- feeding.py
+# Feeding: the input is handed to the child, in slices as its speed allows or all at once up to a border.
+#
+# Law: every byte goes to the child once, in order, and is accounted for. From the first key on that is out of
+# order nothing may rest on the groups that were counted.
+
+
+READ_AHEAD_BYTES = 1 << 20
+
+
+class Accounting:
+    """Counts what the child was given, and says when the attempt cannot be suspended any more."""
+
+    def __init__(self, attempt: AttemptState, lines: StatusLines) -> None:
+        self._attempt = attempt
+        self._lines = lines
+
+    def account(self, data: bytes) -> None:
+        """Note what the child was given, and whether the attempt can still be suspended."""
+        attempt = self._attempt
+        if attempt.why_not:
+            attempt.scanner.bytes += len(data)
+            return
+        attempt.scanner.take(data)
+        self.check_order()
+        self.check_output()
+
+    def check_order(self) -> None:
+        """Stop trusting keys that are not in order; nothing may rest on them."""
+        if not self._attempt.scanner.sorted and not self._attempt.why_not:
+            if self._attempt.resumed:
+                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
+            self.cannot("keys are not in the order of their bytes")
+
+    def check_output(self) -> bool:
+        """Say whether the output is kept; without it the attempt cannot be suspended."""
+        failed = self._attempt.output.failed
+        if failed:
+            self.cannot(f"the output cannot be kept: {failed}")
+        return not failed
+
+    def check_counters(self) -> None:
+        """Refuse suspensions where it is not certain what Hadoop has counted."""
+        if self._attempt.errors.doubt and not self._attempt.why_not:
+            self.cannot(self._attempt.errors.doubt)
+
+    def cannot(self, why: str) -> None:
+        """From now on this attempt only passes bytes through."""
+        self._attempt.why_not = why
+        self._lines.tell_next()  # it is told at once
+        self._attempt.output.limit_bytes = -1  # its reader lets go of what is held
+        self._attempt.errors.note(f"cannot be suspended any more: {why}")
+
+
+class Feeder:
+    """Hands the input to the child."""
+
+    def __init__(
+        self, attempt: AttemptState, accounting: Accounting, ending: ChildEnding, lines: StatusLines
+    ) -> None:
+        self._attempt = attempt
+        self._accounting = accounting
+        self._ending = ending
+        self._lines = lines
+        self._last_slice_bytes = 0
+        self._tells_when_taken = True
+
+    # -- paced -----------------------------------------------------------------------------
+
+    def feed_some(self) -> None:
+        """Hand the child one slice, as large as its speed allows, and account for what it took."""
+        child, task_input = self._child, self._attempt.input
+        if not child.pacer.fast and not self._pipe_is_empty(child):
+            return
+        size_bytes = BLOCK_BYTES if child.pacer.fast else self._slice_bytes(child)
+        if not child.pacer.fast:
+            self._fit_pipe(child, size_bytes)
+        data = task_input.buffer[task_input.at : task_input.at + size_bytes]
+        try:
+            taken = os.write(child.input, data)
+        except BlockingIOError:
+            self._wait_for_room(child)
+            return
+        except BrokenPipeError:
+            self._ending.child_left()
+        task_input.at += taken
+        child.fed_bytes += taken
+        self._accounting.account(data if taken == len(data) else data[:taken])
+        if not child.pacer.fast:
+            child.pacer.waiting_since_s = time.monotonic()
+            self._last_slice_bytes = taken
+
+    @property
+    def _child(self) -> Child:
+        child = self._attempt.child
+        assert child is not None
+        return child
+
+    def _slice_bytes(self, child: Child) -> int:
+        """Return a slice's size: whole lines if possible, at least one if it is not very long."""
+        buffer, at, wanted = self._attempt.input.buffer, self._attempt.input.at, child.pacer.slice_bytes
+        end = buffer.rfind(b"\n", at, at + wanted) + 1
+        if not end:
+            end = buffer.find(b"\n", at, at + SLICE_FAST_BYTES) + 1
+        return end - at if end else max(wanted, PIPE_ATOMIC_BYTES)
+
+    def _pipe_is_empty(self, child: Child) -> bool:
+        """Look whether the slice before was taken; if not wait a little (reading ahead) and say no."""
+        task_input = self._attempt.input
+        waited_s = time.monotonic() - child.pacer.waiting_since_s
+        if unread_bytes(child.input) == 0:
+            self._slice_was_taken(child, waited_s)
+            return True
+        if len(task_input.buffer) - task_input.at < READ_AHEAD_BYTES and task_input.fill(0):
+            return False
+        if child.one_slot:
+            self._wait_until_taken(child)
+        elif self._attempt.wakeup.wait(child.input, select.POLLERR, min(0.01, max(0.0002, waited_s / 8))):
+            self._ending.child_left()
+        return False
+
+    def _slice_was_taken(self, child: Child, waited_s: float) -> None:
+        if self._last_slice_bytes:
+            child.pacer.taken(self._last_slice_bytes, waited_s)
+            self._last_slice_bytes = 0
+            if child.pacer.fast:
+                child.one_slot = False
+                child.pipe_bytes = widen_pipe(child.input)
+
+    def _fit_pipe(self, child: Child, size_bytes: int) -> None:
+        """Make the (empty) pipe narrow for small slices and wide for others, where that can be done."""
+        small = size_bytes <= PIPE_ATOMIC_BYTES
+        if small and not child.one_slot:
+            child.one_slot = self._tells_when_taken and narrow_pipe(child.input)
+        elif child.one_slot and not small:
+            child.one_slot = False
+            child.pipe_bytes = widen_pipe(child.input)
+
+    def _wait_until_taken(self, child: Child) -> None:
+        """Wait until a narrow pipe is empty; one that is said to be although it is not is not relied on."""
+        if not self._attempt.wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
+            return
+        if self._attempt.wakeup.wait(child.input, select.POLLERR, 0):
+            self._ending.child_left()
+        if unread_bytes(child.input):
+            child.one_slot = self._tells_when_taken = False
+
+    def _wait_for_room(self, child: Child) -> None:
+        """Wait until a child that is fed at full speed takes something."""
+        wakeup = self._attempt.wakeup
+        before_bytes, since_s = unread_bytes(child.input), time.monotonic()
+        if before_bytes == 0 or wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
+            # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
+            wakeup.wait(-1, 0, child.pacer.nap_s)
+        left_bytes = unread_bytes(child.input)
+        child.pacer.napped(left_bytes, child.pipe_bytes)
+        child.pacer.stalled(before_bytes - left_bytes, time.monotonic() - since_s)
+
+    # -- up to a border --------------------------------------------------------------------
+
+    def feed_all(self, data: bytes) -> None:
+        """Hand the child every byte, without pacing: a group has to be finished."""
+        child = self._child
+        view = memoryview(data)
+        while view:
+            try:
+                taken = os.write(child.input, view)
+            except BlockingIOError:
+                self._attempt.wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
+                self._lines.tell(keep_alive=False)
+                continue
+            except BrokenPipeError:
+                self._ending.child_left()
+            child.fed_bytes += taken
+            view = view[taken:]
+
+    def feed_groups(self, limit: int) -> bool:
+        """Feed what is there of the first ``limit`` groups; say whether the next one was met."""
+        attempt, task_input = self._attempt, self._attempt.input
+        if not task_input.is_taken:
+            rest = task_input.buffer[task_input.at :]
+            taken, found = attempt.scanner.take_groups(rest, limit, final=task_input.ended)
+            task_input.at += taken
+            self.feed_all(rest[:taken])
+            self._accounting.check_order()
+            if found or attempt.why_not:
+                return found and not attempt.why_not
+        if not task_input.ended:
+            task_input.fill(STATUS_EVERY_S)
+        return False
+
+    def finish_group(self) -> bool:
+        """Feed the rest of the current key group; say whether a border was reached before the end."""
+        attempt, task_input = self._attempt, self._attempt.input
+        if not self._finish_line():
+            return False
+        limit = attempt.scanner.groups
+        while not attempt.why_not:
+            if self.feed_groups(limit):
+                return True
+            if task_input.ended and task_input.is_taken:
+                return False
+        return False
+
+    def _finish_line(self) -> bool:
+        """Feed up to where the key of every byte is known; return False at the end of the input."""
+        attempt, task_input = self._attempt, self._attempt.input
+        while not attempt.scanner.settled and not attempt.why_not:
+            if task_input.is_taken:
+                if task_input.ended:
+                    return False
+                task_input.fill(STATUS_EVERY_S)
+                continue
+            end = task_input.buffer.find(b"\n", task_input.at) + 1 or len(task_input.buffer)
+            data = task_input.buffer[task_input.at : end]
+            task_input.at = end
+            self.feed_all(data)
+            self._accounting.account(data)
+        return True
+
+
+# -------------------------------------------------------------------------------------------------- saving.py
+# Saving: a running attempt is suspended at a border between groups, and its next generation is written.
+#
+# Law: nothing is saved that was not finished by the reducer, read out and counted, or beside which side files
+# would be lost. A save that fails costs no earlier generation, and the work goes on in place.
 
 
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
-WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
-STATUS_EVERY_S = 2.0
-NOT_SEEN = "the job's own output is not seen"
 
 LOOKS_FOR_PART, LOOKS_FOR_PART_S = 5, 0.1
 """With LazyOutputFormat Java makes the part when it has read the first output."""
+
+
+class NotSeen(str):
+    """Why an attempt is not suspended: the job's own output is not seen, perhaps not yet."""
+
+    __slots__ = ()
 
 
 class WorkFolder:
@@ -2355,840 +3240,78 @@ class WorkFolder:
         if beside:
             told = ", ".join(beside[:3]) + (", ..." if len(beside) > 3 else "")
             raise Unusable(f"side files would be lost: {told} in {self.url}")
-        return "" if own else f"{NOT_SEEN} in its work folder: {self.url}"
+        return "" if own else NotSeen(f"the job's own output is not seen in its work folder: {self.url}")
 
 
-class Watcher(threading.Thread):
-    """Looks for requests when the doorbell rings, and now and then until it rang once.
-
-    The bell is a pipe that the interpreter writes signal numbers to, so it is heard whatever the
-    main thread is doing. A store that hangs hangs this thread, never the data.
-    """
-
-    def __init__(self, runner: Runner) -> None:
-        super().__init__(daemon=True, name="watcher")
-        self.runner = runner
-        self.bell_r, self.bell_w = os.pipe()
-        for end in (self.bell_r, self.bell_w):
-            os.set_blocking(end, False)
-        self.heard = False
-        self.seen: set[str] = set()
-        self.complained: set[str] = set()
-
-    def listen(self) -> None:
-        """Take SIGQUIT as the doorbell; a Java parent hands it down blocked."""
-        signal.signal(signal.SIGQUIT, lambda *_: None)
-        signal.set_wakeup_fd(self.bell_w, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGQUIT})
-
-    def run(self) -> None:
-        """Look once at the start (a ring may have come too early), then when there is a cause."""
-        bell = select.poll()
-        bell.register(self.bell_r, select.POLLIN)
-        again = not self.look()
-        while True:
-            bell.poll(self._wait_ms(again))
-            try:
-                rung = os.read(self.bell_r, 4096)
-            except OSError:  # nothing there, or it could not be read: the store is looked at in any case
-                rung = b""
-            self.heard = self.heard or bytes((signal.SIGQUIT,)) in rung
-            again = not self.look()
-
-    def look(self) -> bool:
-        """Hand new requests to the runner; return False if the store could not be asked."""
-        try:
-            self._look()
-        except Unusable as why:
-            self._complain(str(why))
-        except Exception as why:  # whatever it is, this thread must go on listening
-            self._complain(str(why) if isinstance(why, StoreError) else repr(why))
-            return False
-        return True
-
-    def _wait_ms(self, again: bool) -> float | None:
-        if again:
-            return 1000 + random.random() * 1000
-        poll_ms = self.runner.settings.poll_ms
-        return None if self.heard or not poll_ms else poll_ms * (1 + random.random() / 3)
-
-    def _look(self) -> None:
-        runner, task = self.runner, self.runner.task
-        folder = f"{task.job}/{task.attempt}"
-        entries = runner.requests.list(folder)
-        if not entries:
-            return
-        owners = runner.settings.request_owners
-        above = runner.requests.entry(folder)
-        if above is not None:
-            check_owner(above, owners, folder)
-        for entry in entries:  # before the requests: what is taken back is not to be begun
-            order, _, kind = entry.name.partition(".withdrawn")
-            if not kind and order != entry.name and order not in runner.withdrawn:
-                check_owner(entry, owners, entry.name)
-                runner.withdrawn.add(order)
-                runner.wake()
-        for entry in entries:
-            if entry.name.endswith(".request.json") and entry.name not in self.seen:
-                self.seen.add(entry.name)
-                self._deliver(folder, entry, owners)
-
-    def _deliver(self, folder: str, entry: Entry, owners: Sequence[str]) -> None:
-        try:
-            check_owner(entry, owners, entry.name)
-            data = self.runner.requests.read_small(f"{folder}/{entry.name}")
-            self.runner.inbox.append(read_request(data, entry.name, self.runner.task))
-            self.runner.wake()
-        except Unusable as why:
-            self._complain(f"request refused: {why}")
-        except Exception:
-            self.seen.discard(entry.name)
-            raise
-
-    def _complain(self, why: str) -> None:
-        if why not in self.complained:
-            self.complained.add(why)
-            self.runner.errors.note(why)
-
-
-class Child:
-    """One run of the original reducer, in a process group of its own, and its two readers."""
-
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], output: Spool, runner: Runner) -> None:
-        self.output = output
-        self.runner = runner
-        self.broken = ""  # why what it wrote is not complete
-        pipe = subprocess.PIPE
-        self.process, self.lifeline = start_process(argv, env, pipe, pipe, pipe)
-        assert self.process.stdin
-        assert self.process.stdout
-        self.input = self.process.stdin.fileno()
-        try:
-            os.set_blocking(self.input, False)
-        except OSError:
-            self.kill(signal.SIGKILL)
-            raise
-        widen_pipe(self.process.stdout.fileno())
-        self.begins_at = 0  # where in the task's input
-        self.began_s = 0.0
-        self.fed_bytes = 0
-        self.pipe_bytes = SLICE_FAST_BYTES
-        self.one_slot = False
-        self.finished: list[str] = []
-        for take, source in (
-            (self._copy_output, self.process.stdout),
-            (self.runner.errors.pass_on, self.process.stderr),
-        ):
-            threading.Thread(target=self._read, args=(take, source), daemon=True).start()
-
-    def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
-        try:
-            copy(source.fileno())
-        except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
-            what = "output" if source is self.process.stdout else "standard error"
-            self.broken = f"the reducer's {what} was not passed on: {error!r}"
-            close_quietly(source)  # the child learns it as it would without us
-        finally:
-            self.finished.append(source.name)
-            self.runner.wake()
-
-    def _copy_output(self, source: int) -> None:
-        for data in iter(lambda: os.read(source, BLOCK_BYTES), b""):
-            write_all(1, data)
-            self.output.add(data)
-
-    @property
-    def reading(self) -> bool:
-        """Say whether output may still come."""
-        return len(self.finished) < 2
-
-    def close_input(self) -> None:
-        """Let the child see the end of its input."""
-        assert self.process.stdin
-        self.process.stdin.close()
-
-    def kill(self, number: int) -> None:
-        """Send a signal to the child and all it started."""
-        try:
-            os.killpg(self.process.pid, number)
-        except OSError:
-            return
-
-    def status(self) -> int:
-        """Wait for the end and return the status as a shell (and Java) counts it.
-
-        Never 0 where something that the child wrote was not passed on.
-        """
-        code = self.process.wait()
-        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
-        for stream in (self.process.stdout, self.process.stderr):
-            if stream:
-                close_quietly(stream)
-        os.close(self.lifeline)
-        lost = self.broken or self.runner.errors.lost
-        if lost and not code:
-            self.runner.errors.note(f"this attempt fails: {lost}")
-            return EXIT_UNPROVABLE
-        return code if code >= 0 else 128 - code
-
-
-class Leave(Exception):
-    """The attempt ends with this status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-class Fetched(NamedTuple):
-    """What a checkpoint holds, all of it, brought here and checked."""
-
-    output: Spool
-    state: bytes | None
-
-
-class Runner:
-    """One attempt: skip, replay, feed, suspend, hold, go on. All decisions are taken in one thread.
-
-    Phases: ``fetch``, ``skip``, ``replay``, ``run``, ``finish`` (a group), ``drain``, ``save``, ``hold``,
-    ``end``. Requests come in through ``inbox``; the pipe ``wake`` interrupts every wait.
-    """
+class Saving:
+    """Writes the next generation, and holds when it is there."""
 
     def __init__(
-        self, settings: Settings, task: TaskId, words: Sequence[str], env: Mapping[str, str]
+        self,
+        attempt: AttemptState,
+        work: WorkFolder,
+        accounting: Accounting,
+        answers: OrderAnswers,
+        lines: StatusLines,
     ) -> None:
-        self.settings = settings
-        self.task = task
-        self.words = printable(words)  # as given: where the program lies differs between nodes
-        self.argv = resolve(words)
-        self.env = dict(env)
-        self.errors = Errors(settings.reporter_prefix)
-        self.store = open_store(settings.store_url, settings.user, settings.secured)
-        self.work = WorkFolder(Conf(env), self.store)
-        may_resume = attempt_number(task.attempt) > 0
-        self.patience = Patience(settings.store_wait_s if may_resume else 0.0, self.say_waiting)
-        self.requests = open_store(settings.requests_url, settings.user, settings.secured)
-        self.settings = settings._replace(request_owners=settings.request_owners or (self.store.user,))
-        self.inbox: collections.deque[Request] = collections.deque()
-        self.withdrawn: set[str] = set()
-        self.wake_r, self.wake_w = os.pipe()
-        for end in (self.wake_r, self.wake_w):
-            os.set_blocking(end, False)
-        self.scanner = Scanner(settings.rule)
-        self.sender = Sender(settings.rule, pipe_capacity(0))
-        self.pacer = Pacer()
-        self.output = Spool(settings.spool_limit_bytes)
-        self.skipped = Spool(settings.spool_limit_bytes)
-        self.again: Iterator[bytes] = iter(())
-        self.cuts = list(settings.suspend_at)
-        self.child: Child | None = None
-        self.manifest: Manifest | None = None  # the generation that is valid now
-        self.state: bytes | None = None  # what --save gave at the border where the child begins
-        self.holders: dict[str, float] = {}  # orders that hold, and until when
-        self.resumed = False
-        self.highest_generation = 0
-        self.past_counters: Counters = {}
-        self.phase = "start"
-        self.why_not = ""
-        self.buffer = b""
-        self.at = 0
-        self.ended = False
-        self.read_bytes = 0
-        self.last_position = (-1, -1)
-        self.next_status_s = 0.0
-        self.began_s = time.monotonic()
-        self.back_ms = -1
-        self.upload_bytes_per_s = float(UPLOAD_BYTES_PER_S_GUESS)
-        self.drain_s = 1.0
-        self.suspending_file = ""
+        self._attempt = attempt
+        self._work = work
+        self._accounting = accounting
+        self._answers = answers
+        self._lines = lines
+        self._upload_bytes_per_s = float(UPLOAD_BYTES_PER_S_GUESS)
 
-    # -- waiting ---------------------------------------------------------------------------
-
-    def wake(self) -> None:
-        """Interrupt the main thread's wait; called from any thread."""
-        try:
-            os.write(self.wake_w, b"!")
-        except OSError:  # full, so it will wake; or it failed, and every wait ends by itself
-            return
-
-    def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
-        """Wait until a handle is ready (-1: none), somebody wakes us, or time is over; say if ready."""
-        waiting = select.poll()
-        waiting.register(self.wake_r, select.POLLIN)
-        if handle >= 0:
-            waiting.register(handle, events)
-        found = dict(waiting.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
-        if self.wake_r in found:
-            os.read(self.wake_r, 4096)  # only this thread reads it, so something is there
-        return handle in found
-
-    def tell(self, keep_alive: bool) -> None:
-        """Report the position; while the child works only if it got on, so that a hung one times out."""
-        now_s = time.monotonic()
-        if now_s < self.next_status_s:
-            return
-        position = (self.done_bytes(), self.output.bytes)
-        if not keep_alive and position == self.last_position and not self.errors.news:
-            return
-        self.last_position = position
-        self.next_status_s = now_s + self.status_every_s
-        self.say_position()
-
-    def say_position(self) -> None:
-        """Write the position: groups, bytes done by the child, bytes known of, whether that is all."""
-        known = self.read_bytes + (0 if self.ended else waiting_bytes(0))
-        self.errors.status(
-            f"phase={self.phase} groups={self.scanner.groups} done={self.done_bytes()} known={known}"
-            f" all={int(self.ended)} gen={self.generation} can={int(not self.why_not)}{self.pace_so_far()}"
-            f"{self.came_back()}{self.for_whom()}{self.says_why()}"
-        )
-
-    def says_why(self) -> str:
-        """Return why this attempt cannot be suspended any more, to the end of the runner's words."""
-        return f" why={self.why_not}" if self.why_not else ""
-
-    def say_waiting(self, why: str) -> None:
-        """Say that the store is waited for: the task lives."""
-        self.errors.status(f"phase=fetch groups=0 gen={self.generation} waits for its store: {why}")
-
-    def pace_so_far(self) -> str:
-        """Return since when and from where the child at work has worked: what its speed follows from."""
-        if self.child is None or self.phase not in ("run", "finish"):
-            return ""
-        ran_ms = int((time.monotonic() - self.child.began_s) * 1000)
-        return f" ran={ran_ms} base={self.child.begins_at}"
-
-    def came_back(self) -> str:
-        """Return how long a resumed attempt took until it was at new keys."""
-        return f" back={self.back_ms}" if self.back_ms >= 0 else ""
-
-    def for_whom(self) -> str:
-        """Return which order holds: of several the last that came."""
-        return f" order={list(self.holders)[-1]}" if self.holders else ""
-
-    def enter(self, phase: str, more: str = "") -> None:
-        """Begin a phase and say so."""
-        self.phase = phase
-        self.errors.status(
-            f"phase={phase} groups={self.scanner.groups} gen={self.generation}{more}"
-            f"{' can=0' if self.why_not else ''}{self.says_why()}"
-        )
-        self.next_status_s = time.monotonic() + self.status_every_s
-
-    @property
-    def status_every_s(self) -> float:
-        """Return how often the position is told; YARN must not think that we hang."""
-        return min(STATUS_EVERY_S, self.settings.task_timeout_ms / 6000)
-
-    def done_bytes(self) -> int:
-        """Return how much input the child has taken."""
-        unread = waiting_bytes(self.child.input) if self.child and self.phase in ("run", "finish") else 0
-        return self.scanner.bytes - unread
-
-    @property
-    def generation(self) -> int:
-        """Return the generation that is valid now, 0 if none."""
-        return self.manifest.generation if self.manifest else 0
-
-    # -- input -----------------------------------------------------------------------------
-
-    def fill(self, wait_s: float | None) -> bool:
-        """Read input if there is some, into the buffer; return whether anything changed."""
-        piece = next(self.again, None)
-        if piece is not None:
-            self._append(piece)
-            return True
-        if self.ended or not self.wait(0, select.POLLIN, wait_s):
-            return False
-        data = os.read(0, BLOCK_BYTES)
-        self.read_bytes += len(data)
-        self.ended = not data
-        self.sender.take(data)
-        self._append(data)
-        return True
-
-    def _append(self, data: bytes) -> None:
-        self.buffer = self.buffer[self.at :] + data if self.at < len(self.buffer) else data
-        self.at = 0
-
-    # -- the whole life --------------------------------------------------------------------
-
-    def run(self) -> int:
-        """Run the attempt and return its exit status."""
-        try:
-            if self.manifest is None or not self.resume(self.manifest):
-                self.start_child()
-            if self.resumed:
-                self.back_ms = int((time.monotonic() - self.began_s) * 1000)
-            self.enter("run", self.came_back())
-            while self.step():
-                pass
-            return self.end()
-        except Leave as leaving:
-            return leaving.status
-        except Unprovable as why:
-            self.errors.note(f"this attempt ends here: {why}")
-            if isinstance(why, Discredited) and self.manifest is not None:
-                self.put_aside(self.manifest, str(why))
-            return EXIT_UNPROVABLE
-        except (StoreError, OSError) as why:
-            self.errors.note(f"this attempt ends here: {why}")
-            return EXIT_UNPROVABLE
-        finally:
-            if self.child is not None:
-                self.child.kill(signal.SIGKILL)
-            if self.errors.news:
-                self.say_position()  # the reducer's last status is the task's last
-
-    def step(self) -> bool:
-        """Do one small thing of the phase ``run``; return False at the end of the input."""
-        if self.inbox:
-            self.serve(self.inbox.popleft())
-        elif self.cuts and not self.why_not:
-            self.feed_to_cut()
-        elif self.at < len(self.buffer):
-            self.feed_some()
-        elif self.ended:
-            return False
-        else:
-            self.fill(STATUS_EVERY_S)
-        self.tell(keep_alive=False)
-        return True
-
-    def start_child(self) -> None:
-        """Start the reducer; with --load its state comes first."""
-        if self.settings.load and self.state is not None:
-            status, _ = run_command(self.settings.load, self.state)
-            if status:
-                is_saved = self.manifest is not None and self.manifest.groups_done == self.scanner.groups
-                kind = Discredited if is_saved else Unprovable
-                raise kind(f"--load ended with status {status}")
-        if self.settings.save and not self.suspending_file:
-            name = os.path.join(os.path.abspath(spool_folder()), f"yarnctl-suspending-{os.getpid()}")
-            self.suspending_file = self.env["YARNCTL_SUSPENDING"] = name
-        self.take_back_word()
-        try:
-            self.child = Child(self.argv, self.env, self.output, self)
-        except OSError as error:
-            self.errors.note(f"{self.argv[0]}: {error.strerror}")
-            raise Leave(127 if isinstance(error, FileNotFoundError) else 126) from error
-        self.child.begins_at = self.scanner.bytes
-        self.child.began_s = time.monotonic()
-        self.pacer = Pacer()
-
-    def take_back_word(self) -> None:
-        """Remove YARNCTL_SUSPENDING: a child that finds it at its end of input takes itself for suspended."""
-        if self.suspending_file:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.suspending_file)
-
-    def end(self) -> int:
-        """Let the child finish after the last line and return its status."""
-        child = self.child
-        assert child is not None
-        self.scanner.finish()
-        self.check_order()
-        self.enter("end")
-        self.let_read(child, lambda: self.completing("the input is at its end"))
-        child.close_input()
-        self.read_out(child, "the input is at its end")
-        return child.status()
-
-    def completing(self, why: str) -> None:
-        """Answer those who come too late."""
-        while self.inbox:
-            self.answer(self.inbox.popleft(), "completing", why)
-
-    def let_read(self, child: Child, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until the child has taken all that it was given; it may leave instead.
-
-        Its end of input comes after that. So who has read everything, and who just went away, are not
-        mixed up, whether the child itself reads or a program it has started.
-        """
-        began_s = time.monotonic()
-        while unread_bytes(child.input):
-            meanwhile()
-            nap_s = min(0.01, max(0.0002, (time.monotonic() - began_s) / 8))
-            if self.wait(child.input, select.POLLERR, nap_s) or not child.reading:
-                self.child_left()
-            self.tell(keep_alive=False)
-        if self.wait(child.input, select.POLLERR, 0):
-            self.child_left()
-
-    def read_out(self, child: Child, why: str) -> None:
-        """Wait until the child has written everything."""
-        while child.reading:
-            self.completing(why)
-            self.wait(-1, 0, STATUS_EVERY_S)
-            self.tell(keep_alive=False)
-
-    # -- feeding ---------------------------------------------------------------------------
-
-    def feed_some(self) -> None:
-        """Hand the child one slice, as large as its speed allows, and account for what it took."""
-        child = self.child
-        assert child is not None
-        if not self.pacer.fast and not self.pipe_is_empty(child):
-            return
-        size_bytes = BLOCK_BYTES if self.pacer.fast else self.slice_bytes()
-        if not self.pacer.fast:
-            self.fit_pipe(child, size_bytes)
-        data = self.buffer[self.at : self.at + size_bytes]
-        try:
-            taken = os.write(child.input, data)
-        except BlockingIOError:
-            self.wait_for_room(child)
-            return
-        except BrokenPipeError:
-            self.child_left()
-        self.at += taken
-        child.fed_bytes += taken
-        self.account(data if taken == len(data) else data[:taken])
-        if not self.pacer.fast:
-            self.pacer.waiting_since_s = time.monotonic()
-            self.last_slice_bytes = taken
-
-    last_slice_bytes = 0
-
-    def slice_bytes(self) -> int:
-        """Return a slice's size: whole lines if possible, at least one if it is not very long."""
-        wanted = self.pacer.slice_bytes
-        end = self.buffer.rfind(b"\n", self.at, self.at + wanted) + 1
-        if not end:
-            end = self.buffer.find(b"\n", self.at, self.at + SLICE_FAST_BYTES) + 1
-        return end - self.at if end else max(wanted, PIPE_ATOMIC_BYTES)
-
-    def pipe_is_empty(self, child: Child) -> bool:
-        """Look whether the slice before was taken; if not wait a little (reading ahead) and say no."""
-        waited_s = time.monotonic() - self.pacer.waiting_since_s
-        if unread_bytes(child.input) == 0:
-            if self.last_slice_bytes:
-                self.pacer.taken(self.last_slice_bytes, waited_s)
-                self.last_slice_bytes = 0
-                if self.pacer.fast:
-                    child.one_slot = False
-                    child.pipe_bytes = widen_pipe(child.input)
-            return True
-        if len(self.buffer) - self.at < READ_AHEAD_BYTES and self.fill(0):
-            return False
-        if child.one_slot:
-            self.wait_until_taken(child)
-        elif self.wait(child.input, select.POLLERR, min(0.01, max(0.0002, waited_s / 8))):
-            self.child_left()
-        return False
-
-    def fit_pipe(self, child: Child, size_bytes: int) -> None:
-        """Make the (empty) pipe narrow for small slices and wide for others, where that can be done."""
-        small = size_bytes <= PIPE_ATOMIC_BYTES
-        if small and not child.one_slot:
-            child.one_slot = self.tells_when_taken and narrow_pipe(child.input)
-        elif child.one_slot and not small:
-            child.one_slot = False
-            child.pipe_bytes = widen_pipe(child.input)
-
-    tells_when_taken = True
-
-    def wait_until_taken(self, child: Child) -> None:
-        """Wait until a narrow pipe is empty; one that is said to be although it is not is not relied on."""
-        if not self.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
-            return
-        if self.wait(child.input, select.POLLERR, 0):
-            self.child_left()
-        if unread_bytes(child.input):
-            child.one_slot = self.tells_when_taken = False
-
-    def wait_for_room(self, child: Child) -> None:
-        """Wait until a child that is fed at full speed takes something."""
-        before_bytes, since_s = unread_bytes(child.input), time.monotonic()
-        if before_bytes == 0 or self.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
-            # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
-            self.wait(-1, 0, self.pacer.nap_s)
-        left_bytes = unread_bytes(child.input)
-        self.pacer.napped(left_bytes, child.pipe_bytes)
-        self.pacer.stalled(before_bytes - left_bytes, time.monotonic() - since_s)
-
-    def feed_all(self, data: bytes) -> None:
-        """Hand the child every byte, without pacing: a group has to be finished."""
-        child = self.child
-        assert child is not None
-        view = memoryview(data)
-        while view:
-            try:
-                taken = os.write(child.input, view)
-            except BlockingIOError:
-                self.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
-                self.tell(keep_alive=False)
-                continue
-            except BrokenPipeError:
-                self.child_left()
-            child.fed_bytes += taken
-            view = view[taken:]
-
-    def account(self, data: bytes) -> None:
-        """Note what the child was given, and whether the attempt can still be suspended."""
-        if self.why_not:
-            self.scanner.bytes += len(data)
-            return
-        self.scanner.take(data)
-        self.check_order()
-        if self.output.failed:
-            self.cannot(f"the output cannot be kept: {self.output.failed}")
-
-    def check_order(self) -> None:
-        """Stop trusting keys that are not in order; nothing may rest on them."""
-        if not self.scanner.sorted and not self.why_not:
-            if self.resumed:
-                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
-            self.cannot("keys are not in the order of their bytes")
-
-    def cannot(self, why: str) -> None:
-        """From now on this attempt only passes bytes through."""
-        self.why_not = why
-        self.next_status_s, self.last_position = 0.0, (-1, -1)  # it is told at once
-        self.output.limit_bytes = -1  # its reader lets go of what is held
-        self.errors.note(f"cannot be suspended any more: {why}")
-
-    def child_left(self) -> NoReturn:
-        """End as the child did: it closed its input early, and Java must see that as it would."""
-        child = self.child
-        assert child is not None
-        position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
-        child.close_input()
-        self.read_out(child, "the reducer has closed its input")
-        status = child.status()
-        if not status and self.phase == "drain" and self.settings.save:
-            raise Unprovable("the reducer closed its input while it was suspended: nobody has its summary")
-        if not status and not self.could_leave(position_bytes):
-            self.errors.note(
-                f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
-                f" {self.sender.sent_bytes} to write before its last flush, meets a broken pipe: it fails"
-            )
-            status = EXIT_UNPROVABLE
-        raise Leave(status)
-
-    def could_leave(self, position_bytes: int) -> bool:
-        """Say whether Java without us might have met no broken pipe but at its last flush.
-
-        What Java still writes is looked at and dropped: whether it can end is the question.
-        """
-        while not self.ended and self.sender.pipe_bytes >= 0 and self.sender.within(position_bytes):
-            self.completing("the reducer has closed its input")
-            self.at = len(self.buffer)
-            self.fill(STATUS_EVERY_S)
-        return self.sender.within(position_bytes)
-
-    # -- requests --------------------------------------------------------------------------
-
-    def serve(self, request: Request) -> None:
-        """Do what an order asks, in the phases in which the child may be at work."""
-        if request.order in self.withdrawn:
-            return
-        if self.errors.doubt and not self.why_not:
-            self.cannot(self.errors.doubt)
-        if self.why_not:
-            self.answer(request, "refused", self.why_not)
-        elif self.nothing_new():
-            self.unchanged(request)
-        elif why := self.too_large() or self.looked(seen=False):
-            self.answer(request, "refused", why)
-        else:
-            self.suspend(request)
-
-    def nothing_new(self) -> bool:
-        """Say whether nothing was done since the valid generation.
-
-        A child that was given nothing is not enough: after a save that failed there are groups before it.
-        """
-        saved = self.manifest.groups_done if self.manifest else 0
-        return self.child is None or (not self.child.fed_bytes and self.scanner.groups == saved)
-
-    def too_large(self) -> str:
-        """Return why draining and uploading might take more than half of the time-out."""
-        need_s = self.drain_s + self.output.bytes / self.upload_bytes_per_s
-        limit_s = self.settings.task_timeout_ms / 2000
-        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
-
-    def unchanged(self, request: Request) -> None:
-        """Answer that the valid generation still says everything, and hold."""
-        self.answer(request, "unchanged", f"generation {self.generation} still valid")
-        self.hold(request)
-
-    def answer(self, request: Request, kind: str, reason: str) -> None:
-        """Leave an answer that is no manifest."""
-        self.errors.status(f"ckpt={kind} gen={self.generation} order={request.order} {reason}")
-        fields = {"schema": SCHEMA, "order": request.order, "attempt": self.task.attempt}
-        data = canonical({**fields, "answer": kind, "generation": self.generation, "reason": reason})
-        name = f"{self.task.folder}/answer-{request.order}-{self.task.attempt}.json"
-        try:
-            self.store.make_folder(self.task.folder)
-            self.store.create(f"{name}.tmp", len(data), [data])
-            self.store.rename(f"{name}.tmp", name)
-        except StoreError as error:
-            self.errors.note(f"answer not written: {error}")
-
-    def hold(self, request: Request) -> None:
-        """Wait to be killed; go on when nobody does.
-
-        An order that comes meanwhile has a hold of its own: it is over when each is over or withdrawn,
-        and the status names the last that came and still holds.
-        """
-        before = self.phase
-        self.begin_hold(request)
-        while True:
-            while self.inbox:
-                late = self.inbox.popleft()
-                if late.order not in self.withdrawn:
-                    self.answer(late, "unchanged", f"generation {self.generation} still valid")
-                    self.begin_hold(late)
-            now_s, named = time.monotonic(), self.for_whom()
-            for order, until_s in list(self.holders.items()):
-                if now_s >= until_s or order in self.withdrawn:
-                    del self.holders[order]
-            if not self.holders:
-                break
-            if self.for_whom() != named:
-                self.enter("hold", self.for_whom())
-            left_s = min(self.holders.values()) - now_s
-            self.wait(-1, 0, min(self.status_every_s, left_s))
-            self.tell(keep_alive=True)
-        if before in ("skip", "replay", "run"):
-            self.enter(before)
-
-    def begin_hold(self, request: Request) -> None:
-        """Hold for an order, and say so."""
-        hold_ms = self.settings.hold_ms if request.hold_ms is None else request.hold_ms
-        self.holders[request.order] = time.monotonic() + hold_ms / 1000
-        self.enter("hold", self.for_whom())
-
-    # -- suspending ------------------------------------------------------------------------
-
-    def feed_to_cut(self) -> None:
-        """Feed up to the next group number of --suspend-at, and suspend there."""
-        limit = max(self.cuts[0], self.scanner.groups)
-        if self.feed_groups(limit):
-            self.cuts.pop(0)
-            self.serve(Request(f"cut-{limit}", 0))
-        elif self.ended and self.at == len(self.buffer):
-            self.cuts.clear()
-
-    def feed_groups(self, limit: int) -> bool:
-        """Feed what is there of the first ``limit`` groups; say whether the next one was met."""
-        if self.at < len(self.buffer):
-            rest = self.buffer[self.at :]
-            taken, found = self.scanner.take_groups(rest, limit, final=self.ended)
-            self.at += taken
-            self.feed_all(rest[:taken])
-            self.check_order()
-            if found or self.why_not:
-                return found and not self.why_not
-        if not self.ended:
-            self.fill(STATUS_EVERY_S)
-        return False
-
-    def finish_group(self) -> bool:
-        """Feed the rest of the current key group; say whether a border was reached before the end."""
-        while not self.scanner.settled and not self.why_not:
-            if self.at == len(self.buffer):
-                if self.ended:
-                    return False
-                self.fill(STATUS_EVERY_S)
-                continue
-            end = self.buffer.find(b"\n", self.at) + 1 or len(self.buffer)
-            data = self.buffer[self.at : end]
-            self.at = end
-            self.feed_all(data)
-            self.account(data)
-        limit = self.scanner.groups
-        while not self.why_not:
-            if self.feed_groups(limit):
-                return True
-            if self.ended and self.at == len(self.buffer):
-                return False
-        return False
-
-    def suspend(self, request: Request) -> None:
-        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
-        started_s = time.monotonic()
-        self.enter("finish", f" order={request.order}")
-        if not self.finish_group():
-            why = self.why_not or "the input is at its end"
-            self.answer(request, "refused" if self.why_not else "completing", why)
-            self.enter("run")
-            return
-        if request.order in self.withdrawn:
-            self.enter("run")
-            return
-        self.drain()
-        drained_s = time.monotonic()
-        self.drain_s = drained_s - started_s
-        self.state = self.taken_state(request)  # in any case: the next child begins with it
-        if self.output.failed:
-            self.cannot(f"the output cannot be kept: {self.output.failed}")
-            self.answer(request, "refused", self.why_not)
-        else:
-            self.save(request, started_s)
-        self.start_child()
-        self.enter("run")
-
-    def drain(self) -> None:
-        """Close the child's input and read it out; only status 0 after reading everything is an end."""
-        child = self.child
-        assert child is not None
-        self.enter("drain")
-        if self.suspending_file:
-            with open(self.suspending_file, "wb"):
-                pass
-        self.let_read(child)
-        child.close_input()
-        while child.reading:
-            self.wait(-1, 0, STATUS_EVERY_S)
-            self.tell(keep_alive=False)
-        status = child.status()
-        if status:
-            raise Leave(status)
-        self.child = None
-
-    def taken_state(self, request: Request) -> bytes | None:
-        """Return the state of a drained child; without it neither this attempt nor another can go on."""
-        try:
-            return self.saved_state()
-        except Unusable as error:
-            self.answer(request, "refused", f"not saved: {error}")
-            raise Unprovable("the reducer has given its state away and it could not be kept") from error
+    def upload_s(self) -> float:
+        """Return how long the upload of what is kept will take, as the last one went."""
+        return self._attempt.output.bytes / self._upload_bytes_per_s
 
     def save(self, request: Request, started_s: float) -> None:
-        """Write the next generation and hold; where the store fails the work just goes on.
+        """Write the next generation and hold; where the store fails the work just goes on."""
+        attempt = self._attempt
+        self._lines.enter("save")
+        began_s = time.monotonic()
+        manifest, word = self._write(request, began_s - started_s)
+        if manifest is None:
+            return
+        took_s = max(time.monotonic() - began_s, 0.001)
+        if attempt.output.bytes > 1 << 20:
+            self._upload_bytes_per_s = attempt.output.bytes / took_s
+        attempt.manifest = manifest
+        attempt.highest_generation = manifest.generation
+        attempt.output.clear()
+        attempt.errors.status(
+            f"ckpt={word} gen={manifest.generation} order={request.order} groups={manifest.groups_done}"
+            f" bytes={manifest.output_bytes} ms={int((time.monotonic() - started_s) * 1000)}"
+        )
+        if attempt.settings.leave_when_saved:
+            raise Leave(EXIT_SUSPENDED)
+        self._answers.hold(request)
+
+    def _write(self, request: Request, drain_s: float) -> tuple[Manifest | None, str]:
+        """Return the new generation's manifest and the word for it, None where it was not saved.
 
         Where nobody knows whether the manifest is there it is as good as saved for us: its files are, so
         later generations may rest on them, and we hold, because yarnctl may see it and have us killed.
         """
-        self.enter("save")
-        began_s, word = time.monotonic(), "saved"
+        attempt = self._attempt
         try:
-            fields = self.fields(request, began_s - started_s)
             manifest = write_checkpoint(
-                self.store, self.task, fields, self.output, self.state, self.beat, self.last_look
+                attempt.store,
+                attempt.task,
+                self._fields(request, drain_s),
+                attempt.output,
+                attempt.reducer_state,
+                self._lines.beat,
+                self._last_look,
             )
+            return manifest, "saved"
+        except PerhapsSaved as error:
+            attempt.errors.note(f"perhaps saved: {error}")
+            return error.manifest, "unsure"
         except (StoreError, Unusable) as error:
-            if not isinstance(error, PerhapsSaved):
-                self.highest_generation += 1  # the name may be half taken
-                self.answer(request, "refused", f"not saved: {error}")
-                return
-            self.errors.note(f"perhaps saved: {error}")
-            manifest, word = error.manifest, "unsure"
-        took_s = max(time.monotonic() - began_s, 0.001)
-        if self.output.bytes > 1 << 20:
-            self.upload_bytes_per_s = self.output.bytes / took_s
-        self.manifest = manifest
-        self.highest_generation = manifest.generation
-        self.output.clear()
-        self.errors.status(
-            f"ckpt={word} gen={manifest.generation} order={request.order} groups={manifest.groups_done}"
-            f" bytes={manifest.output_bytes} ms={int((time.monotonic() - started_s) * 1000)}"
-        )
-        if self.settings.leave_when_saved:
-            raise Leave(EXIT_SUSPENDED)
-        self.hold(request)
+            attempt.highest_generation += 1  # the name may be half taken
+            self._answers.answer(request, "refused", f"not saved: {error}")
+            return None, ""
 
     def looked(self, seen: bool = True) -> str:
         """Look into the work folder; return what forbids a suspension now, empty if nothing does.
@@ -3197,218 +3320,194 @@ class Runner:
         """
         try:
             for _ in range(LOOKS_FOR_PART if seen else 1):
-                why = self.work.why_not()
-                if not why.startswith(NOT_SEEN):
+                why = self._work.why_not()
+                if not isinstance(why, NotSeen):
                     return why
                 if seen:
-                    self.wait(-1, 0, LOOKS_FOR_PART_S)
-                    self.beat()
+                    self._attempt.wakeup.wait(-1, 0, LOOKS_FOR_PART_S)
+                    self._lines.beat()
             return why if seen else ""
         except Unusable as why:
-            self.cannot(str(why))
-            return self.why_not
+            self._accounting.cannot(str(why))
+            return self._attempt.why_not
 
-    def last_look(self) -> None:
+    def _last_look(self) -> None:
         """Raise Unusable with what forbids this generation, noticed while its files were written."""
-        if self.errors.doubt and not self.why_not:
-            self.cannot(self.errors.doubt)
-        why = self.why_not or self.looked()
+        self._accounting.check_counters()
+        why = self._attempt.why_not or self.looked()
         if why:
             raise Unusable(why)
 
-    def beat(self) -> None:
-        """Keep the task alive while bytes go to or come from the store."""
-        self.tell(keep_alive=True)
-
-    def saved_state(self) -> bytes | None:
-        """Return what --save prints, None where it is not declared."""
-        if not self.settings.save:
-            return None
-        status, state = run_command(self.settings.save)
-        self.take_back_word()
-        if status:
-            raise Unusable(f"--save ended with status {status}")
-        return state
-
-    def fields(self, request: Request, drain_s: float) -> dict[str, Any]:
+    def _fields(self, request: Request, drain_s: float) -> dict[str, Any]:
         """Return what the next manifest says."""
-        last = self.manifest
+        attempt, task, last = self._attempt, self._attempt.task, self._attempt.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last else []
         return {
             "schema": SCHEMA,
             "tool": "yarnctl",
             "version": VERSION,
-            "job": self.task.job,
-            "task": self.task.task,
-            "attempt": self.task.attempt,
-            "container": self.task.container,
-            "past_containers": list(dict.fromkeys(name for name in past if name != self.task.container)),
+            "job": task.job,
+            "task": task.task,
+            "attempt": task.attempt,
+            "container": task.container,
+            "past_containers": list(dict.fromkeys(name for name in past if name != task.container)),
             "host": os.uname().nodename,
-            "user": self.settings.user,
+            "user": attempt.settings.user,
             "order": request.order,
             "created_at_ms": int(time.time() * 1000),
             "took_ms": {"drain": int(drain_s * 1000)},
-            "generation": max(self.highest_generation, self.generation) + 1,
-            "previous_generation": self.generation,
-            "key_rule": self.settings.rule.as_json(),
-            "reducer": self.words,
-            "groups_done": self.scanner.groups,
-            "keys_digest": self.scanner.digest(),
-            "last_key": base64.b64encode(self.scanner.key or b"").decode(),
-            "input_bytes": self.scanner.bytes,
+            "generation": max(attempt.highest_generation, attempt.generation) + 1,
+            "previous_generation": attempt.generation,
+            "key_rule": attempt.settings.rule.as_json(),
+            "reducer": attempt.words,
+            "groups_done": attempt.scanner.groups,
+            "keys_digest": attempt.scanner.digest(),
+            "last_key": base64.b64encode(attempt.scanner.key or b"").decode(),
+            "input_bytes": attempt.scanner.bytes,
             "parts": [part._asdict() for part in last.parts] if last else [],
-            "counters": self.all_counters(),
+            "counters": self._all_counters(),
         }
 
-    def all_counters(self) -> Counters:
+    def _all_counters(self) -> Counters:
         """Return user counters since the task's beginning, over all attempts that count."""
         total: Counters = {}
-        for counters in (self.past_counters, self.errors.counters):
+        for counters in (self._attempt.past_counters, self._attempt.errors.counters):
             for group, inside in counters.items():
                 for name, amount in inside.items():
                     add_counter(total, group, name, amount)
         return total
 
-    # -- resuming --------------------------------------------------------------------------
 
-    def resume(self, manifest: Manifest) -> bool:
-        """Skip by a checkpoint and replay it; False: it is set aside and all input is there again."""
-        fetched = self.fetch(manifest)
-        if fetched is None:
-            return self.resume(self.manifest) if self.manifest is not None else False
-        self.enter("skip")
-        why = self.skip(manifest)
-        if why:
-            self.put_aside(manifest, why)
-            self.manifest = None
-            self.scanner = Scanner(self.settings.rule)
-            if self.skipped.failed:
-                raise Unprovable(
-                    f"the input was skipped in vain and could not be kept: {self.skipped.failed}"
-                )
-            self.begin_again()
-            return False
-        self.skipped.clear()
-        self.resumed = True
-        self.state = fetched.state
-        self.replay(manifest, fetched.output)
-        self.start_child()
-        return True
+class Suspending:
+    """Serves orders while the child may be at work: refuses, holds, or suspends and goes on in place.
 
-    def fetch(self, manifest: Manifest) -> Fetched | None:
-        """Bring saved output and state here, checked, before anything is skipped: both or neither."""
-        self.enter("fetch")
+    ``cuts`` are the group numbers of --suspend-at that are still to come.
+    """
 
-        def fetched() -> Fetched:
-            saved = Spool(sys.maxsize)
-            if (manifest.state is None) != (not self.settings.save):
-                raise Unusable("made with --save, or without it, other than this attempt")
-            for part in manifest.parts:
-                for piece in self.checked_pieces(part):
-                    saved.add(piece)
-                    self.beat()
-            state = None if manifest.state is None else b"".join(self.checked_pieces(manifest.state))
-            if saved.failed:
-                raise StoreError(f"the local disk: {saved.failed}")
-            return Fetched(saved, state)
+    def __init__(
+        self,
+        attempt: AttemptState,
+        feeder: Feeder,
+        accounting: Accounting,
+        starter: ChildStart,
+        ending: ChildEnding,
+        saving: Saving,
+        answers: OrderAnswers,
+        lines: StatusLines,
+    ) -> None:
+        self.cuts = list(attempt.settings.suspend_at)
+        self._attempt = attempt
+        self._feeder = feeder
+        self._accounting = accounting
+        self._starter = starter
+        self._ending = ending
+        self._saving = saving
+        self._answers = answers
+        self._lines = lines
+        self._drain_s = 1.0
 
+    def feed_to_cut(self) -> None:
+        """Feed up to the next group number of --suspend-at, and suspend there."""
+        limit = max(self.cuts[0], self._attempt.scanner.groups)
+        if self._feeder.feed_groups(limit):
+            self.cuts.pop(0)
+            self.serve(Request(f"cut-{limit}", 0))
+        elif self._attempt.input.ended and self._attempt.input.is_taken:
+            self.cuts.clear()
+
+    def serve(self, request: Request) -> None:
+        """Do what an order asks, in the phases in which the child may be at work."""
+        if self._answers.is_withdrawn(request):
+            return
+        self._accounting.check_counters()
+        if self._attempt.why_not:
+            self._answers.answer(request, "refused", self._attempt.why_not)
+        elif self._nothing_new():
+            self._answers.unchanged(request)
+        elif why := self._too_large() or self._saving.looked(seen=False):
+            self._answers.answer(request, "refused", why)
+        else:
+            self._suspend(request)
+
+    def _nothing_new(self) -> bool:
+        """Say whether nothing was done since the valid generation.
+
+        A child that was given nothing is not enough: after a save that failed there are groups before it.
+        """
+        attempt = self._attempt
+        saved = attempt.manifest.groups_done if attempt.manifest else 0
+        return attempt.child is None or (not attempt.child.fed_bytes and attempt.scanner.groups == saved)
+
+    def _too_large(self) -> str:
+        """Return why draining and uploading might take more than half of the time-out."""
+        need_s = self._drain_s + self._saving.upload_s()
+        limit_s = self._attempt.settings.task_timeout_ms / 2000
+        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
+
+    def _suspend(self, request: Request) -> None:
+        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
+        attempt, started_s = self._attempt, time.monotonic()
+        self._lines.enter("finish", f" order={request.order}")
+        if not self._feeder.finish_group():
+            why = attempt.why_not or "the input is at its end"
+            self._answers.answer(request, "refused" if attempt.why_not else "completing", why)
+            self._lines.enter("run")
+            return
+        if self._answers.is_withdrawn(request):
+            self._lines.enter("run")
+            return
+        self._drain()
+        self._drain_s = time.monotonic() - started_s
+        attempt.reducer_state = self._taken_state(request)  # in any case: the next child begins with it
+        if self._accounting.check_output():
+            self._saving.save(request, started_s)
+        else:
+            self._answers.answer(request, "refused", attempt.why_not)
+        self._starter.start()
+        self._lines.enter("run")
+
+    def _drain(self) -> None:
+        """Close the child's input and read it out; only status 0 after reading everything is an end."""
+        child = self._attempt.child
+        assert child is not None
+        self._lines.enter("drain")
+        self._starter.suspending.write()
+        self._ending.let_read(child)
+        child.close_input()
+        self._ending.read_out(child)
+        status = child.status()
+        if status:
+            raise Leave(status)
+        self._attempt.child = None
+
+    def _taken_state(self, request: Request) -> bytes | None:
+        """Return the state of a drained child; without it neither this attempt nor another can go on."""
         try:
-            found: Fetched = self.patience.call(fetched)
-            return found
-        except StoreError as why:
-            self.errors.note(f"generation {manifest.generation} is not used: {why}")
-            self.manifest = None
-        except Unusable as why:
-            self.put_aside(manifest, str(why))
-            self.manifest = None
-            try:
-                self.look_for_checkpoint()
-            except (Unusable, StoreError) as error:
-                self.errors.note(f"no other checkpoint is used: {error}")
-        return None
+            return self._saved_state()
+        except Unusable as error:
+            self._answers.answer(request, "refused", f"not saved: {error}")
+            raise Unprovable("the reducer has given its state away and it could not be kept") from error
 
-    def checked_pieces(self, part: Part) -> Iterator[bytes]:
-        """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
-        digest, size_bytes = hashlib.sha256(), 0
-        for piece in self.store.read(f"{self.task.folder}/{part.name}"):
-            digest.update(piece)
-            size_bytes += len(piece)
-            yield piece
-        if (size_bytes, digest.hexdigest()) != (part.bytes, part.sha256):
-            raise Unusable(f"{part.name}: its bytes are not those that were saved")
+    def _saved_state(self) -> bytes | None:
+        """Return what --save prints, None where it is not declared."""
+        if not self._attempt.settings.save:
+            return None
+        status, state = run_command(self._attempt.settings.save)
+        self._starter.suspending.remove()
+        if status:
+            raise Unusable(f"--save ended with status {status}")
+        return state
 
-    def skip(self, manifest: Manifest) -> str:
-        """Pass over the groups that are done; return what does not match, empty if all does."""
-        found = False
-        while not found:
-            while self.inbox:
-                self.unchanged(self.inbox.popleft())
-            rest = self.buffer[self.at :]
-            taken, found = self.scanner.take_groups(rest, manifest.groups_done, final=self.ended)
-            if taken:
-                self.skipped.add(rest[:taken])
-                self.at += taken
-            self.beat()
-            if not self.scanner.sorted:
-                return "keys are not in the order of their bytes"
-            if found:
-                break
-            if self.ended:
-                return f"the input ended after {self.scanner.groups} groups, {manifest.groups_done} were done"
-            self.fill(STATUS_EVERY_S)
-        here = (self.scanner.groups, self.scanner.digest(), self.scanner.key)
-        there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
-        return "" if here == there else f"the first {manifest.groups_done} keys are not those that were done"
 
-    def replay(self, manifest: Manifest, saved: Spool) -> None:
-        """Write counters and output of the attempts before; requests are answered in between."""
-        self.enter("replay")
-        self.past_counters = manifest.counters
-        for group, inside in sorted(manifest.counters.items()):
-            for name, amount in sorted(inside.items()):
-                self.errors.count(group, name, amount)
-        for piece in saved.pieces():
-            view = memoryview(piece)
-            while view:
-                while self.inbox:
-                    self.unchanged(self.inbox.popleft())
-                if self.wait(1, select.POLLOUT, STATUS_EVERY_S):
-                    try:
-                        view = view[os.write(1, view[:PIPE_ATOMIC_BYTES]) :]
-                    except BrokenPipeError:
-                        raise Leave(EXIT_UNPROVABLE) from None
-                self.beat()
-        saved.clear()
+# ------------------------------------------------------------------------------------------------ resuming.py
+# Resuming: an attempt goes on from a checkpoint: what is done is skipped, what was written is replayed.
+#
+# Law: saved output and state are here and checked before anything is skipped, both or neither. Nothing is
+# written before the skipped keys are those that were done; else the checkpoint is set aside and all input
+# comes again.
 
-    def put_aside(self, manifest: Manifest, why: str) -> None:
-        """Say that a checkpoint is of no use, in the log and in the store."""
-        self.errors.note(f"generation {manifest.generation} is set aside: {why}")
-        try:
-            set_aside(self.store, self.task, manifest, why)
-        except StoreError as error:
-            self.errors.note(f"no word of it could be left: {error}")
 
-    def begin_again(self) -> None:
-        """Have the skipped input come again before the rest."""
-        rest, self.buffer, self.at = self.buffer[self.at :], b"", 0
-        self.ended = False  # if it was the end, the end will be read once more
-
-        def again() -> Iterator[bytes]:
-            yield from self.skipped.pieces()
-            self.skipped.clear()
-            if rest:
-                yield rest
-
-        self.again = again()
-
-    def look_for_checkpoint(self) -> None:
-        """Find the newest usable checkpoint; say why others are not."""
-        owners = (self.store.user,)
-        found = find_checkpoint(self.store, self.task, self.settings.rule, self.words, owners)
-        for why in found.refused:
-            self.errors.note(f"not used: {why}")
-        self.manifest = found.manifest
-        self.highest_generation = found.highest_generation
+WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
 
 
 class Patience:
@@ -3444,6 +3543,281 @@ class Patience:
                 pause_s = min(pause_s * 2, WAIT_MOST_S)
 
 
+class Fetched(NamedTuple):
+    """What a checkpoint holds, all of it, brought here and checked."""
+
+    output: Spool
+    state: bytes | None
+
+
+class Resuming:
+    """Finds the newest usable checkpoint and goes on from it."""
+
+    def __init__(
+        self, attempt: AttemptState, starter: ChildStart, answers: OrderAnswers, lines: StatusLines
+    ) -> None:
+        may_resume = attempt_number(attempt.task.attempt) > 0
+        self.patience = Patience(attempt.settings.store_wait_s if may_resume else 0.0, lines.say_waiting)
+        self._attempt = attempt
+        self._starter = starter
+        self._answers = answers
+        self._lines = lines
+        self._skipped = Spool(attempt.settings.spool_limit_bytes)
+
+    # -- finding ---------------------------------------------------------------------------
+
+    def open_store(self) -> None:
+        """Make the task's folder, refuse what is not safe there, and look for a checkpoint."""
+
+        def opened() -> None:
+            store, task = self._attempt.store, self._attempt.task
+            check_root(store)
+            store.make_folder(task.folder)
+            for path in (task.job, task.folder):
+                entry = store.entry(path)
+                if entry is not None:
+                    check_owner(entry, (store.user,), path)
+            self._look_for_checkpoint()
+
+        self.patience.call(opened)
+
+    def _look_for_checkpoint(self) -> None:
+        """Find the newest usable checkpoint; say why others are not."""
+        attempt = self._attempt
+        owners = (attempt.store.user,)
+        found = find_checkpoint(attempt.store, attempt.task, attempt.settings.rule, attempt.words, owners)
+        for why in found.refused:
+            attempt.errors.note(f"not used: {why}")
+        attempt.manifest = found.manifest
+        attempt.highest_generation = found.highest_generation
+
+    def put_aside(self, manifest: Manifest, why: str) -> None:
+        """Say that a checkpoint is of no use, in the log and in the store."""
+        attempt = self._attempt
+        attempt.errors.note(f"generation {manifest.generation} is set aside: {why}")
+        try:
+            set_aside(attempt.store, attempt.task, manifest, why)
+        except StoreError as error:
+            attempt.errors.note(f"no word of it could be left: {error}")
+
+    # -- going on --------------------------------------------------------------------------
+
+    def resume(self, manifest: Manifest) -> bool:
+        """Skip by a checkpoint and replay it; False: it is set aside and all input is there again."""
+        attempt = self._attempt
+        fetched = self._fetch(manifest)
+        if fetched is None:
+            return self.resume(attempt.manifest) if attempt.manifest is not None else False
+        self._lines.enter("skip")
+        why = self._skip(manifest)
+        if why:
+            self._give_up(manifest, why)
+            return False
+        self._skipped.clear()
+        attempt.resumed = True
+        attempt.reducer_state = fetched.state
+        self._replay(manifest, fetched.output)
+        self._starter.start()
+        return True
+
+    def _give_up(self, manifest: Manifest, why: str) -> None:
+        """Set a checkpoint aside whose groups are not those of the input, and begin from zero."""
+        attempt = self._attempt
+        self.put_aside(manifest, why)
+        attempt.manifest = None
+        attempt.scanner = Scanner(attempt.settings.rule)
+        if self._skipped.failed:
+            raise Unprovable(f"the input was skipped in vain and could not be kept: {self._skipped.failed}")
+        attempt.input.begin_again(self._skipped)
+
+    def _fetch(self, manifest: Manifest) -> Fetched | None:
+        """Bring saved output and state here, checked, before anything is skipped: both or neither."""
+        attempt = self._attempt
+        self._lines.enter("fetch")
+        try:
+            found: Fetched = self.patience.call(lambda: self._fetched(manifest))
+            return found
+        except StoreError as why:
+            attempt.errors.note(f"generation {manifest.generation} is not used: {why}")
+            attempt.manifest = None
+        except Unusable as why:
+            self.put_aside(manifest, str(why))
+            attempt.manifest = None
+            try:
+                self._look_for_checkpoint()
+            except (Unusable, StoreError) as error:
+                attempt.errors.note(f"no other checkpoint is used: {error}")
+        return None
+
+    def _fetched(self, manifest: Manifest) -> Fetched:
+        """Return all that a checkpoint holds."""
+        saved = Spool(sys.maxsize)
+        if (manifest.state is None) != (not self._attempt.settings.save):
+            raise Unusable("made with --save, or without it, other than this attempt")
+        for part in manifest.parts:
+            for piece in self._checked_pieces(part):
+                saved.add(piece)
+                self._lines.beat()
+        state = None if manifest.state is None else b"".join(self._checked_pieces(manifest.state))
+        if saved.failed:
+            raise StoreError(f"the local disk: {saved.failed}")
+        return Fetched(saved, state)
+
+    def _checked_pieces(self, part: Part) -> Iterator[bytes]:
+        """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
+        digest, size_bytes = hashlib.sha256(), 0
+        for piece in self._attempt.store.read(f"{self._attempt.task.folder}/{part.name}"):
+            digest.update(piece)
+            size_bytes += len(piece)
+            yield piece
+        if (size_bytes, digest.hexdigest()) != (part.bytes, part.sha256):
+            raise Unusable(f"{part.name}: its bytes are not those that were saved")
+
+    def _skip(self, manifest: Manifest) -> str:
+        """Pass over the groups that are done; return what does not match, empty if all does."""
+        scanner, task_input = self._attempt.scanner, self._attempt.input
+        found = False
+        while not found:
+            self._answers.all_unchanged()
+            rest = task_input.buffer[task_input.at :]
+            taken, found = scanner.take_groups(rest, manifest.groups_done, final=task_input.ended)
+            if taken:
+                self._skipped.add(rest[:taken])
+                task_input.at += taken
+            self._lines.beat()
+            if not scanner.sorted:
+                return "keys are not in the order of their bytes"
+            if found:
+                break
+            if task_input.ended:
+                return f"the input ended after {scanner.groups} groups, {manifest.groups_done} were done"
+            task_input.fill(STATUS_EVERY_S)
+        here = (scanner.groups, scanner.digest(), scanner.key)
+        there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
+        return "" if here == there else f"the first {manifest.groups_done} keys are not those that were done"
+
+    def _replay(self, manifest: Manifest, saved: Spool) -> None:
+        """Write counters and output of the attempts before; requests are answered in between."""
+        attempt = self._attempt
+        self._lines.enter("replay")
+        attempt.past_counters = manifest.counters
+        for group, inside in sorted(manifest.counters.items()):
+            for name, amount in sorted(inside.items()):
+                attempt.errors.count(group, name, amount)
+        for piece in saved.pieces():
+            view = memoryview(piece)
+            while view:
+                self._answers.all_unchanged()
+                if attempt.wakeup.wait(1, select.POLLOUT, STATUS_EVERY_S):
+                    try:
+                        view = view[os.write(1, view[:PIPE_ATOMIC_BYTES]) :]
+                    except BrokenPipeError:
+                        raise Leave(EXIT_UNPROVABLE) from None
+                self._lines.beat()
+        saved.clear()
+
+
+# -------------------------------------------------------------------------------------------------- phases.py
+# Phases: an attempt resumes from a checkpoint if there is one, feeds its child, serves orders, and ends.
+#
+# Law: all decisions are taken in one thread. Whatever fails, the output is byte for byte that of an
+# undisturbed run, or the exit status is not 0.
+
+
+class Runner:
+    """One attempt with its parts, and the order of its phases."""
+
+    def __init__(
+        self, settings: Settings, task: TaskId, words: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        argv = resolve(words)
+        errors = Errors(settings.reporter_prefix)
+        store = open_store(settings.store_url, settings.user, settings.secured)
+        work = WorkFolder(Conf(env), store)
+        self._requests = open_store(settings.requests_url, settings.user, settings.secured)
+        settings = settings._replace(request_owners=settings.request_owners or (store.user,))
+        wakeup = Wakeup()
+        self.attempt = attempt = AttemptState(settings, task, words, store, errors, wakeup)
+        self._inbox = Inbox(wakeup)
+        self._lines = lines = StatusLines(attempt)
+        answers = OrderAnswers(attempt, self._inbox, lines)
+        self._starter = ChildStart(attempt, argv, env)
+        self._ending = ChildEnding(attempt, answers, lines)
+        self._accounting = accounting = Accounting(attempt, lines)
+        self._feeder = Feeder(attempt, accounting, self._ending, lines)
+        saving = Saving(attempt, work, accounting, answers, lines)
+        self._suspending = Suspending(
+            attempt, self._feeder, accounting, self._starter, self._ending, saving, answers, lines
+        )
+        self.resuming = Resuming(attempt, self._starter, answers, lines)
+        self._began_s = time.monotonic()
+
+    def watcher(self) -> Watcher:
+        """Return a thread, not yet started, that looks for orders."""
+        return Watcher(self._requests, self.attempt, self._inbox)
+
+    def run(self) -> int:
+        """Run the attempt and return its exit status."""
+        attempt, errors = self.attempt, self.attempt.errors
+        try:
+            return self._phases()
+        except Leave as leaving:
+            return leaving.status
+        except Unprovable as why:
+            errors.note(f"this attempt ends here: {why}")
+            if isinstance(why, Discredited) and attempt.manifest is not None:
+                self.resuming.put_aside(attempt.manifest, str(why))
+            return EXIT_UNPROVABLE
+        except (StoreError, OSError) as why:
+            errors.note(f"this attempt ends here: {why}")
+            return EXIT_UNPROVABLE
+        finally:
+            if attempt.child is not None:
+                attempt.child.kill(signal.SIGKILL)
+            if errors.news:
+                self._lines.say_position()  # the reducer's last status is the task's last
+
+    def _phases(self) -> int:
+        """Go through the phases and return the child's exit status."""
+        attempt = self.attempt
+        if attempt.manifest is None or not self.resuming.resume(attempt.manifest):
+            self._starter.start()
+        if attempt.resumed:
+            attempt.back_ms = int((time.monotonic() - self._began_s) * 1000)
+        self._lines.enter("run", self._lines.came_back())
+        while self._step():
+            pass
+        return self._end()
+
+    def _step(self) -> bool:
+        """Do one small thing of the phase ``run``; return False at the end of the input."""
+        task_input = self.attempt.input
+        if self._inbox.waiting:
+            self._suspending.serve(self._inbox.waiting.popleft())
+        elif self._suspending.cuts and not self.attempt.why_not:
+            self._suspending.feed_to_cut()
+        elif not task_input.is_taken:
+            self._feeder.feed_some()
+        elif task_input.ended:
+            return False
+        else:
+            task_input.fill(STATUS_EVERY_S)
+        self._lines.tell(keep_alive=False)
+        return True
+
+    def _end(self) -> int:
+        """Let the child finish after the last line and return its status."""
+        child, late = self.attempt.child, "the input is at its end"
+        assert child is not None
+        self.attempt.scanner.finish()
+        self._accounting.check_order()
+        self._lines.enter("end")
+        self._ending.let_read(child, late)
+        child.close_input()
+        self._ending.read_out(child, late)
+        return child.status()
+
+
 # ---------------------------------------------------------------------------------------------------- main.py
 # The program: ``[options] -- reducer...``; an attempt, or the original reducer untouched.
 #
@@ -3467,7 +3841,7 @@ def die_together(runner: Runner) -> None:
     """On SIGTERM end the child's group first: YARN's kill does not reach it, SIGKILL comes 250 ms later."""
 
     def end(number: int, _frame: Any) -> None:
-        child = runner.child
+        child = runner.attempt.child
         if child is not None:
             child.kill(number)
             for _ in range(20):
@@ -3497,17 +3871,7 @@ def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, st
         env.get("CONTAINER_ID", ""),
     )
     runner = Runner(settings, task, words, env)
-
-    def opened() -> None:
-        check_root(runner.store)
-        runner.store.make_folder(task.folder)
-        for path in (task.job, task.folder):
-            entry = runner.store.entry(path)
-            if entry is not None:
-                check_owner(entry, (runner.store.user,), path)
-        runner.look_for_checkpoint()
-
-    runner.patience.call(opened)
+    runner.resuming.open_store()
     return runner
 
 
@@ -3522,7 +3886,7 @@ def main(words: Sequence[str]) -> int:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, a failed reducer would have status 0
         runner = prepare(arguments[:border], reducer, os.environ)
-        watcher = Watcher(runner)
+        watcher = runner.watcher()
         watcher.listen()
         watcher.start()
     except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us

@@ -5,19 +5,20 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from yarnctl.task_runner.runner.attempt import Runner
+from yarnctl.task_runner.runner.attempt import StatusLines
 
 
 def told(*moments: tuple[bool, int, int]) -> list[int]:
     """Play moments (keep alive?, bytes done, bytes printed); return at which of them something was said."""
     said: list[int] = []
-    runner: Any = SimpleNamespace(next_status_s=0.0, status_every_s=0.0, last_position=None)
-    runner.errors = SimpleNamespace(news=False)
+    attempt: Any = SimpleNamespace(errors=SimpleNamespace(news=False))
+    attempt.settings = SimpleNamespace(task_timeout_ms=0)  # a line may follow the one before at once
+    lines: Any = StatusLines(attempt)
     for at, (keep_alive, done, printed) in enumerate(moments):
-        runner.done_bytes = lambda done=done: done
-        runner.output = SimpleNamespace(bytes=printed)
-        runner.say_position = lambda at=at: said.append(at)
-        Runner.tell(runner, keep_alive)
+        attempt.done_bytes = lambda done=done: done
+        attempt.output = SimpleNamespace(bytes=printed)
+        lines.say_position = lambda at=at: said.append(at)
+        lines.tell(keep_alive)
     return said
 
 

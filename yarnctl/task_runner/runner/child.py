@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import stat
 import subprocess
 import sys
-from typing import Iterator, Mapping, Sequence
+import threading
+from typing import IO, Callable, Iterator, Mapping, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.pacing import SLICE_FAST_BYTES, Pacer
+from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Unusable
+from yarnctl.task_runner.runner.protocol.stores import Spool, close_quietly, write_all
+from yarnctl.task_runner.runner.reports import Errors
 
 try:
     import fcntl
@@ -28,7 +33,126 @@ BLOCK_BYTES = 1 << 18
 PIPE_BYTES = 1 << 18
 F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
 PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
-SLICE_FAST_BYTES = 1 << 16
+
+
+class Leave(Exception):
+    """The attempt ends with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Wakeup:
+    """A pipe that ends every wait of the main thread; any thread may write to it."""
+
+    def __init__(self) -> None:
+        self._reading, self._writing = os.pipe()
+        for end in (self._reading, self._writing):
+            os.set_blocking(end, False)
+
+    def wake(self) -> None:
+        """Interrupt the main thread's wait; called from any thread."""
+        try:
+            os.write(self._writing, b"!")
+        except OSError:  # full, so it will wake; or it failed, and every wait ends by itself
+            return
+
+    def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
+        """Wait until a handle is ready (-1: none), somebody wakes us, or time is over; say if ready."""
+        waiting = select.poll()
+        waiting.register(self._reading, select.POLLIN)
+        if handle >= 0:
+            waiting.register(handle, events)
+        found = dict(waiting.poll(None if timeout_s is None else max(0.0, timeout_s) * 1000))
+        if self._reading in found:
+            os.read(self._reading, 4096)  # only this thread reads it, so something is there
+        return handle in found
+
+
+class Child:
+    """One run of the original reducer, in a process group of its own, and its two readers."""
+
+    def __init__(
+        self, argv: Sequence[str], env: Mapping[str, str], output: Spool, errors: Errors, wakeup: Wakeup
+    ) -> None:
+        self.output = output
+        self.errors = errors
+        self.wakeup = wakeup
+        self.broken = ""  # why what it wrote is not complete
+        pipe = subprocess.PIPE
+        self.process, self.lifeline = start_process(argv, env, pipe, pipe, pipe)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.input = self.process.stdin.fileno()
+        try:
+            os.set_blocking(self.input, False)
+        except OSError:
+            self.kill(signal.SIGKILL)
+            raise
+        widen_pipe(self.process.stdout.fileno())
+        self.begins_at = 0  # where in the task's input
+        self.began_s = 0.0
+        self.fed_bytes = 0
+        self.pipe_bytes = SLICE_FAST_BYTES
+        self.one_slot = False
+        self.pacer = Pacer()
+        self.finished: list[str] = []
+        for take, source in (
+            (self._copy_output, self.process.stdout),
+            (self.errors.pass_on, self.process.stderr),
+        ):
+            threading.Thread(target=self._read, args=(take, source), daemon=True).start()
+
+    def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
+        try:
+            copy(source.fileno())
+        except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
+            what = "output" if source is self.process.stdout else "standard error"
+            self.broken = f"the reducer's {what} was not passed on: {error!r}"
+            close_quietly(source)  # the child learns it as it would without us
+        finally:
+            self.finished.append(source.name)
+            self.wakeup.wake()
+
+    def _copy_output(self, source: int) -> None:
+        for data in iter(lambda: os.read(source, BLOCK_BYTES), b""):
+            write_all(1, data)
+            self.output.add(data)
+
+    @property
+    def reading(self) -> bool:
+        """Say whether output may still come."""
+        return len(self.finished) < 2
+
+    def close_input(self) -> None:
+        """Let the child see the end of its input."""
+        assert self.process.stdin
+        self.process.stdin.close()
+
+    def kill(self, number: int) -> None:
+        """Send a signal to the child and all it started."""
+        try:
+            os.killpg(self.process.pid, number)
+        except OSError:
+            return
+
+    def status(self) -> int:
+        """Wait for the end and return the status as a shell (and Java) counts it.
+
+        Never 0 where something that the child wrote was not passed on.
+        """
+        code = self.process.wait()
+        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                close_quietly(stream)
+        os.close(self.lifeline)
+        lost = self.broken or self.errors.lost
+        if lost and not code:
+            self.errors.note(f"this attempt fails: {lost}")
+            return EXIT_UNPROVABLE
+        return code if code >= 0 else 128 - code
 
 
 def start_process(

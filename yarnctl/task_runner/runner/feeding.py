@@ -1,132 +1,237 @@
-"""Feeding: how far the child is fed ahead of what it has done, and how far Java has written.
+"""Feeding: the input is handed to the child, in slices as its speed allows or all at once up to a border.
 
-Law: every byte that was read goes to the child once, in order.
+Law: every byte goes to the child once, in order, and is accounted for. From the first key on that is out of
+order nothing may rest on the groups that were counted.
 """
 
 from __future__ import annotations
 
-import math
+import os
+import select
+import time
 
-from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, SLICE_FAST_BYTES
-from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState, StatusLines
+from yarnctl.task_runner.runner.child import (
+    BLOCK_BYTES,
+    PIPE_ATOMIC_BYTES,
+    Child,
+    narrow_pipe,
+    unread_bytes,
+    widen_pipe,
+)
+from yarnctl.task_runner.runner.child_life import ChildEnding
+from yarnctl.task_runner.runner.pacing import SLICE_FAST_BYTES
+from yarnctl.task_runner.runner.protocol.failures import Discredited
 
 READ_AHEAD_BYTES = 1 << 20
-JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
-SLICE_MIN_BYTES = 64
-SLICE_LEAST_BYTES = 16
-SLICE_QUICK_S = 0.05
-SLICE_SLOW_S = 0.12
-SLICE_GOAL_S = 0.1
-SPEED_MEMORY_S = 4.0
-NAP_MIN_S = 0.0001
-NAP_MAX_S = 0.02
 
 
-class Sender:
-    r"""How far Java must have got before its last flush, by what it has written so far.
+class Accounting:
+    """Counts what the child was given, and says when the attempt cannot be suspended any more."""
 
-    Java writes a line as key, separator, value and ``\n`` into a buffer; a piece that does not fit any
-    more has the buffer flushed first, one as large as the buffer goes out alone. ``sent_bytes`` is where
-    the buffer's content begins: all before it was written while reduce() ran. A long key is taken for a
-    value. ``pipe_bytes`` is what Java's own pipe held at our start, -1 where it is no pipe.
-    """
+    def __init__(self, attempt: AttemptState, lines: StatusLines) -> None:
+        self._attempt = attempt
+        self._lines = lines
 
-    def __init__(self, rule: KeyRule, pipe_bytes: int) -> None:
-        self.pipe_bytes = pipe_bytes
-        self.sent_bytes = 0
-        self.seen_bytes = 0
-        same = rule.fields == rule.key_fields
-        self._rule = rule if same else KeyRule(rule.key_fields, rule.map_separator, rule.reduce_separator)
-        self._line = b""  # what was seen of a line that has no end yet
-        self._in_piece = False  # inside one that is larger than the buffer
+    def account(self, data: bytes) -> None:
+        """Note what the child was given, and whether the attempt can still be suspended."""
+        attempt = self._attempt
+        if attempt.why_not:
+            attempt.scanner.bytes += len(data)
+            return
+        attempt.scanner.take(data)
+        self.check_order()
+        self.check_output()
 
-    def take(self, data: bytes) -> None:
-        """Learn what was read from Java; costs nothing but at the borders of its buffer."""
-        base = self.seen_bytes
-        self.seen_bytes += len(data)
-        if self._in_piece:
-            self._end_of_piece(data, base)
-        while not self._in_piece and self.seen_bytes > self.sent_bytes + JAVA_BUFFER_BYTES:
-            self._flush(data, base)
-        start = data.rfind(b"\n") + 1
-        line = data[start:] if start else self._line + data
-        self._line = b"" if self._in_piece else line
+    def check_order(self) -> None:
+        """Stop trusting keys that are not in order; nothing may rest on them."""
+        if not self._attempt.scanner.sorted and not self._attempt.why_not:
+            if self._attempt.resumed:
+                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
+            self.cannot("keys are not in the order of their bytes")
 
-    def within(self, position_bytes: int) -> bool:
-        """Say whether Java could have written so far without us to a reducer that read up to here.
+    def check_output(self) -> bool:
+        """Say whether the output is kept; without it the attempt cannot be suspended."""
+        failed = self._attempt.output.failed
+        if failed:
+            self.cannot(f"the output cannot be kept: {failed}")
+        return not failed
 
-        The kernel frees a pipe by whole pages.
-        """
-        if self.pipe_bytes < 0:
+    def check_counters(self) -> None:
+        """Refuse suspensions where it is not certain what Hadoop has counted."""
+        if self._attempt.errors.doubt and not self._attempt.why_not:
+            self.cannot(self._attempt.errors.doubt)
+
+    def cannot(self, why: str) -> None:
+        """From now on this attempt only passes bytes through."""
+        self._attempt.why_not = why
+        self._lines.tell_next()  # it is told at once
+        self._attempt.output.limit_bytes = -1  # its reader lets go of what is held
+        self._attempt.errors.note(f"cannot be suspended any more: {why}")
+
+
+class Feeder:
+    """Hands the input to the child."""
+
+    def __init__(
+        self, attempt: AttemptState, accounting: Accounting, ending: ChildEnding, lines: StatusLines
+    ) -> None:
+        self._attempt = attempt
+        self._accounting = accounting
+        self._ending = ending
+        self._lines = lines
+        self._last_slice_bytes = 0
+        self._tells_when_taken = True
+
+    # -- paced -----------------------------------------------------------------------------
+
+    def feed_some(self) -> None:
+        """Hand the child one slice, as large as its speed allows, and account for what it took."""
+        child, task_input = self._child, self._attempt.input
+        if not child.pacer.fast and not self._pipe_is_empty(child):
+            return
+        size_bytes = BLOCK_BYTES if child.pacer.fast else self._slice_bytes(child)
+        if not child.pacer.fast:
+            self._fit_pipe(child, size_bytes)
+        data = task_input.buffer[task_input.at : task_input.at + size_bytes]
+        try:
+            taken = os.write(child.input, data)
+        except BlockingIOError:
+            self._wait_for_room(child)
+            return
+        except BrokenPipeError:
+            self._ending.child_left()
+        task_input.at += taken
+        child.fed_bytes += taken
+        self._accounting.account(data if taken == len(data) else data[:taken])
+        if not child.pacer.fast:
+            child.pacer.waiting_since_s = time.monotonic()
+            self._last_slice_bytes = taken
+
+    @property
+    def _child(self) -> Child:
+        child = self._attempt.child
+        assert child is not None
+        return child
+
+    def _slice_bytes(self, child: Child) -> int:
+        """Return a slice's size: whole lines if possible, at least one if it is not very long."""
+        buffer, at, wanted = self._attempt.input.buffer, self._attempt.input.at, child.pacer.slice_bytes
+        end = buffer.rfind(b"\n", at, at + wanted) + 1
+        if not end:
+            end = buffer.find(b"\n", at, at + SLICE_FAST_BYTES) + 1
+        return end - at if end else max(wanted, PIPE_ATOMIC_BYTES)
+
+    def _pipe_is_empty(self, child: Child) -> bool:
+        """Look whether the slice before was taken; if not wait a little (reading ahead) and say no."""
+        task_input = self._attempt.input
+        waited_s = time.monotonic() - child.pacer.waiting_since_s
+        if unread_bytes(child.input) == 0:
+            self._slice_was_taken(child, waited_s)
             return True
-        return self.sent_bytes <= position_bytes - position_bytes % PIPE_ATOMIC_BYTES + self.pipe_bytes
+        if len(task_input.buffer) - task_input.at < READ_AHEAD_BYTES and task_input.fill(0):
+            return False
+        if child.one_slot:
+            self._wait_until_taken(child)
+        elif self._attempt.wakeup.wait(child.input, select.POLLERR, min(0.01, max(0.0002, waited_s / 8))):
+            self._ending.child_left()
+        return False
 
-    def _flush(self, data: bytes, base: int) -> None:
-        """Put ``sent_bytes`` at the last border between pieces that the full buffer reaches."""
-        full = self.sent_bytes + JAVA_BUFFER_BYTES - base  # the first byte that does not fit
-        start = data.rfind(b"\n", 0, full) + 1
-        line = (b"" if start else self._line) + data[start : full + 1]
-        at = base + full + 1 - len(line)
-        key = self._rule.key_of_start(line)
-        borders = [at] if key is None else [at, at + len(key), at + len(key) + 1]
-        if line.endswith(b"\n"):
-            borders.append(base + full)
-        border = max(each for each in borders if each <= base + full)
-        if border > self.sent_bytes:
-            self.sent_bytes = border
-        else:
-            self._in_piece = True
-            self._end_of_piece(data, base)
+    def _slice_was_taken(self, child: Child, waited_s: float) -> None:
+        if self._last_slice_bytes:
+            child.pacer.taken(self._last_slice_bytes, waited_s)
+            self._last_slice_bytes = 0
+            if child.pacer.fast:
+                child.one_slot = False
+                child.pipe_bytes = widen_pipe(child.input)
 
-    def _end_of_piece(self, data: bytes, base: int) -> None:
-        end = data.find(b"\n", max(0, self.sent_bytes - base))
-        self._in_piece = end < 0
-        self.sent_bytes = self.seen_bytes if end < 0 else base + end
+    def _fit_pipe(self, child: Child, size_bytes: int) -> None:
+        """Make the (empty) pipe narrow for small slices and wide for others, where that can be done."""
+        small = size_bytes <= PIPE_ATOMIC_BYTES
+        if small and not child.one_slot:
+            child.one_slot = self._tells_when_taken and narrow_pipe(child.input)
+        elif child.one_slot and not small:
+            child.one_slot = False
+            child.pipe_bytes = widen_pipe(child.input)
 
+    def _wait_until_taken(self, child: Child) -> None:
+        """Wait until a narrow pipe is empty; one that is said to be although it is not is not relied on."""
+        if not self._attempt.wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
+            return
+        if self._attempt.wakeup.wait(child.input, select.POLLERR, 0):
+            self._ending.child_left()
+        if unread_bytes(child.input):
+            child.one_slot = self._tells_when_taken = False
 
-class Pacer:
-    """Bounds by time how far the child is fed ahead of what it has done.
+    def _wait_for_room(self, child: Child) -> None:
+        """Wait until a child that is fed at full speed takes something."""
+        wakeup = self._attempt.wakeup
+        before_bytes, since_s = unread_bytes(child.input), time.monotonic()
+        if before_bytes == 0 or wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
+            # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
+            wakeup.wait(-1, 0, child.pacer.nap_s)
+        left_bytes = unread_bytes(child.input)
+        child.pacer.napped(left_bytes, child.pipe_bytes)
+        child.pacer.stalled(before_bytes - left_bytes, time.monotonic() - since_s)
 
-    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
-    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
-    short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
-    and then none for long: so a slice is also no more than the child does in a tenth of a second by its
-    mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
-    """
+    # -- up to a border --------------------------------------------------------------------
 
-    def __init__(self) -> None:
-        self.slice_bytes = SLICE_MIN_BYTES
-        self.fast = False
-        self.waiting_since_s = 0.0
-        self.nap_s = NAP_MIN_S
-        self.late_bytes = 0.0
-        self.late_s = 0.0
+    def feed_all(self, data: bytes) -> None:
+        """Hand the child every byte, without pacing: a group has to be finished."""
+        child = self._child
+        view = memoryview(data)
+        while view:
+            try:
+                taken = os.write(child.input, view)
+            except BlockingIOError:
+                self._attempt.wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
+                self._lines.tell(keep_alive=False)
+                continue
+            except BrokenPipeError:
+                self._ending.child_left()
+            child.fed_bytes += taken
+            view = view[taken:]
 
-    def taken(self, size_bytes: int, waited_s: float) -> None:
-        """Learn from a slice that was taken after lying unread for a while."""
-        kept = math.exp(-waited_s / SPEED_MEMORY_S)
-        self.late_bytes = self.late_bytes * kept + size_bytes
-        self.late_s = self.late_s * kept + waited_s
-        if waited_s < SLICE_QUICK_S:
-            if size_bytes >= self.slice_bytes // 2:
-                self.slice_bytes = min(self.slice_bytes * 5 // 4 + 1, SLICE_FAST_BYTES)
-        elif waited_s > SLICE_SLOW_S:
-            self.slice_bytes = int(size_bytes * SLICE_GOAL_S / waited_s)
-        mean_bytes = self.late_bytes * SLICE_GOAL_S / max(self.late_s, 1e-6)
-        self.slice_bytes = max(SLICE_LEAST_BYTES, int(min(self.slice_bytes, mean_bytes)))
-        self.fast = self.slice_bytes >= SLICE_FAST_BYTES
+    def feed_groups(self, limit: int) -> bool:
+        """Feed what is there of the first ``limit`` groups; say whether the next one was met."""
+        attempt, task_input = self._attempt, self._attempt.input
+        if not task_input.is_taken:
+            rest = task_input.buffer[task_input.at :]
+            taken, found = attempt.scanner.take_groups(rest, limit, final=task_input.ended)
+            task_input.at += taken
+            self.feed_all(rest[:taken])
+            self._accounting.check_order()
+            if found or attempt.why_not:
+                return found and not attempt.why_not
+        if not task_input.ended:
+            task_input.fill(STATUS_EVERY_S)
+        return False
 
-    def stalled(self, taken_bytes: int, waited_s: float) -> None:
-        """Learn that a child fed at full speed let a full pipe lie for a while."""
-        if waited_s > SLICE_SLOW_S:
-            self.fast = False
-            self.late_bytes, self.late_s = float(taken_bytes), waited_s
-            share = SLICE_GOAL_S / waited_s
-            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
+    def finish_group(self) -> bool:
+        """Feed the rest of the current key group; say whether a border was reached before the end."""
+        attempt, task_input = self._attempt, self._attempt.input
+        if not self._finish_line():
+            return False
+        limit = attempt.scanner.groups
+        while not attempt.why_not:
+            if self.feed_groups(limit):
+                return True
+            if task_input.ended and task_input.is_taken:
+                return False
+        return False
 
-    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
-        """Learn from what was left in the pipe after a nap: about half is right."""
-        if left_bytes > pipe_bytes * 5 // 8:
-            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
-        elif left_bytes < pipe_bytes * 3 // 8:
-            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
+    def _finish_line(self) -> bool:
+        """Feed up to where the key of every byte is known; return False at the end of the input."""
+        attempt, task_input = self._attempt, self._attempt.input
+        while not attempt.scanner.settled and not attempt.why_not:
+            if task_input.is_taken:
+                if task_input.ended:
+                    return False
+                task_input.fill(STATUS_EVERY_S)
+                continue
+            end = task_input.buffer.find(b"\n", task_input.at) + 1 or len(task_input.buffer)
+            data = task_input.buffer[task_input.at : end]
+            task_input.at = end
+            self.feed_all(data)
+            self._accounting.account(data)
+        return True

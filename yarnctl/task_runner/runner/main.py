@@ -13,12 +13,11 @@ import sys
 import time
 from typing import Any, Mapping, NoReturn, Sequence
 
-from yarnctl.task_runner.runner.attempt import Runner, Watcher
 from yarnctl.task_runner.runner.child import check_pipes, resolve, widen_pipe
+from yarnctl.task_runner.runner.phases import Runner
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable, hush
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
-from yarnctl.task_runner.runner.protocol.stores import check_owner, check_root
 from yarnctl.task_runner.runner.reports import Errors
 
 
@@ -38,7 +37,7 @@ def die_together(runner: Runner) -> None:
     """On SIGTERM end the child's group first: YARN's kill does not reach it, SIGKILL comes 250 ms later."""
 
     def end(number: int, _frame: Any) -> None:
-        child = runner.child
+        child = runner.attempt.child
         if child is not None:
             child.kill(number)
             for _ in range(20):
@@ -68,17 +67,7 @@ def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, st
         env.get("CONTAINER_ID", ""),
     )
     runner = Runner(settings, task, words, env)
-
-    def opened() -> None:
-        check_root(runner.store)
-        runner.store.make_folder(task.folder)
-        for path in (task.job, task.folder):
-            entry = runner.store.entry(path)
-            if entry is not None:
-                check_owner(entry, (runner.store.user,), path)
-        runner.look_for_checkpoint()
-
-    runner.patience.call(opened)
+    runner.resuming.open_store()
     return runner
 
 
@@ -93,7 +82,7 @@ def main(words: Sequence[str]) -> int:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, a failed reducer would have status 0
         runner = prepare(arguments[:border], reducer, os.environ)
-        watcher = Watcher(runner)
+        watcher = runner.watcher()
         watcher.listen()
         watcher.start()
     except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us

@@ -1,0 +1,240 @@
+"""Resuming: an attempt goes on from a checkpoint: what is done is skipped, what was written is replayed.
+
+Law: saved output and state are here and checked before anything is skipped, both or neither. Nothing is
+written before the skipped keys are those that were done; else the checkpoint is set aside and all input
+comes again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import sys
+import time
+from typing import Any, Callable, Iterator, NamedTuple
+
+from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState, StatusLines
+from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, Leave
+from yarnctl.task_runner.runner.child_life import ChildStart
+from yarnctl.task_runner.runner.orders import OrderAnswers
+from yarnctl.task_runner.runner.protocol.failures import (
+    EXIT_UNPROVABLE,
+    StoreAway,
+    StoreError,
+    Unprovable,
+    Unusable,
+)
+from yarnctl.task_runner.runner.protocol.generations import find_checkpoint, set_aside
+from yarnctl.task_runner.runner.protocol.key_rule import Scanner
+from yarnctl.task_runner.runner.protocol.manifests import Manifest, Part, attempt_number
+from yarnctl.task_runner.runner.protocol.stores import Spool, check_owner, check_root
+
+WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
+
+
+class Patience:
+    """Asks a store again that is away, as HDFS's own client does: after growing pauses, for a bounded time.
+
+    Meanwhile the master is told that the task lives. ``clock`` and ``pause`` are given by tests.
+    """
+
+    def __init__(
+        self,
+        wait_s: float,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.wait_s = wait_s
+        self.say = say
+        self.clock = clock
+        self.pause = pause
+
+    def call(self, asked: Callable[[], Any]) -> Any:
+        """Return what a call that changes nothing gives; raise StoreAway when the time is over."""
+        ends_s, pause_s = self.clock() + self.wait_s, WAIT_FIRST_S
+        while True:
+            try:
+                return asked()
+            except StoreAway as why:
+                left_s = ends_s - self.clock()
+                if left_s <= 0:
+                    raise
+                self.say(str(why))
+                self.pause(min(pause_s, left_s))
+                pause_s = min(pause_s * 2, WAIT_MOST_S)
+
+
+class Fetched(NamedTuple):
+    """What a checkpoint holds, all of it, brought here and checked."""
+
+    output: Spool
+    state: bytes | None
+
+
+class Resuming:
+    """Finds the newest usable checkpoint and goes on from it."""
+
+    def __init__(
+        self, attempt: AttemptState, starter: ChildStart, answers: OrderAnswers, lines: StatusLines
+    ) -> None:
+        may_resume = attempt_number(attempt.task.attempt) > 0
+        self.patience = Patience(attempt.settings.store_wait_s if may_resume else 0.0, lines.say_waiting)
+        self._attempt = attempt
+        self._starter = starter
+        self._answers = answers
+        self._lines = lines
+        self._skipped = Spool(attempt.settings.spool_limit_bytes)
+
+    # -- finding ---------------------------------------------------------------------------
+
+    def open_store(self) -> None:
+        """Make the task's folder, refuse what is not safe there, and look for a checkpoint."""
+
+        def opened() -> None:
+            store, task = self._attempt.store, self._attempt.task
+            check_root(store)
+            store.make_folder(task.folder)
+            for path in (task.job, task.folder):
+                entry = store.entry(path)
+                if entry is not None:
+                    check_owner(entry, (store.user,), path)
+            self._look_for_checkpoint()
+
+        self.patience.call(opened)
+
+    def _look_for_checkpoint(self) -> None:
+        """Find the newest usable checkpoint; say why others are not."""
+        attempt = self._attempt
+        owners = (attempt.store.user,)
+        found = find_checkpoint(attempt.store, attempt.task, attempt.settings.rule, attempt.words, owners)
+        for why in found.refused:
+            attempt.errors.note(f"not used: {why}")
+        attempt.manifest = found.manifest
+        attempt.highest_generation = found.highest_generation
+
+    def put_aside(self, manifest: Manifest, why: str) -> None:
+        """Say that a checkpoint is of no use, in the log and in the store."""
+        attempt = self._attempt
+        attempt.errors.note(f"generation {manifest.generation} is set aside: {why}")
+        try:
+            set_aside(attempt.store, attempt.task, manifest, why)
+        except StoreError as error:
+            attempt.errors.note(f"no word of it could be left: {error}")
+
+    # -- going on --------------------------------------------------------------------------
+
+    def resume(self, manifest: Manifest) -> bool:
+        """Skip by a checkpoint and replay it; False: it is set aside and all input is there again."""
+        attempt = self._attempt
+        fetched = self._fetch(manifest)
+        if fetched is None:
+            return self.resume(attempt.manifest) if attempt.manifest is not None else False
+        self._lines.enter("skip")
+        why = self._skip(manifest)
+        if why:
+            self._give_up(manifest, why)
+            return False
+        self._skipped.clear()
+        attempt.resumed = True
+        attempt.reducer_state = fetched.state
+        self._replay(manifest, fetched.output)
+        self._starter.start()
+        return True
+
+    def _give_up(self, manifest: Manifest, why: str) -> None:
+        """Set a checkpoint aside whose groups are not those of the input, and begin from zero."""
+        attempt = self._attempt
+        self.put_aside(manifest, why)
+        attempt.manifest = None
+        attempt.scanner = Scanner(attempt.settings.rule)
+        if self._skipped.failed:
+            raise Unprovable(f"the input was skipped in vain and could not be kept: {self._skipped.failed}")
+        attempt.input.begin_again(self._skipped)
+
+    def _fetch(self, manifest: Manifest) -> Fetched | None:
+        """Bring saved output and state here, checked, before anything is skipped: both or neither."""
+        attempt = self._attempt
+        self._lines.enter("fetch")
+        try:
+            found: Fetched = self.patience.call(lambda: self._fetched(manifest))
+            return found
+        except StoreError as why:
+            attempt.errors.note(f"generation {manifest.generation} is not used: {why}")
+            attempt.manifest = None
+        except Unusable as why:
+            self.put_aside(manifest, str(why))
+            attempt.manifest = None
+            try:
+                self._look_for_checkpoint()
+            except (Unusable, StoreError) as error:
+                attempt.errors.note(f"no other checkpoint is used: {error}")
+        return None
+
+    def _fetched(self, manifest: Manifest) -> Fetched:
+        """Return all that a checkpoint holds."""
+        saved = Spool(sys.maxsize)
+        if (manifest.state is None) != (not self._attempt.settings.save):
+            raise Unusable("made with --save, or without it, other than this attempt")
+        for part in manifest.parts:
+            for piece in self._checked_pieces(part):
+                saved.add(piece)
+                self._lines.beat()
+        state = None if manifest.state is None else b"".join(self._checked_pieces(manifest.state))
+        if saved.failed:
+            raise StoreError(f"the local disk: {saved.failed}")
+        return Fetched(saved, state)
+
+    def _checked_pieces(self, part: Part) -> Iterator[bytes]:
+        """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
+        digest, size_bytes = hashlib.sha256(), 0
+        for piece in self._attempt.store.read(f"{self._attempt.task.folder}/{part.name}"):
+            digest.update(piece)
+            size_bytes += len(piece)
+            yield piece
+        if (size_bytes, digest.hexdigest()) != (part.bytes, part.sha256):
+            raise Unusable(f"{part.name}: its bytes are not those that were saved")
+
+    def _skip(self, manifest: Manifest) -> str:
+        """Pass over the groups that are done; return what does not match, empty if all does."""
+        scanner, task_input = self._attempt.scanner, self._attempt.input
+        found = False
+        while not found:
+            self._answers.all_unchanged()
+            rest = task_input.buffer[task_input.at :]
+            taken, found = scanner.take_groups(rest, manifest.groups_done, final=task_input.ended)
+            if taken:
+                self._skipped.add(rest[:taken])
+                task_input.at += taken
+            self._lines.beat()
+            if not scanner.sorted:
+                return "keys are not in the order of their bytes"
+            if found:
+                break
+            if task_input.ended:
+                return f"the input ended after {scanner.groups} groups, {manifest.groups_done} were done"
+            task_input.fill(STATUS_EVERY_S)
+        here = (scanner.groups, scanner.digest(), scanner.key)
+        there = (manifest.groups_done, manifest.keys_digest, manifest.last_key)
+        return "" if here == there else f"the first {manifest.groups_done} keys are not those that were done"
+
+    def _replay(self, manifest: Manifest, saved: Spool) -> None:
+        """Write counters and output of the attempts before; requests are answered in between."""
+        attempt = self._attempt
+        self._lines.enter("replay")
+        attempt.past_counters = manifest.counters
+        for group, inside in sorted(manifest.counters.items()):
+            for name, amount in sorted(inside.items()):
+                attempt.errors.count(group, name, amount)
+        for piece in saved.pieces():
+            view = memoryview(piece)
+            while view:
+                self._answers.all_unchanged()
+                if attempt.wakeup.wait(1, select.POLLOUT, STATUS_EVERY_S):
+                    try:
+                        view = view[os.write(1, view[:PIPE_ATOMIC_BYTES]) :]
+                    except BrokenPipeError:
+                        raise Leave(EXIT_UNPROVABLE) from None
+                self._lines.beat()
+        saved.clear()
