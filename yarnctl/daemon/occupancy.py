@@ -8,18 +8,15 @@ are too many, every second one is dropped and the spacing doubles, until samples
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
+from yarnctl.api.cluster_answers import ApplicationClass
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources
 
-Class = Literal["hurried", "victim", "other"]
-"""What an application is to the controller."""
-
-CLASSES: tuple[Class, ...] = ("hurried", "victim", "other")
+CLASSES: tuple[ApplicationClass, ...] = ("hurried", "victim", "other")
 
 SAMPLES_MAX = 2048
 SPACING_MIN_MS = 1_000
@@ -45,7 +42,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     open_orders: int
 
 
-def class_of(view: ApplicationView, settings: Settings) -> Class:
+def class_of(view: ApplicationView, settings: Settings) -> ApplicationClass:
     """Say what an application is to the controller.
 
     By its queue; with deadlines, where all stand in one queue, those that have one are hurried.

@@ -8,10 +8,11 @@ one, old or new. Nothing in here asks for the time: instants are those of the po
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 import msgspec
 
+from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.counted import Counted, Counts
 from yarnctl.daemon.desk import Desked
 from yarnctl.daemon.occupancy import Occupancy, Sample, class_of, sample_of
@@ -22,9 +23,6 @@ from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.port import ClusterIdentity
-
-State = Literal["starting", "waiting", "running", "paused", "standing-aside", "stopped"]
-"""What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` by a guard's word."""
 
 QUIET_TICKS = 2
 """After so many ticks without a snapshot it is the gate that held it back, not the time between two looks."""
@@ -38,8 +36,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     which ``last_error`` is the last.
     """
 
-    mode: Literal["observe", "enforce"] = "observe"
-    state: State = "starting"
+    mode: Mode = "observe"
+    state: LoopState = "starting"
     why: str = ""
     reachable: bool = False
     ticks: int = 0

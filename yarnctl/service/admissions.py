@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 
+from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
 from yarnctl.daemon.desk import Desked
 from yarnctl.daemon.loads import tag_of
 from yarnctl.daemon.view import View
@@ -21,8 +23,9 @@ from yarnctl.daemon.window import Asking, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.hadoop.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
-from yarnctl.service import admission_models as models
 from yarnctl.service.access import ONLY_USER, Credentials, require, require_own
+from yarnctl.service.asked import AdmissionRequest, AdmissionsQuery, WaitQuery
+from yarnctl.service.describing import AnswerRoute
 from yarnctl.service.paging import NoParameters, by_number
 from yarnctl.service.problems import ApiProblem, responses
 from yarnctl.service.tokens import Caller, Tokens
@@ -48,7 +51,12 @@ Source = Callable[[], View]
 
 def admission_routes(source: Source, tokens: Tokens, window: Window | None) -> APIRouter:
     """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
-    router = APIRouter(prefix="/v1/admissions", tags=["admissions"], responses=responses(401, 421))
+    router = APIRouter(
+        prefix="/v1/admissions",
+        tags=["admissions"],
+        responses=responses(401, 421),
+        route_class=AnswerRoute,
+    )
     _add_reading(router, source, window)
     _add_writing(router, source, tokens, window)
     return router
@@ -57,15 +65,15 @@ def admission_routes(source: Source, tokens: Tokens, window: Window | None) -> A
 def _add_reading(router: APIRouter, source: Source, window: Window | None) -> None:
     @router.get("")
     def admissions(
-        request: Request, asked: Annotated[models.AdmissionsQuery, Query()]
-    ) -> models.AdmissionPage:
+        request: Request, asked: Annotated[AdmissionsQuery, Query()]
+    ) -> AdmissionPage:
         """All admissions that are open and the last that are over, newest first."""
         view = source()
         only = request.scope.get(ONLY_USER)
         listed = [each for each in (view.desk.admissions if view.desk else ()) if only in (None, each.user)]
         found = [each for each in listed if _is_wanted(each, asked)]
         shown, following = by_number(found, lambda each: each.sequence, asked)
-        return models.AdmissionPage(
+        return AdmissionPage(
             now_ms=view.now_ms,
             version=view.version,
             total=len(found),
@@ -76,8 +84,8 @@ def _add_reading(router: APIRouter, source: Source, window: Window | None) -> No
 
     @router.get("/{admission_id}", responses=responses(404))
     def one(
-        request: Request, admission_id: Id, asked: Annotated[models.WaitQuery, Query()]
-    ) -> models.AdmissionOut:
+        request: Request, admission_id: Id, asked: Annotated[WaitQuery, Query()]
+    ) -> AdmissionOut:
         """One admission; with `wait_ms` as soon as it is no longer `waiting`. Looking renews no lease."""
         only = request.scope.get(ONLY_USER)
         if only is not None:
@@ -88,8 +96,8 @@ def _add_reading(router: APIRouter, source: Source, window: Window | None) -> No
 def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Window | None) -> None:
     @router.post("", status_code=202, responses=responses(400, 403, 409, 413, 503))
     def ask(
-        given: Credentials, _: Annotated[NoParameters, Query()], request: models.AdmissionRequest
-    ) -> models.AdmissionOut:
+        given: Credentials, _: Annotated[NoParameters, Query()], request: AdmissionRequest
+    ) -> AdmissionOut:
         """Ask to be let in. It is written down when this answers; the verdict may come later."""
         caller, desk = _desk(given, tokens, window)
         if not caller.may_touch(request.user):
@@ -99,8 +107,8 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Wind
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(
-        admission_id: Id, given: Credentials, asked: Annotated[models.WaitQuery, Query()]
-    ) -> models.AdmissionOut:
+        admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]
+    ) -> AdmissionOut:
         """Say that somebody still waits, and wait as reading does."""
         caller, desk = _desk(given, tokens, window)
         _require_own(source, caller, admission_id)
@@ -110,7 +118,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Wind
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
     def withdraw(
         admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]
-    ) -> models.AdmissionOut:
+    ) -> AdmissionOut:
         """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
         caller, desk = _desk(given, tokens, window)
         _require_own(source, caller, admission_id)
@@ -140,7 +148,7 @@ def _done(answer: str | Refusal) -> str:
     return answer
 
 
-def _asking(request: models.AdmissionRequest) -> Asking:
+def _asking(request: AdmissionRequest) -> Asking:
     told = request.estimate
     return Asking(
         name=request.name,
@@ -157,7 +165,7 @@ def _asking(request: models.AdmissionRequest) -> Asking:
 # --- looking ------------------------------------------------------------------------------------------
 
 
-def _is_wanted(each: Admission, asked: models.AdmissionsQuery) -> bool:
+def _is_wanted(each: Admission, asked: AdmissionsQuery) -> bool:
     return (
         (asked.state is None or each.state == asked.state)
         and (asked.user is None or each.user == asked.user)
@@ -165,7 +173,7 @@ def _is_wanted(each: Admission, asked: models.AdmissionsQuery) -> bool:
     )
 
 
-def _waited(source: Source, window: Window | None, name: str, wait_ms: int) -> models.AdmissionOut:
+def _waited(source: Source, window: Window | None, name: str, wait_ms: int) -> AdmissionOut:
     def decided() -> bool:
         _, found = _find(source, name)
         return found is None or found.state != "waiting"
@@ -181,7 +189,7 @@ def _find(source: Source, name: str) -> tuple[Desked | None, Admission | None]:
     return desk, next((each for each in found if each.admission == name), None)
 
 
-def _shown(source: Source, name: str) -> models.AdmissionOut:
+def _shown(source: Source, name: str) -> AdmissionOut:
     desk, found = _find(source, name)
     if desk is None or found is None:
         raise _unknown(name)
@@ -193,50 +201,30 @@ def _unknown(name: str) -> ApiProblem:
     return ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
 
 
-def gate(desk: Desked) -> models.GateOut:
+def gate(desk: Desked) -> GateOut:
     """Show the gate."""
-    return models.GateOut(
-        allocator=desk.allocator,
-        capacity=desk.capacity,
-        container_mib=desk.container_mib,
-        waiting=desk.waiting,
-        reserved=desk.reserved,
-        learned=desk.learned,
-        problem=desk.problem,
-    )
+    return msgspec.convert(desk, GateOut, from_attributes=True)
 
 
-def admission(each: Admission, desk: Desked) -> models.AdmissionOut:
+def admission(each: Admission, desk: Desked) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
-    estimate = request.estimate
     limited = each.state in ("admitted", "taken") and request.kind == "mapreduce"
-    return models.AdmissionOut(
+    return AdmissionOut(
         id=each.admission,
         state=each.state,
         why=each.why,
-        request=models.AskedOut(
+        request=AskedOut(
             name=each.name,
             user=each.user,
             queue=each.queue,
             containers=request.tasks,
             deadline_ms=request.deadline_ms,
             submitted_at_ms=request.submitted_at_ms,
-            estimate=None
-            if estimate is None
-            else models.EstimateOut(
-                mean_ms=estimate.mean_ms, stdev_ms=estimate.stdev_ms, source=estimate.source
-            ),
+            estimate=request.estimate,
             kind=request.kind,
         ),
-        plan=models.PlanOut(
-            verdict=plan.verdict,
-            containers=plan.containers,
-            deadline_at_ms=plan.deadline_at_ms,
-            start_at_ms=plan.start_at_ms,
-            finish_at_ms=plan.finish_at_ms,
-            reason=plan.reason,
-        ),
+        plan=msgspec.convert(plan, PlanOut, from_attributes=True),
         application=each.application or None,
         expires_at_ms=None if held is None else held.expires_at_ms,
         lease_ms=desk.lease_ms,

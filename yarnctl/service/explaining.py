@@ -10,7 +10,20 @@ from heapq import merge
 
 import msgspec
 
-from yarnctl.daemon.occupancy import Class, class_of, pending_of
+from yarnctl.api.cluster_answers import ApplicationClass
+from yarnctl.api.decision_answers import (
+    AskOut,
+    DecisionDetail,
+    DecisionSummary,
+    Explained,
+    PerformedOut,
+    PickOut,
+    RefusalOut,
+    RefusedOut,
+    TransitionOut,
+    TriggerOut,
+)
+from yarnctl.daemon.occupancy import class_of, pending_of
 from yarnctl.daemon.remembered import Decided, Logged
 from yarnctl.daemon.view import View
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
@@ -21,14 +34,13 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explain import Explanation, explain, in_words
 from yarnctl.journal.keys import instant
 from yarnctl.journal.telling import REASONS
-from yarnctl.service import decision_models
 from yarnctl.service.showing import counted, size
 
 
-def summary(decided: Decided) -> decision_models.DecisionSummary:
+def summary(decided: Decided) -> DecisionSummary:
     """Show a decision in a line."""
     record = decided.record
-    return decision_models.DecisionSummary(
+    return DecisionSummary(
         id=record.number,
         at_ms=record.at_ms,
         application=record.trigger.application,
@@ -55,13 +67,13 @@ def _withheld(decided: Decided) -> set[str]:
     }
 
 
-def detail(decided: Decided) -> decision_models.DecisionDetail:
+def detail(decided: Decided) -> DecisionDetail:
     """Show a decision with all that was written about it."""
     record = decided.record
     settings = DEFAULT if decided.header is None else decided.header.settings
     records = [logged.record for logged in decided.log]
     rows = zip(record.picks, record.orders, decided.states, strict=True)
-    return decision_models.DecisionDetail(
+    return DecisionDetail(
         id=record.number,
         at_ms=record.at_ms,
         trigger=trigger(record.trigger),
@@ -79,9 +91,9 @@ def detail(decided: Decided) -> decision_models.DecisionDetail:
     )
 
 
-def refusal(record: Refusal) -> decision_models.RefusalOut:
+def refusal(record: Refusal) -> RefusalOut:
     """Show a trigger that led to nothing."""
-    return decision_models.RefusalOut(
+    return RefusalOut(
         at_ms=record.at_ms,
         why=record.why,
         trigger=trigger(record.trigger),
@@ -90,14 +102,13 @@ def refusal(record: Refusal) -> decision_models.RefusalOut:
     )
 
 
-def trigger(seen: Trigger) -> decision_models.TriggerOut:
+def trigger(seen: Trigger) -> TriggerOut:
     """Show what called for a decision."""
-    return decision_models.TriggerOut(
+    return TriggerOut(
         application=seen.application,
         queue=seen.queue,
         asks=[
-            decision_models.AskOut(priority=ask.priority, size=size(ask.size), count=ask.count)
-            for ask in seen.asks
+            AskOut(priority=ask.priority, size=size(ask.size), count=ask.count) for ask in seen.asks
         ],
         pending=seen.pending,
         placed=seen.placed,
@@ -108,8 +119,8 @@ def trigger(seen: Trigger) -> decision_models.TriggerOut:
     )
 
 
-def _pick(pick: Pick, order: str | None, state: State | None) -> decision_models.PickOut:
-    return decision_models.PickOut(
+def _pick(pick: Pick, order: str | None, state: State | None) -> PickOut:
+    return PickOut(
         order=order,
         victim=pick.application,
         attempt=pick.task.attempt,
@@ -124,8 +135,8 @@ def _pick(pick: Pick, order: str | None, state: State | None) -> decision_models
     )
 
 
-def _refused(each: RefusedJob | RefusedTask) -> decision_models.RefusedOut:
-    return decision_models.RefusedOut(
+def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
+    return RefusedOut(
         application=each.application,
         attempt=each.attempt if isinstance(each, RefusedTask) else None,
         key=list(each.key),
@@ -134,8 +145,8 @@ def _refused(each: RefusedJob | RefusedTask) -> decision_models.RefusedOut:
     )
 
 
-def _transition(record: Transition) -> decision_models.TransitionOut:
-    return decision_models.TransitionOut(
+def _transition(record: Transition) -> TransitionOut:
+    return TransitionOut(
         order=record.order,
         source=record.source,
         event=record.event,
@@ -152,25 +163,25 @@ def _transfer(record: Transfer) -> str:
     return f"{instant(record.at_ms)} {record.order} from {record.source} to {record.target}: {record.why}"
 
 
-def _performed(record: Performed) -> decision_models.PerformedOut:
+def _performed(record: Performed) -> PerformedOut:
     action, outcome = record.action, record.outcome
-    return decision_models.PerformedOut.model_validate(
-        {
-            "order": None if isinstance(action, SetPriority | SetQueueMaximum) else action.order,
-            "action": action.__struct_config__.tag,
-            "outcome": outcome.__struct_config__.tag,
-            "why": getattr(outcome, "why", ""),
-            "at_ms": record.at_ms,
-        }
-    )
+    told = {
+        "order": None if isinstance(action, SetPriority | SetQueueMaximum) else action.order,
+        "action": action.__struct_config__.tag,
+        "outcome": outcome.__struct_config__.tag,
+        "why": getattr(outcome, "why", ""),
+        "at_ms": record.at_ms,
+    }
+    return msgspec.convert(told, PerformedOut)
 
 
 # --- explanations -------------------------------------------------------------------------------------
 
 
-def explained(found: Explanation) -> decision_models.Explained:
+def explained(found: Explanation) -> Explained:
     """Show an explanation in words and as data."""
-    return decision_models.Explained.model_validate({**msgspec.to_builtins(found), "text": in_words(found)})
+    told = {name: getattr(found, name) for name in Explained.__struct_fields__ if name != "text"}
+    return Explained(text=in_words(found), **told)
 
 
 def _with_header(decided: Decided) -> Iterator[Record]:
@@ -207,7 +218,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
     return found
 
 
-def _now(each: ApplicationView, kind: Class) -> str:
+def _now(each: ApplicationView, kind: ApplicationClass) -> str:
     """Say whose an unfinished application is, what it holds, and whether it may be asked."""
     held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""

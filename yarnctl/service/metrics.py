@@ -14,8 +14,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
+from yarnctl.api.cluster_answers import LoopState
 from yarnctl.daemon.counted import BOUNDS_MS, Histogram
-from yarnctl.daemon.view import State, View
+from yarnctl.daemon.view import View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.service.showing import counted, snapshot
@@ -49,7 +50,7 @@ class _OfView(Collector):
 def _loop(view: View) -> Iterator[Metric]:
     status = view.loop
     state = GaugeMetricFamily("yarnctl_loop_state", "1 for the state the loop is in.", labels=["state"])
-    for name in get_args(State):
+    for name in get_args(LoopState):
         state.add_metric([name], float(name == status.state))
     yield state
     enforcing = float(status.mode == "enforce")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,13 +22,6 @@ INSTANT_MAX_MS = 2**53 - 1
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Instant = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS)]
 Item = TypeVar("Item")
-
-
-class Page(NamedTuple):
-    """``items`` stand in the list's own order; ``following`` is the next cursor."""
-
-    items: Sequence[object]
-    following: str | None
 
 
 class Parameters(BaseModel):

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from yarnctl.service.models import ErrorBody
+from yarnctl.api.paged import ErrorBody, Problem
+from yarnctl.service.describing import described
 
 SHOWN_MAX = 200
 
@@ -39,7 +41,10 @@ class ApiProblem(HTTPException):
 
 def body(code: str, message: str, remedy: str) -> dict[str, Any]:
     """Return the body of an error."""
-    return {"error": {"code": code, "message": message, "next": remedy}}
+    found: dict[str, Any] = msgspec.to_builtins(
+        ErrorBody(error=Problem(code=code, message=message, next=remedy))
+    )
+    return found
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -47,7 +52,7 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
     422 always: parameters are checked; 403, too: a foreign Origin, or a token without the scope for reading.
     """
-    return {status: {"model": ErrorBody} for status in (*statuses, 403, 422)}
+    return {status: {"model": described(ErrorBody)} for status in (*statuses, 403, 422)}
 
 
 def install(app: FastAPI) -> None:

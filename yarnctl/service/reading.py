@@ -12,6 +12,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
+from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOut
+from yarnctl.api.decision_answers import DecisionDetail, DecisionSummary, Explained, RefusalOut
+from yarnctl.api.order_answers import CheckpointOut, ReclaimList
+from yarnctl.api.paged import Page
 from yarnctl.daemon.occupancy import class_of
 from yarnctl.daemon.reclaiming import Entry
 from yarnctl.daemon.remembered import Decided
@@ -19,7 +23,8 @@ from yarnctl.daemon.view import View
 from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.records import Refusal
-from yarnctl.service import decision_models, explaining, models, short_names, showing
+from yarnctl.service import explaining, short_names, showing
+from yarnctl.service.describing import AnswerRoute
 from yarnctl.service.paging import (
     ApplicationsQuery,
     CheckpointsQuery,
@@ -42,7 +47,9 @@ Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
 
 def reading_routes(source: Source, journal: Path | None) -> APIRouter:
     """Make the routes of everything that is only read."""
-    router = APIRouter(prefix="/v1", tags=["reading"], responses=responses(401, 421))
+    router = APIRouter(
+        prefix="/v1", tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute
+    )
     _add_reclaims(router, source)
     _add_decisions(router, source, journal)
     _add_whys(router, source, journal)
@@ -104,13 +111,13 @@ def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView 
 
 def _add_reclaims(router: APIRouter, source: Source) -> None:
     @router.get("/reclaims", responses=responses(404))
-    def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> models.ReclaimPage:
+    def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> Page[ReclaimList]:
         """The reclaim list of each hurried application that waits or has one."""
         view = source()
         asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
         rows = _lists(view, asked)
         shown, following = by_name(rows, lambda row: row[0], asked)
-        return models.ReclaimPage(
+        return Page(
             now_ms=view.now_ms,
             version=view.version,
             total=len(rows),
@@ -119,7 +126,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         )
 
     @router.get("/reclaims/{application_id}", responses=responses(404))
-    def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> models.ReclaimList:
+    def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> ReclaimList:
         """One application's reclaim list, with what has retired from it lately."""
         view = source()
         application_id = short_names.full(view, application_id)
@@ -149,14 +156,14 @@ def _is_wanted(decided: Decided, asked: DecisionsQuery) -> bool:
 
 def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> None:
     @router.get("/decisions", responses=responses(404))
-    def decisions(asked: Annotated[DecisionsQuery, Query()]) -> decision_models.DecisionPage:
+    def decisions(asked: Annotated[DecisionsQuery, Query()]) -> Page[DecisionSummary]:
         """The newest decisions, newest first."""
         view = source()
         named = {name: short_names.maybe(view, getattr(asked, name)) for name in ("application", "victim")}
         asked = asked.model_copy(update=named)
         found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
         shown, following = by_number(found, lambda decided: decided.record.number, asked)
-        return decision_models.DecisionPage(
+        return Page(
             now_ms=view.now_ms,
             version=view.version,
             total=len(found),
@@ -165,7 +172,7 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
         )
 
     @router.get("/decisions/{decision_id}", responses=responses(404))
-    def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> decision_models.DecisionDetail:
+    def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> DecisionDetail:
         """One decision: what called for it, who was chosen and why, who not, and what became of it."""
         for decided in source().decisions:
             if decided.record.number == decision_id:
@@ -175,7 +182,7 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
 
 def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     @router.get("/refusals", responses=responses(404))
-    def refusals(asked: Annotated[RefusalsQuery, Query()]) -> decision_models.RefusalPage:
+    def refusals(asked: Annotated[RefusalsQuery, Query()]) -> Page[RefusalOut]:
         """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
         view = source()
         asked = asked.model_copy(update={"application": short_names.maybe(view, asked.application)})
@@ -188,7 +195,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
             and within(logged.record.at_ms, asked.since_ms, asked.until_ms)
         ]
         shown, following = by_number(found, lambda row: row[0], asked)
-        return decision_models.RefusalPage(
+        return Page(
             now_ms=view.now_ms,
             version=view.version,
             total=len(found),
@@ -197,7 +204,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
         )
 
     @router.get("/explanations/{any_id}", responses=responses(404))
-    def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> decision_models.Explained:
+    def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
         """All that is remembered of an application, container, attempt, order, or decision's number."""
         view = source()
         found = explaining.everything_about(view, short_names.full(view, any_id))
@@ -211,12 +218,12 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
 
 def _add_cluster(router: APIRouter, source: Source) -> None:
     @router.get("/snapshot")
-    def snapshot(_: Annotated[NoParameters, Query()]) -> models.SnapshotOut:
+    def snapshot(_: Annotated[NoParameters, Query()]) -> SnapshotOut:
         """The loop, the cluster and its queues at a glance."""
         return showing.snapshot(source())
 
     @router.get("/applications")
-    def applications(asked: Annotated[ApplicationsQuery, Query()]) -> models.ApplicationPage:
+    def applications(asked: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
         """The unfinished applications of the newest snapshot."""
         view = source()
         found = [
@@ -227,14 +234,14 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
             and (asked.waiting is None or asked.waiting == bool(each.pending))
         ]
         shown, following = by_name(found, lambda each: each.application, asked)
-        return models.ApplicationPage(
+        return Page(
             now_ms=view.now_ms, version=view.version, total=len(found), next=following, items=shown
         )
 
 
 def _add_history(router: APIRouter, source: Source) -> None:
     @router.get("/checkpoints", responses=responses(404))
-    def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> models.CheckpointPage:
+    def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> Page[CheckpointOut]:
         """The newest checkpoints that were seen in answer to orders, newest first."""
         view = source()
         named = {name: short_names.maybe(view, getattr(asked, name)) for name in ("application", "attempt")}
@@ -247,7 +254,7 @@ def _add_history(router: APIRouter, source: Source) -> None:
             and within(each.at_ms, asked.since_ms, asked.until_ms)
         ]
         shown, following = by_number(found, lambda each: each.place, asked)
-        return models.CheckpointPage(
+        return Page(
             now_ms=view.now_ms,
             version=view.version,
             total=len(found),
@@ -256,12 +263,12 @@ def _add_history(router: APIRouter, source: Source) -> None:
         )
 
     @router.get("/occupancy")
-    def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> models.OccupancyPage:
+    def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
         """What each class held over time, oldest first; older samples stand further apart."""
         view = source()
         found = [each for each in view.occupancy if within(each.at_ms, asked.since_ms, asked.until_ms)]
         shown, following = by_number(found, lambda each: each.at_ms, asked, rising=True)
-        return models.OccupancyPage(
+        return Page(
             now_ms=view.now_ms,
             version=view.version,
             total=len(found),

@@ -8,42 +8,45 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from yarnctl.daemon.occupancy import CLASSES, Class, Held, Sample, class_of, pending_of, sample_of
+import msgspec
+
+from yarnctl.api.cluster_answers import (
+    Application,
+    ApplicationClass,
+    ClusterOut,
+    Loop,
+    OccupancySample,
+    Occupied,
+    Queue,
+    SnapshotOut,
+)
+from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
+from yarnctl.api.paged import Size
+from yarnctl.daemon.occupancy import CLASSES, Held, Sample, class_of, pending_of, sample_of
 from yarnctl.daemon.reclaiming import Checkpoint, Entry
 from yarnctl.daemon.view import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.settings import Settings
-from yarnctl.service import models
 from yarnctl.units import Resources
 
 
-def size(resources: Resources) -> models.Size:
+def size(resources: Resources) -> Size:
     """Show a vector."""
-    return models.Size(memory_mib=resources[0], vcores=resources[1])
+    return Size(memory_mib=resources[0], vcores=resources[1])
 
 
-def loop(status: LoopStatus) -> models.Loop:
+def loop(status: LoopStatus) -> Loop:
     """Show the loop's status."""
-    return models.Loop(
-        mode=status.mode,
-        state=status.state,
-        why=status.why,
-        reachable=status.reachable,
-        ticks=status.ticks,
-        tick_ms=status.tick_ms,
-        tick_errors=status.tick_errors,
-        last_error=status.last_error,
-        started_at_ms=status.started_at_ms,
-    )
+    return msgspec.convert(status, Loop, from_attributes=True)
 
 
-def cluster(status: LoopStatus) -> models.ClusterOut | None:
+def cluster(status: LoopStatus) -> ClusterOut | None:
     """Show who answers, if anybody has yet."""
     who = status.cluster
     if who is None:
         return None
-    return models.ClusterOut(
+    return ClusterOut(
         epoch=who.epoch, node_count=who.node_count, capabilities=sorted(who.capabilities)
     )
 
@@ -51,14 +54,14 @@ def cluster(status: LoopStatus) -> models.ClusterOut | None:
 # --- the cluster --------------------------------------------------------------------------------------
 
 
-def occupied(held: Held) -> models.Occupied:
+def occupied(held: Held) -> Occupied:
     """Show what a class holds."""
-    return models.Occupied(used=size(held.used), containers=held.containers, pending=held.pending)
+    return Occupied(used=size(held.used), containers=held.containers, pending=held.pending)
 
 
-def sample(seen: Sample) -> models.OccupancySample:
+def sample(seen: Sample) -> OccupancySample:
     """Show the cluster by class at one instant."""
-    return models.OccupancySample(
+    return OccupancySample(
         at_ms=seen.at_ms,
         total=size(seen.total),
         hurried=occupied(seen.hurried),
@@ -73,7 +76,7 @@ def open_entries(view: View) -> list[Entry]:
     return [entry for entry in view.entries if entry.order.state in OPEN]
 
 
-def applications(view: View) -> list[models.Application]:
+def applications(view: View) -> list[Application]:
     """Show the snapshot's applications, by id."""
     coming: Counter[str] = Counter()
     giving: Counter[str] = Counter()
@@ -87,8 +90,8 @@ def applications(view: View) -> list[models.Application]:
     ]
 
 
-def _application(each: ApplicationView, settings: Settings, coming: int, giving: int) -> models.Application:
-    return models.Application(
+def _application(each: ApplicationView, settings: Settings, coming: int, giving: int) -> Application:
+    return Application(
         application=each.application,
         application_class=class_of(each, settings),
         queue=each.queue,
@@ -101,7 +104,7 @@ def _application(each: ApplicationView, settings: Settings, coming: int, giving:
         foreseen=each.foreseen,
         used=size(each.used),
         priority=each.priority,
-        progress_ratio=each.progress_ratio,
+        progress_ratio=float(each.progress_ratio),
         deadline_at_ms=each.deadline_at_ms,
         activated=each.activated,
         runner=each.runner,
@@ -111,14 +114,14 @@ def _application(each: ApplicationView, settings: Settings, coming: int, giving:
     )
 
 
-def snapshot(view: View) -> models.SnapshotOut:
+def snapshot(view: View) -> SnapshotOut:
     """Show everything at a glance."""
     seen, opened = view.snapshot, len(open_entries(view))
     held = dict.fromkeys(CLASSES, Held())
     if seen is not None:
         summed = sample_of(seen, view.settings, view.now_ms, opened)
         held = {"hurried": summed.hurried, "victim": summed.victim, "other": summed.other}
-    return models.SnapshotOut(
+    return SnapshotOut(
         now_ms=view.now_ms,
         version=view.version,
         loop=loop(view.loop),
@@ -144,15 +147,15 @@ def _free(seen: Snapshot) -> Resources:
     return Resources(sum(room[0] for room in rooms), sum(room[1] for room in rooms))
 
 
-def _queues(seen: Snapshot, settings: Settings) -> list[models.Queue]:
+def _queues(seen: Snapshot, settings: Settings) -> list[Queue]:
     inside: dict[str, list[ApplicationView]] = {}
     for each in seen.applications:
         inside.setdefault(each.queue, []).append(each)
     return [_queue(each, inside.get(each.queue, []), settings) for each in seen.queues]
 
 
-def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Settings) -> models.Queue:
-    return models.Queue(
+def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Settings) -> Queue:
+    return Queue(
         queue=each.queue,
         application_class=queue_class(each.queue, settings),
         guaranteed=size(each.guaranteed),
@@ -164,7 +167,7 @@ def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Setting
     )
 
 
-def queue_class(name: str, settings: Settings) -> Class:
+def queue_class(name: str, settings: Settings) -> ApplicationClass:
     """Say what a queue's applications are to the controller (with deadlines: it depends)."""
     if settings.mode == "deadlines":
         return "other"
@@ -176,10 +179,10 @@ def queue_class(name: str, settings: Settings) -> Class:
 # --- reclaim lists ------------------------------------------------------------------------------------
 
 
-def entry(each: Entry) -> models.EntryOut:
+def entry(each: Entry) -> EntryOut:
     """Show one entry."""
     order = each.order
-    return models.EntryOut(
+    return EntryOut(
         order=order.order,
         decision=order.decision,
         asker=order.asker,
@@ -211,10 +214,10 @@ def entry(each: Entry) -> models.EntryOut:
 
 def reclaim_list(
     application: str, seen: ApplicationView | None, entries: Iterable[Entry], view: View
-) -> models.ReclaimList:
+) -> ReclaimList:
     """Show one application's list; ``entries`` are those that the caller wants to see of it."""
     shown = list(entries)
-    return models.ReclaimList(
+    return ReclaimList(
         application=application,
         queue=None if seen is None else seen.queue,
         application_class=None if seen is None else class_of(seen, view.settings),
@@ -230,9 +233,9 @@ def counted(states: Iterable[State]) -> dict[State, int]:
     return dict(sorted(Counter(states).items()))
 
 
-def checkpoint(seen: Checkpoint) -> models.CheckpointOut:
+def checkpoint(seen: Checkpoint) -> CheckpointOut:
     """Show a manifest that was seen."""
-    return models.CheckpointOut(
+    return CheckpointOut(
         order=seen.order.order,
         application=seen.order.victim,
         attempt=seen.order.attempt,

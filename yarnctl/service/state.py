@@ -13,15 +13,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
+from yarnctl.api.cluster_answers import Health, Readiness
 from yarnctl.daemon.view import View
-from yarnctl.service import metrics, models
+from yarnctl.service import metrics
+from yarnctl.service.describing import AnswerRoute
 from yarnctl.service.paging import NoParameters
 from yarnctl.service.problems import ApiProblem, responses
 
 
 def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:
     """Make the routes for watchers."""
-    router = APIRouter(tags=["state"], responses=responses(421))
+    router = APIRouter(tags=["state"], responses=responses(421), route_class=AnswerRoute)
     _add_alive(router, source, clock, stuck_ms)
     _add_ready(router, source)
 
@@ -44,7 +46,7 @@ def _add_alive(
     router: APIRouter, source: Callable[[], View], clock: Callable[[], int], stuck_ms: int
 ) -> None:
     @router.get("/healthz", responses=responses(503))
-    async def healthz(_: Annotated[NoParameters, Query()]) -> models.Health:
+    async def healthz(_: Annotated[NoParameters, Query()]) -> Health:
         """200 while the process lives and its loop publishes; 503 when the loop is stuck or has stopped."""
         view = source()
         age_ms = max(0, clock() - view.now_ms)
@@ -54,12 +56,12 @@ def _add_alive(
         if age_ms > stuck_ms:
             told = f"the loop has published nothing for {age_ms} ms"
             raise ApiProblem(503, "stuck", told, "see the daemon's log, then restart it")
-        return models.Health(status="ok", state=view.loop.state, age_ms=age_ms)
+        return Health(status="ok", state=view.loop.state, age_ms=age_ms)
 
 
 def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
     @router.get("/readyz", responses=responses(503))
-    async def readyz(_: Annotated[NoParameters, Query()]) -> models.Readiness:
+    async def readyz(_: Annotated[NoParameters, Query()]) -> Readiness:
         """200 once the first tick is done, while the ResourceManager answers; 503 otherwise."""
         status = source().loop
         if not status.ticks:
@@ -70,4 +72,4 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
                 f"the ResourceManager does not answer: {status.last_error or status.why or 'no reason given'}"
             )
             raise ApiProblem(503, "cluster-unreachable", told, "check the addresses given with --rm")
-        return models.Readiness(status="ready", state=status.state, ticks=status.ticks)
+        return Readiness(status="ready", state=status.state, ticks=status.ticks)

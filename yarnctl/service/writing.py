@@ -11,9 +11,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
+from yarnctl.api.cluster_answers import Commanded
 from yarnctl.daemon.view import Control, View
-from yarnctl.service import models
 from yarnctl.service.access import Credentials, require
+from yarnctl.service.asked import PauseRequest
+from yarnctl.service.describing import AnswerRoute
 from yarnctl.service.paging import NoParameters
 from yarnctl.service.problems import responses
 from yarnctl.service.showing import loop
@@ -22,7 +24,12 @@ from yarnctl.service.tokens import Tokens
 
 def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control | None) -> APIRouter:
     """Make the routes that change the loop's state."""
-    router = APIRouter(prefix="/v1/loop", tags=["writing"], responses=responses(400, 401, 403, 413, 421))
+    router = APIRouter(
+        prefix="/v1/loop",
+        tags=["writing"],
+        responses=responses(400, 401, 403, 413, 421),
+        route_class=AnswerRoute,
+    )
 
     def allowed(given: Credentials) -> Control:
         require(tokens if control is not None else Tokens(), given, "operate")
@@ -33,16 +40,16 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
     def pause(
         given: Credentials,
         _: Annotated[NoParameters, Query()],
-        request: Annotated[models.PauseRequest | None, Body()] = None,
-    ) -> models.Commanded:
+        request: Annotated[PauseRequest | None, Body()] = None,
+    ) -> Commanded:
         """Let the loop stop deciding and acting after the tick that runs now."""
-        allowed(given).pause((request or models.PauseRequest()).why)
-        return models.Commanded(accepted="pause", loop=loop(source().loop))
+        allowed(given).pause((request or PauseRequest()).why)
+        return Commanded(accepted="pause", loop=loop(source().loop))
 
     @router.post("/continue", status_code=202)
-    def go_on(given: Credentials, _: Annotated[NoParameters, Query()]) -> models.Commanded:
+    def go_on(given: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
         """Take a pause back."""
         allowed(given).go_on()
-        return models.Commanded(accepted="continue", loop=loop(source().loop))
+        return Commanded(accepted="continue", loop=loop(source().loop))
 
     return router

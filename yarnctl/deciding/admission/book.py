@@ -14,7 +14,7 @@ there. ``take`` believes; ``problem`` says why a record cannot come next, and ho
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import msgspec
 
@@ -29,9 +29,8 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import Gate, Reservation
-from yarnctl.deciding.admission.records import Plan, Request
+from yarnctl.deciding.admission.records import Plan, Request, State
 
-State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
 OPEN: tuple[State, ...] = ("waiting", "admitted", "taken")
 CLOSABLE: dict[str, tuple[State, ...]] = {
     "withdrawn": ("waiting", "admitted"),

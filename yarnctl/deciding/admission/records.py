@@ -12,6 +12,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Verdict = Literal["admit", "defer", "reject"]
+State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
+"""What an admission is; :mod:`yarnctl.deciding.admission.book` says how it becomes so."""
 
 Order = Literal["papers", "ratio", "tasks", "earliest"]
 Reach = Literal["reachable", "requested"]

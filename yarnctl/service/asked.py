@@ -1,17 +1,16 @@
-"""What the API takes and answers about admissions, as pydantic models.
+"""What a request may hold, as pydantic models: the bodies of writes, and the filters of admissions.
 
-Law: as in :mod:`yarnctl.service.models`. Work is in container-ms, a deadline is asked for as a span and told
-as an instant on the daemon's clock. Nothing is done for who asks: what is told is what to submit with.
+Law: whatever comes from outside is checked here, and what is not known is refused. Work is in container-ms, a
+deadline is asked for as a span. Answers are the structs of :mod:`yarnctl.api`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from yarnctl.deciding.admission.book import State
-from yarnctl.service.models import Count, Model, Paged
+from yarnctl.deciding.admission.records import State
 from yarnctl.service.paging import INSTANT_MAX_MS, ByNumber, Name, Parameters
 
 CONTAINERS_MAX = 1_000_000
@@ -32,6 +31,14 @@ PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"
 Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
 Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
 Word = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTED)]
+
+
+class PauseRequest(BaseModel):
+    """Why the loop is to pause; it is shown with the loop's state."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Annotated[str, Field(max_length=200)] = "paused by request"
 
 
 class EstimateIn(BaseModel):
@@ -79,74 +86,3 @@ class WaitQuery(Parameters):
         int,
         Field(ge=0, le=WAIT_MAX_MS, description="Answer as soon as the state is not `waiting`, or then."),
     ] = 0
-
-
-class EstimateOut(Model):
-    """How much a job computes, in container-ms: mean, standard deviation, and who says so."""
-
-    mean_ms: int
-    stdev_ms: int
-    source: str
-
-
-class AskedOut(Model):
-    """What was asked for."""
-
-    name: str
-    user: str
-    queue: str
-    containers: Count
-    deadline_ms: int
-    submitted_at_ms: int
-    estimate: EstimateOut | None
-    kind: str
-
-
-class PlanOut(Model):
-    """The newest verdict with what follows from it; where nobody can tell, instants are null."""
-
-    verdict: Literal["admit", "defer", "reject"]
-    containers: Count
-    deadline_at_ms: int
-    start_at_ms: int | None
-    finish_at_ms: int | None
-    reason: str
-
-
-class AdmissionOut(Model):
-    """One admission.
-
-    ``tags`` and ``settings`` are what to submit with once ``state`` is ``admitted`` (before, and for what is
-    no MapReduce job, ``settings`` are empty); it must have been seen by ``expires_at_ms``. ``lease_ms``: who
-    waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
-    """
-
-    id: str
-    state: State
-    why: str
-    request: AskedOut
-    plan: PlanOut
-    application: str | None
-    expires_at_ms: int | None
-    lease_ms: int
-    tags: list[str]
-    settings: dict[str, str]
-
-
-class GateOut(Model):
-    """The gate. ``capacity`` in containers of ``container_mib``, null until the cluster has been seen."""
-
-    allocator: str
-    capacity: Count | None
-    container_mib: Count | None
-    waiting: Count
-    reserved: Count
-    learned: Count
-    problem: str
-
-
-class AdmissionPage(Paged):
-    """Admissions, newest first; ``gate`` is null if the daemon runs without one."""
-
-    gate: GateOut | None
-    items: list[AdmissionOut]

@@ -1,0 +1,75 @@
+"""Answers about admissions and the gate.
+
+Law: as in :mod:`yarnctl.api`. Work is in container-ms, a deadline is asked for as a span and told as an
+instant on the daemon's clock. Nothing is done for who asks: what is told is what to submit with.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from yarnctl.api.paged import Count, Paged
+from yarnctl.deciding.admission.records import Estimate, State, Verdict
+
+
+class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for."""
+
+    name: str
+    user: str
+    queue: str
+    containers: Count
+    deadline_ms: int
+    submitted_at_ms: int
+    estimate: Estimate | None
+    kind: str
+
+
+class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest verdict with what follows from it; where nobody can tell, instants are null."""
+
+    verdict: Verdict
+    containers: Count
+    deadline_at_ms: int
+    start_at_ms: int | None
+    finish_at_ms: int | None
+    reason: str
+
+
+class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
+    """One admission.
+
+    ``tags`` and ``settings`` are what to submit with once ``state`` is ``admitted`` (before, and for what is
+    no MapReduce job, ``settings`` are empty); it must have been seen by ``expires_at_ms``. ``lease_ms``: who
+    waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
+    """
+
+    id: str
+    state: State
+    why: str
+    request: AskedOut
+    plan: PlanOut
+    application: str | None
+    expires_at_ms: int | None
+    lease_ms: int
+    tags: list[str]
+    settings: dict[str, str]
+
+
+class GateOut(msgspec.Struct, frozen=True, kw_only=True):
+    """The gate. ``capacity`` in containers of ``container_mib``, null until the cluster has been seen."""
+
+    allocator: str
+    capacity: Count | None
+    container_mib: Count | None
+    waiting: Count
+    reserved: Count
+    learned: Count
+    problem: str
+
+
+class AdmissionPage(Paged, frozen=True, kw_only=True):
+    """Admissions, newest first; ``gate`` is null if the daemon runs without one."""
+
+    gate: GateOut | None
+    items: list[AdmissionOut]

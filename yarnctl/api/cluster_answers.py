@@ -1,0 +1,159 @@
+"""Answers about the loop and the cluster: queues, applications, and who holds what.
+
+Law: as in :mod:`yarnctl.api`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from yarnctl.api.paged import Count, Size
+
+LoopState = Literal["starting", "waiting", "running", "paused", "standing-aside", "stopped"]
+"""What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` because a guard says so."""
+
+ApplicationClass = Literal["hurried", "victim", "other"]
+"""What an application is to the controller."""
+
+Mode = Literal["observe", "enforce"]
+
+
+# --- the loop -----------------------------------------------------------------------------------------
+
+
+class Loop(msgspec.Struct, frozen=True, kw_only=True):
+    """How the loop is; ``why`` says why it does not run, or is empty."""
+
+    mode: Mode
+    state: LoopState
+    why: str
+    reachable: bool
+    ticks: Count
+    tick_ms: float | None
+    tick_errors: Count
+    last_error: str
+    started_at_ms: int
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """The process lives and its loop is not stuck; ``age_ms`` is that of the view."""
+
+    status: Literal["ok"]
+    state: LoopState
+    age_ms: int
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """The first tick is done and the ResourceManager answers."""
+
+    status: Literal["ready"]
+    state: LoopState
+    ticks: Count
+
+
+class Commanded(msgspec.Struct, frozen=True, kw_only=True):
+    """The request was taken; the loop obeys after the tick that runs now."""
+
+    accepted: Literal["pause", "continue"]
+    loop: Loop
+
+
+# --- the cluster --------------------------------------------------------------------------------------
+
+
+class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers. ``epoch`` changes with every new ResourceManager."""
+
+    epoch: str
+    node_count: Count
+    capabilities: list[str]
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
+    """One leaf queue as it stands; ``class`` is what its applications are to the controller."""
+
+    queue: str
+    application_class: ApplicationClass
+    guaranteed: Size
+    maximum: Size
+    used: Size
+    applications: Count
+    containers: Count
+    pending: Count
+
+
+class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
+    """One unfinished application. ``pending`` are containers it waits for, ``foreseen`` of which it has not
+    asked for yet (its master starts).
+
+    ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not`` says
+    why its reduces cannot be suspended (then ``runner`` is false). ``name`` is the job's; ``rank`` its place
+    in its queue, the lowest is served first.
+    """
+
+    application: str
+    application_class: ApplicationClass
+    queue: str
+    user: str
+    name: str
+    rank: int
+    submitted_at_ms: int
+    containers: int
+    pending: Count
+    foreseen: Count
+    used: Size
+    priority: int
+    progress_ratio: float
+    deadline_at_ms: int | None
+    activated: bool
+    runner: bool
+    why_not: str
+    on_their_way: Count
+    giving: Count
+
+
+class Occupied(msgspec.Struct, frozen=True, kw_only=True):
+    """What one class holds and waits for."""
+
+    used: Size
+    containers: int
+    pending: Count
+
+
+class OccupancySample(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster by class at one instant."""
+
+    at_ms: int
+    total: Size
+    hurried: Occupied
+    victim: Occupied
+    other: Occupied
+    open_orders: Count
+
+
+class SnapshotOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything at a glance. ``snapshot_at_ms`` is the instant of the look at the cluster.
+
+    ``snapshot_age_ms`` is how long that was before ``now_ms``. While nobody hurried waits (``quiet``) the
+    loop looks every few seconds only.
+    """
+
+    now_ms: int
+    version: Count
+    loop: Loop
+    cluster: ClusterOut | None
+    snapshot_at_ms: int | None
+    snapshot_age_ms: Count | None
+    quiet: bool
+    total: Size | None
+    free: Size | None
+    hurried: Occupied
+    victim: Occupied
+    other: Occupied
+    queues: list[Queue]
+    applications: Count
+    open_orders: Count
+    unreachable: list[str]
+    decisions: Count

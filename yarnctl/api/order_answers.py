@@ -1,0 +1,77 @@
+"""Answers about orders: the reclaim lists, and the checkpoints that orders led to.
+
+Law: as in :mod:`yarnctl.api`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from yarnctl.api.cluster_answers import ApplicationClass
+from yarnctl.api.paged import Count, Size
+from yarnctl.deciding.lifecycle import State
+
+
+class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
+    """One order of a reclaim list. ``remaining_ms`` is what the task had left when it was chosen.
+
+    ``keys_done`` is what its checkpoint holds. ``predicted_cost_ms`` is what leaving and coming back was
+    expected to cost, ``cost_ms`` what it did (null: it is not back). ``retired``: it has left the list.
+    """
+
+    order: str
+    decision: Count
+    asker: str
+    victim: str
+    attempt: str
+    container: str
+    node: str
+    size: Size
+    serves: Count
+    group: str
+    verb: Literal["suspend", "kill"]
+    generation: Count
+    state: State
+    retired: bool
+    why: str
+    asked_at_ms: int
+    progress_at_ms: int
+    checkpointed_at_ms: int | None
+    freed_at_ms: int | None
+    settled_at_ms: int | None
+    keys_done: int | None
+    remaining_ms: int | None
+    predicted_cost_ms: int | None
+    cost_ms: int | None
+    room_to_application: str
+    room_to_container: str
+
+
+class ReclaimList(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
+    """The orders made on behalf of one hurried application, oldest first.
+
+    ``queue``, ``class`` and ``pending`` are null if the snapshot does not show it any more. ``states``
+    counts the entries shown; ``on_their_way`` are asks that all its open orders will meet.
+    """
+
+    application: str
+    queue: str | None
+    application_class: ApplicationClass | None
+    pending: int | None
+    on_their_way: Count
+    states: dict[State, int]
+    entries: list[EntryOut]
+
+
+class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest that was seen in answer to an order."""
+
+    order: str
+    application: str
+    attempt: str
+    generation: Count
+    keys_done: int | None
+    at_ms: int
+    asker: str

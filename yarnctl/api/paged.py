@@ -1,0 +1,53 @@
+"""What all answers share: vectors, errors, and the page of a list.
+
+Law: as in :mod:`yarnctl.api`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, TypeVar
+
+import msgspec
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Item = TypeVar("Item")
+
+
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """A vector of memory (MiB) and virtual cores."""
+
+    memory_mib: int
+    vcores: int
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong: a fixed ``code``, a sentence, and what to do next."""
+
+    code: str
+    message: str
+    next: str
+
+
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of every answer of 4xx and 5xx."""
+
+    error: Problem
+
+
+class Paged(msgspec.Struct, frozen=True, kw_only=True):
+    """What every page says besides its items.
+
+    ``total`` counts what matches the filters now; ``next`` is the cursor of the page after, null at the
+    end. ``now_ms`` and ``version`` are those of the view that was read.
+    """
+
+    now_ms: int
+    version: Count
+    total: Count
+    next: str | None
+
+
+class Page(Paged, Generic[Item], frozen=True, kw_only=True):
+    """One page of a list."""
+
+    items: list[Item]

@@ -1,0 +1,175 @@
+"""How an answer is encoded, and how the OpenAPI document describes it: both from its one struct.
+
+Law: a struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
+constraints, and its docstring. Only what stands in an answer as it is, but is a record of the core, and what
+a page holds are named here (``CORE``, ``PAGES``). The pydantic models made here describe; none is ever filled.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache, reduce, wraps
+from operator import or_
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from fastapi import Response
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from yarnctl.api.cluster_answers import Application, OccupancySample
+from yarnctl.api.decision_answers import DecisionSummary, Explained, RefusalOut
+from yarnctl.api.order_answers import CheckpointOut, ReclaimList
+from yarnctl.api.paged import Count, Page
+from yarnctl.deciding.admission.records import Estimate
+from yarnctl.journal.story import (
+    AdmissionStory,
+    CameBackStory,
+    OrderStory,
+    PriorityStory,
+    Ran,
+    RefusalStory,
+    SavedLostStory,
+    Tally,
+)
+
+
+class Description(NamedTuple):
+    """What a class does not say of itself: its name and text in the document, and fields' other types."""
+
+    name: str
+    text: str | None
+    fields: Mapping[str, Any] = {}
+
+
+CORE: dict[type, Description] = {
+    Estimate: Description(
+        "EstimateOut",
+        "How much a job computes, in container-ms: mean, standard deviation, and who says so.",
+    ),
+    Ran: Description(
+        "RanOut", "Which attempt of which application ran in which container, and where."
+    ),
+    Tally: Description(
+        "TallyOut",
+        "An application's orders in sum, as the one that asks or as the one that gives.",
+        {"orders": Count},
+    ),
+    CameBackStory: Description(
+        "CameBackTold", "What coming back has cost a suspended task: the sum and its parts, in ms."
+    ),
+    SavedLostStory: Description(
+        "SavedLostTold",
+        "A checkpoint that a later attempt did not use; ``generation_found``: what it began from, 0: nothing.",
+    ),
+    OrderStory: Description(
+        "OrderTold",
+        """One order from decision to end. Keys: the smaller one is taken first; null: not known.
+
+        ``total``: what the cluster had (MiB, vcores), by which a key that is a share can be read.
+        ``next_jobs`` and ``next_tasks`` are those not taken: (application, [attempt,] key, why).
+        """,
+        {"decision": Count, "generation": Count, "verb": str},
+    ),
+    RefusalStory: Description(
+        "LeftAlone",
+        "One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker).",
+    ),
+    PriorityStory: Description(
+        "PriorityOut",
+        "A priority that an application was to have, being the ``place``-th most urgent (from 1).",
+    ),
+    AdmissionStory: Description("AdmissionTold", "One thing that became of an admission at the gate."),
+}
+"""The records of the core that stand in answers as they are."""
+
+PAGES: dict[type, Description] = {
+    Application: Description("ApplicationPage", "Applications, by id."),
+    CheckpointOut: Description("CheckpointPage", "Checkpoints, newest first."),
+    DecisionSummary: Description("DecisionPage", "Decisions, newest first."),
+    OccupancySample: Description("OccupancyPage", "Samples, oldest first."),
+    ReclaimList: Description("ReclaimPage", "Reclaim lists, by application id."),
+    RefusalOut: Description("RefusalPage", "Refusals, newest first."),
+}
+"""What pages hold, in which order."""
+
+GROWING = frozenset({Explained, *CORE} - {Estimate})
+"""What the document leaves open: a further field of the journal's breaks no promise."""
+
+
+# --- encoded ------------------------------------------------------------------------------------------
+
+
+class AnswerRoute(APIRoute):
+    """A route whose function returns a struct: it is described by that struct and encoded from it."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        kind = get_type_hints(endpoint, include_extras=True).get("return")
+        if _is_struct(kind):
+            options["response_model"] = described(kind)
+            endpoint = _encoding(endpoint, options.get("status_code") or 200)
+        super().__init__(path, endpoint, **options)
+
+
+def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
+    """Return the function with its struct encoded; what is an answer already is left as it is."""
+
+    def answer(found: object) -> Response:
+        if isinstance(found, Response):
+            return found
+        return Response(msgspec.json.encode(found), status, media_type="application/json")
+
+    @wraps(function)
+    async def awaited(*args: Any, **kwargs: Any) -> Response:
+        return answer(await function(*args, **kwargs))
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Response:
+        return answer(function(*args, **kwargs))
+
+    return awaited if inspect.iscoroutinefunction(function) else called
+
+
+# --- described ----------------------------------------------------------------------------------------
+
+
+@cache
+def described(kind: Any) -> type[BaseModel]:
+    """Return the pydantic model by which the OpenAPI document describes a struct."""
+    origin = get_origin(kind) or kind
+    told = _description(kind, origin)
+    fields: dict[str, Any] = {
+        each.encode_name: (_type_of(told.fields.get(each.name, each.type)), ...)
+        for each in msgspec.structs.fields(kind)
+    }
+    closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
+    return create_model(told.name, __config__=closed, __doc__=told.text, **fields)
+
+
+def _description(kind: Any, origin: type) -> Description:
+    if origin is Page:
+        return PAGES[get_args(kind)[0]]
+    return CORE.get(origin) or Description(origin.__name__, origin.__doc__)
+
+
+def _is_struct(kind: Any) -> bool:
+    origin = get_origin(kind) or kind
+    return isinstance(origin, type) and issubclass(origin, msgspec.Struct)
+
+
+def _type_of(kind: Any) -> Any:
+    """Return the type of a struct's field with pydantic's words for what is in it."""
+    origin = get_origin(kind)
+    if _is_struct(kind):
+        return described(kind)
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return tuple[tuple(map(_type_of, get_type_hints(kind).values()))]  # type: ignore[misc]
+    if origin is None or origin is Literal:
+        return kind
+    if origin is Annotated:
+        bare, told = get_args(kind)
+        return Annotated[_type_of(bare), Field(ge=told.ge)]
+    parts = tuple(part if part is ... else _type_of(part) for part in get_args(kind))
+    return reduce(or_, parts) if origin in (Union, UnionType) else origin[parts]
