@@ -54,25 +54,43 @@ def size(memory_mib: int) -> dict[str, int]:
 def application(name: str, queue: str, runner: bool) -> dict[str, Any]:
     counts = {"containers": 12, "used": size(3072), "pending": 3, "on_their_way": 1, "giving": 1}
     told = {"application": name, "class": "victim", "queue": queue, "user": "alice.of.research"}
-    return {**told, **counts, "runner": runner, "why_not": "" if runner else WHY_NOT}
+    job = {"name": "sessions", "rank": 0, "submitted_at_ms": STAMP, "priority": 0, "deadline_at_ms": None}
+    state = {"foreseen": 0, "progress_ratio": 0.5, "activated": True}
+    return {**told, **job, **counts, **state, "runner": runner, "why_not": "" if runner else WHY_NOT}
 
 
 ENTRY = {
     "order": "o-000081",
+    "decision": 13,
+    "asker": PRODUCTION,
     "victim": RESEARCH,
     "attempt": ATTEMPT,
+    "container": CONTAINER,
     "node": "worker-0017.rack-3.example.com:45454",
+    "size": size(256),
+    "serves": 1,
+    "group": "o-000081",
+    "verb": "suspend",
+    "generation": 1,
     "state": "granted",
+    "retired": False,
+    "why": "granted",
     "asked_at_ms": NOW_MS - 13_300,
+    "progress_at_ms": NOW_MS - 13_300,
+    "checkpointed_at_ms": NOW_MS - 5_000,
+    "freed_at_ms": NOW_MS - 3_000,
+    "settled_at_ms": NOW_MS - 1_000,
     "keys_done": 20,
     "remaining_ms": 33_500,
     "predicted_cost_ms": 23_700,
     "cost_ms": 20_100,
     "room_to_application": PRODUCTION,
+    "room_to_container": "",
 }
 RECLAIMS = {
     "application": PRODUCTION,
     "queue": "production",
+    "class": "hurried",
     "pending": 3,
     "on_their_way": 1,
     "states": {"granted": 1},
@@ -92,6 +110,7 @@ DECISION = {
 }
 SEEN = {
     "order": "o-000081",
+    "application": RESEARCH,
     "attempt": ATTEMPT,
     "generation": 1,
     "keys_done": 20,
@@ -102,38 +121,63 @@ ADMISSION = {
     "id": "adm-1f2e3d4c-7",
     "state": "taken",
     "why": "",
-    "request": {"name": "sessions of the day", "user": "alice", "containers": 41},
+    "request": {
+        "name": "sessions of the day",
+        "user": "alice",
+        "queue": "root.production",
+        "containers": 41,
+        "deadline_ms": 600_000,
+        "submitted_at_ms": NOW_MS - 5_000,
+        "estimate": None,
+        "kind": "mapreduce",
+    },
     "plan": {
+        "verdict": "admit",
         "containers": 12,
         "deadline_at_ms": NOW_MS + 595_000,
         "start_at_ms": None,
+        "finish_at_ms": None,
         "reason": "12 containers are needed, 3 are free now",
     },
     "application": PRODUCTION,
+    "expires_at_ms": None,
+    "lease_ms": 120_000,
+    "tags": [],
+    "settings": {},
 }
 GATE = {
     "allocator": "justice",
     "capacity": 40,
+    "container_mib": 1024,
     "waiting": 1,
     "reserved": 1,
     "learned": 1,
     "problem": "",
 }
+OCCUPIED = {"used": size(512), "containers": 2, "pending": 1}
 SNAPSHOT = {
     "now_ms": NOW_MS,
+    "version": 1,
     "loop": {
         "mode": "observe",
         "state": "running",
         "why": "",
         "reachable": True,
         "ticks": 3,
+        "tick_ms": 1.5,
         "tick_errors": 0,
         "last_error": "",
+        "started_at_ms": STAMP,
     },
-    "cluster": {"epoch": str(STAMP), "node_count": 3},
+    "cluster": {"epoch": str(STAMP), "node_count": 3, "capabilities": []},
     "snapshot_at_ms": NOW_MS,
+    "snapshot_age_ms": 0,
+    "quiet": False,
     "total": size(3072),
     "free": size(0),
+    "hurried": OCCUPIED,
+    "victim": OCCUPIED,
+    "other": OCCUPIED,
     "queues": [
         {
             "queue": "root.analytics.interactive.production",
@@ -141,12 +185,14 @@ SNAPSHOT = {
             "guaranteed": size(2918),
             "maximum": size(3072),
             "used": size(512),
+            "applications": 1,
             "containers": 2,
             "pending": 1,
         }
     ],
     "applications": 2,
     "open_orders": 1,
+    "unreachable": [],
     "decisions": 13,
 }
 ITEMS: dict[str, list[dict[str, Any]]] = {

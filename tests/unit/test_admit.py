@@ -24,6 +24,8 @@ from tests.unit.gate_played import (
     Daemon,
     admission,
     admit,
+    page,
+    request,
     run_admit,
 )
 from tests.unit.hadoop.replaying import Heard, Reply, closed_port
@@ -231,11 +233,11 @@ def test_a_program_that_is_not_there_asks_for_nothing(capsys):
 
 def test_the_last_run_says_how_many_containers_where_the_command_does_not():
     runs = [
-        admission("ended", "admit", request={"name": name, "containers": number, "deadline_ms": 1})
+        admission("ended", "admit", request=request(name, number))
         for name, number in (("other-1", 3), ("new-8", 17), ("new-7", 5))
     ]
     named = ("-D", "mapreduce.job.name=new-9")
-    with Daemon(ADMITTED, page={"items": runs, "gate": None}) as daemon:
+    with Daemon(ADMITTED, seen=page(*runs, gate=None)) as daemon:
         assert (
             admit(daemon, "--print", "--deadline", "1m", "--user", "ann", "--", *JOB, *named, *OPTIONS) == 0
         )

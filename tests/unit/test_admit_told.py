@@ -11,7 +11,19 @@ import threading
 
 import pytest
 
-from tests.unit.gate_played import ADMITTED, ID, JOB, OPTIONS, SIZED, WAITING, Daemon, admission, admit
+from tests.unit.gate_played import (
+    ADMITTED,
+    ID,
+    JOB,
+    OPTIONS,
+    SIZED,
+    WAITING,
+    Daemon,
+    admission,
+    admit,
+    gate,
+    page,
+)
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.cli import gate_asking
 from yarnctl.cli.admit import Telling
@@ -25,10 +37,6 @@ TEN_MINUTES = ("--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS)
 @pytest.fixture
 def hasty(monkeypatch):
     monkeypatch.setattr(gate_asking, "PAUSE_S", 0.01)
-
-
-def page(allocator: str = "justice", capacity: int | None = 40, problem: str = "") -> dict:
-    return {"items": [], "gate": {"allocator": allocator, "capacity": capacity, "problem": problem}}
 
 
 # --- a daemon that is away, or cannot ----------------------------------------------------------------
@@ -71,11 +79,11 @@ def test_a_daemon_that_stays_away_is_3_in_words(monkeypatch, capsys):
 
 @pytest.mark.usefixtures("hasty")
 def test_it_says_why_the_daemon_cannot_take_the_request_yet(capsys):
-    unknown = page(capacity=None, problem="queue nosuch is not known")
-    with Daemon(*[NOT_WRITTEN] * 4, ADMITTED, page=unknown) as daemon:
+    unknown = page(gate=gate(capacity=None, problem="queue nosuch is not known"))
+    with Daemon(*[NOT_WRITTEN] * 4, ADMITTED, seen=unknown) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 0
     assert capsys.readouterr().err.splitlines() == ["waiting: not asked yet: queue nosuch is not known"]
-    with Daemon(NOT_WRITTEN, page=unknown) as daemon:
+    with Daemon(NOT_WRITTEN, seen=unknown) as daemon:
         assert admit(daemon, "--no-wait", *TEN_MINUTES) == 75
     assert capsys.readouterr().out == "deferred: the loop is late\n"
 
@@ -97,14 +105,14 @@ def test_it_says_so_while_the_first_question_is_not_answered(monkeypatch):
                 told.wait(60)
             return super()._answered(heard)
 
-    with Slow(ADMITTED, page=page(capacity=None)) as daemon:
+    with Slow(ADMITTED, seen=page(gate=gate(capacity=None))) as daemon:
         assert gate_asking.Asking(daemon.url, {}, "key", Heedful()).begin().state == "admitted"
     assert said == ["how large the cluster is is not known yet"]
 
 
 def test_what_the_gate_itself_waits_for_is_said_once_until_it_changes(capsys):
-    seen = page(problem="the applications cannot be seen")
-    with Daemon(WAITING, WAITING, WAITING, ADMITTED, page=seen) as daemon:
+    seen = page(gate=gate(problem="the applications cannot be seen"))
+    with Daemon(WAITING, WAITING, WAITING, ADMITTED, seen=seen) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("waiting: ")
@@ -125,7 +133,7 @@ def test_a_new_name_under_the_oracle_is_told_what_helps(capsys):
     unknown = admission("rejected", "reject", "nobody knows how much it computes", 0)
     unknown["request"] = unknown["request"] | {"estimate": None}
     for allocator, said in (("oracle", "run it once without the gate"), ("justice", "give it more time")):
-        with Daemon(unknown, page=page(allocator)) as daemon:
+        with Daemon(unknown, seen=page(gate=gate(allocator))) as daemon:
             assert admit(daemon, *TEN_MINUTES) == 1
         told = capsys.readouterr().err
         assert said in told

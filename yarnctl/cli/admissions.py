@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 import textwrap
+from typing import get_args
 
 import click
-import msgspec
 
+from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, GateOut
 from yarnctl.cli.asking import Answer, ask, ask_all, limit_option, part, plain, showing_options, shown
 from yarnctl.cli.instants import clock, containers_words, span_words
 from yarnctl.command_line import print_json, print_table
+from yarnctl.deciding.admission.records import State
 from yarnctl.errors import BadInput, Different
 
 WIDTHS = {
@@ -27,62 +29,13 @@ WIDTHS = {
     "deadline in": 11,
     "what becomes of it": 30,
 }
-STATES = ("waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended")
 NO_GATE = "has no gate; start it with yarnctl run --admission justice --token-file FILE"
-
-
-class Asked(msgspec.Struct):
-    """What was asked for, as far as it is shown."""
-
-    name: str
-    user: str
-    containers: int
-
-
-class Plan(msgspec.Struct):
-    """The newest verdict."""
-
-    containers: int
-    deadline_at_ms: int
-    start_at_ms: int | None
-    reason: str
-
-
-class Admission(msgspec.Struct):
-    """One admission, as far as it is shown."""
-
-    id: str
-    state: str
-    why: str
-    request: Asked
-    plan: Plan
-    application: str | None
-
-
-class Gate(msgspec.Struct):
-    """The gate in a line."""
-
-    allocator: str
-    capacity: int | None
-    waiting: int
-    reserved: int
-    learned: int
-    problem: str
-
-
-class Page(msgspec.Struct):
-    """All admissions."""
-
-    now_ms: int
-    total: int
-    gate: Gate | None
-    items: list[Admission]
 
 
 @click.command()
 @click.argument("admission", required=False, metavar="[ID]")
 @click.option("--withdraw", "is_withdrawn", is_flag=True, help="Give ID back; its containers are free then.")
-@click.option("--state", type=click.Choice(STATES), help="Only in this state.")
+@click.option("--state", type=click.Choice(get_args(State)), help="Only in this state.")
 @click.option("--queue", help="Only for this queue.")
 @click.option("--user", help="Only of this user.")
 @limit_option
@@ -115,7 +68,7 @@ def command(
 
 def _all(url: str, filters: dict[str, str | None], limit: int, output: str) -> None:
     answer = ask_all(url, "v1/admissions", filters, limit)
-    page = shown(Page, answer, url)
+    page = shown(AdmissionPage, answer, url)
     if output == "json":
         print_json(answer)
     if page.gate is None:
@@ -124,7 +77,7 @@ def _all(url: str, filters: dict[str, str | None], limit: int, output: str) -> N
         print_table(tuple(WIDTHS), [_row(each, page.now_ms) for each in page.items], _title(page, page.gate))
 
 
-def _row(each: Admission, now_ms: int) -> list[str]:
+def _row(each: AdmissionOut, now_ms: int) -> list[str]:
     request, plan = each.request, each.plan
     left_ms = plan.deadline_at_ms - now_ms
     is_granted = each.state in ("admitted", "taken", "ended", "expired")
@@ -141,7 +94,7 @@ def _row(each: Admission, now_ms: int) -> list[str]:
     return [_folded(cell, width) for cell, width in zip(cells, WIDTHS.values(), strict=True)]
 
 
-def _becomes(each: Admission, now_ms: int) -> str:
+def _becomes(each: AdmissionOut, now_ms: int) -> str:
     """Say as what it runs, or why it does not."""
     start_ms = each.plan.start_at_ms
     said = [each.application or "", each.why or ("" if each.application else each.plan.reason)]
@@ -154,7 +107,7 @@ def _folded(text: str, width: int) -> str:
     return textwrap.fill(plain(text), width)
 
 
-def _title(page: Page, gate: Gate) -> str:
+def _title(page: AdmissionPage, gate: GateOut) -> str:
     size = "an unknown number of containers" if gate.capacity is None else containers_words(gate.capacity)
     counts = f"{_counted(gate.waiting, 'request waits', 'requests wait')}, {gate.reserved} of {size} reserved"
     shown_of = _counted(page.total, "admission", "admissions")
@@ -183,7 +136,7 @@ def _withdraw(url: str, admission: str | None, output: str) -> None:
     answer = withdraw(url, _id(admission))
     if output == "json":
         print_json(answer)
-    found = shown(Admission, answer, url)
+    found = shown(AdmissionOut, answer, url)
     if found.state != "withdrawn":
         raise Different(f"{admission} is {plain(found.state)} already; there is nothing to give back")
     if output != "json":

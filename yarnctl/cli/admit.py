@@ -26,7 +26,8 @@ from yarnctl.errors import BadInput, Different
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from yarnctl.cli.gate_asking import Admission, Asking
+    from yarnctl.api.admission_answers import AdmissionOut
+    from yarnctl.cli.gate_asking import Asking
     from yarnctl.cli.submission import Command
 
 DEFERRED = 75
@@ -273,7 +274,7 @@ def _run(line: list[str]) -> int:
         raise BadInput(line[0], error.strerror or "cannot be run") from None
 
 
-def line_of(job: Command, settings: dict[str, str], seen: Admission) -> list[str]:
+def line_of(job: Command, settings: dict[str, str], seen: AdmissionOut) -> list[str]:
     """Return the command line to run; BadInput names a setting that contradicts what the gate gives."""
     from yarnctl.cli.submission import settled
     from yarnctl.hadoop.job_settings import NAME, QUEUE
@@ -293,7 +294,7 @@ class Telling:
         self._said: tuple[object, ...] = ()
         self._is_away = False
 
-    def waits(self, seen: Admission, problem: str) -> None:
+    def waits(self, seen: AdmissionOut, problem: str) -> None:
         """Say what an admission waits for."""
         why = plain(problem)
         about = (seen.plan.reason, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000, why)
@@ -327,7 +328,7 @@ def one_line(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def story(seen: Admission) -> str:
+def story(seen: AdmissionOut) -> str:
     """Say a plan in words."""
     plan = seen.plan
     parts = [plain(plan.reason)]
@@ -339,7 +340,7 @@ def story(seen: Admission) -> str:
     return f"{plain(seen.id)}: {'; '.join(parts)}"
 
 
-def refusal(seen: Admission, url: str) -> str:
+def refusal(seen: AdmissionOut, url: str) -> str:
     """Say why a job may not start, and what would do."""
     why = plain(seen.why or seen.plan.reason)
     said = f"{seen.state}: {plain(seen.request.name)} ({plain(seen.id)}): {why}"
@@ -348,7 +349,7 @@ def refusal(seen: Admission, url: str) -> str:
     return f"{said}; {what_would_do(seen, url)}"
 
 
-def what_would_do(seen: Admission, url: str) -> str:
+def what_would_do(seen: AdmissionOut, url: str) -> str:
     """Say with which deadline the gate could let the job in, if its work is known."""
     from yarnctl.cli.gate_asking import gate_at
 

@@ -6,8 +6,9 @@ Law: what is shown is what ``GET /v1/applications`` answers.
 from __future__ import annotations
 
 import click
-import msgspec
 
+from yarnctl.api.cluster_answers import Application
+from yarnctl.api.paged import Page
 from yarnctl.cli.asking import ask_all, limit_option, plain, showing_options, shown
 from yarnctl.command_line import print_json, print_table
 
@@ -26,36 +27,6 @@ COLUMNS = (
 )
 
 
-class Size(msgspec.Struct):
-    """A vector of memory and virtual cores."""
-
-    memory_mib: int
-    vcores: int
-
-
-class Application(msgspec.Struct, rename={"kind": "class"}):
-    """One application, as far as it is shown."""
-
-    application: str
-    kind: str
-    queue: str
-    user: str
-    containers: int
-    used: Size
-    pending: int
-    on_their_way: int
-    giving: int
-    runner: bool
-    why_not: str
-
-
-class Page(msgspec.Struct):
-    """All applications."""
-
-    total: int
-    items: list[Application]
-
-
 @click.command()
 @click.option("--queue", help="Only in this queue.")
 @click.option("--user", help="Only of this user.")
@@ -69,11 +40,11 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
     if output == "json":
         print_json(answer)
         return
-    page = shown(Page, answer, url)
+    page = shown(Page[Application], answer, url)
     rows = [
         (
             plain(each.application),
-            each.kind,
+            each.application_class,
             plain(each.queue),
             plain(each.user),
             each.containers,

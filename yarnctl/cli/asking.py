@@ -36,12 +36,6 @@ Answer = dict[str, Any]
 Show = TypeVar("Show")
 
 
-class Text(msgspec.Struct):
-    """An explanation in words."""
-
-    text: list[str]
-
-
 class Unanswered(Unreachable):
     """No answer came; ``reason`` in a few words. Whoever was ``connected`` may have been heard."""
 
@@ -174,7 +168,7 @@ def part(name: str) -> str:
 
 
 def shown(kind: type[Show], answer: object, url: str) -> Show:
-    """Return the fields of an answer that a table needs; Unreachable if they are not there."""
+    """Return an answer as its struct of :mod:`yarnctl.api`; Unreachable if it is none."""
     try:
         return msgspec.convert(answer, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -6,31 +6,13 @@ Law: what is shown is what ``GET /v1/checkpoints`` answers.
 from __future__ import annotations
 
 import click
-import msgspec
 
+from yarnctl.api.order_answers import CheckpointOut
+from yarnctl.api.paged import Page
 from yarnctl.cli.asking import ago, ask_all, limit_option, plain, showing_options, shown
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = ("order", "seen", "attempt", "generation", "keys done", "for")
-
-
-class Seen(msgspec.Struct):
-    """One manifest, as far as it is shown."""
-
-    order: str
-    attempt: str
-    generation: int
-    keys_done: int | None
-    at_ms: int
-    asker: str
-
-
-class Page(msgspec.Struct):
-    """The newest ones."""
-
-    now_ms: int
-    total: int
-    items: list[Seen]
 
 
 @click.command("seen")
@@ -44,7 +26,7 @@ def command(application: str | None, attempt: str | None, limit: int, url: str, 
     if output == "json":
         print_json(answer)
         return
-    page = shown(Page, answer, url)
+    page = shown(Page[CheckpointOut], answer, url)
     rows = [
         (
             plain(each.order),

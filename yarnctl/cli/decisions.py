@@ -6,10 +6,10 @@ Law: what is shown is what ``GET /v1/decisions`` answers.
 from __future__ import annotations
 
 import click
-import msgspec
 
+from yarnctl.api.decision_answers import DecisionDetail, DecisionSummary
+from yarnctl.api.paged import Page
 from yarnctl.cli.asking import (
-    Text,
     ago,
     ask,
     ask_all,
@@ -22,36 +22,6 @@ from yarnctl.cli.asking import (
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = ("id", "ago", "for", "queue", "needed", "chosen", "unmet", "from", "became", "why")
-
-
-class Decision(msgspec.Struct):
-    """One decision, as far as it is shown."""
-
-    id: int
-    at_ms: int
-    application: str
-    queue: str
-    why: str
-    need: int
-    chosen: int
-    unmet: int
-    victims: list[str]
-    states: dict[str, int]
-    withheld: int = 0
-
-
-class Page(msgspec.Struct):
-    """The newest decisions."""
-
-    now_ms: int
-    total: int
-    items: list[Decision]
-
-
-class Detail(msgspec.Struct):
-    """One decision's explanation."""
-
-    explanation: Text
 
 
 @click.command()
@@ -78,18 +48,18 @@ def command(
         if output == "json":
             print_json(answer)
         else:
-            click.echo("\n".join(map(plain, shown(Detail, answer, url).explanation.text)))
+            click.echo("\n".join(map(plain, shown(DecisionDetail, answer, url).explanation.text)))
         return
     filters = {"application": application, "queue": queue, "victim": victim, "state": state}
     answer = ask_all(url, "v1/decisions", filters, limit)
     if output == "json":
         print_json(answer)
         return
-    page = shown(Page, answer, url)
+    page = shown(Page[DecisionSummary], answer, url)
     print_table(COLUMNS, [_row(each, page.now_ms) for each in page.items], f"{page.total} decisions")
 
 
-def _row(each: Decision, now_ms: int) -> tuple[object, ...]:
+def _row(each: DecisionSummary, now_ms: int) -> tuple[object, ...]:
     return (
         each.id,
         ago(each.at_ms, now_ms),
@@ -104,7 +74,7 @@ def _row(each: Decision, now_ms: int) -> tuple[object, ...]:
     )
 
 
-def _became(each: Decision) -> str:
+def _became(each: DecisionSummary) -> str:
     """Say what became of the orders; those that were never asked, by their number alone."""
     if not each.withheld:
         return counted(each.states)

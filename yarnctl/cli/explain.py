@@ -88,7 +88,8 @@ def _in_full(journal: Path, wanted: str) -> str:
 
 def _ask(url: str | None, wanted: str, output: str) -> None:
     """Let a daemon explain."""
-    from yarnctl.cli.asking import DEFAULT_URL, Text, ask, part, plain, shown
+    from yarnctl.api.decision_answers import Explained
+    from yarnctl.cli.asking import DEFAULT_URL, ask, part, plain, shown
 
     if wanted.startswith("adm-"):
         remedy = f"ask 'yarnctl admissions {wanted}', or give its --journal"
@@ -98,4 +99,4 @@ def _ask(url: str | None, wanted: str, output: str) -> None:
     if output == "json":
         print_json(answer)
     else:
-        click.echo("\n".join(map(plain, shown(Text, answer, address).text)))
+        click.echo("\n".join(map(plain, shown(Explained, answer, address).text)))

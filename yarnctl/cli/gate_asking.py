@@ -10,11 +10,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
-import msgspec
-
+from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, GateOut
 from yarnctl.cli.asking import Busy, Unanswered, ask, part, send, shown
 from yarnctl.deciding.admission.book import UNDECIDED
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
@@ -34,69 +33,10 @@ ROUND_MS = 3_000
 ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
-State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
-
-
-class Estimate(msgspec.Struct, frozen=True):
-    """What the daemon reckons with, in container-ms."""
-
-    mean_ms: int
-    stdev_ms: int
-    source: str
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """What was asked for, as far as it is read here."""
-
-    name: str
-    containers: int
-    deadline_ms: int
-    estimate: Estimate | None = None
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """The verdict with what follows from it; instants on the daemon's clock."""
-
-    verdict: Literal["admit", "defer", "reject"]
-    containers: int
-    deadline_at_ms: int
-    reason: str
-    start_at_ms: int | None = None
-    finish_at_ms: int | None = None
-
-
-class Admission(msgspec.Struct, frozen=True):
-    """One admission, as far as it is read here."""
-
-    id: str
-    state: State
-    request: Asked
-    plan: Plan
-    why: str = ""
-    lease_ms: int = 120_000
-    tags: list[str] = []
-    settings: dict[str, str] = {}
-
-
-class GateSeen(msgspec.Struct, frozen=True):
-    """What the gate says of itself."""
-
-    allocator: str
-    capacity: int | None = None
-    problem: str = ""
-
-
-class Page(msgspec.Struct, frozen=True):
-    """Admissions, newest first."""
-
-    items: list[Admission]
-    gate: GateSeen | None = None
-
-
 class Teller(Protocol):
     """Says to the user what is waited for, once until it changes."""
 
-    def waits(self, seen: Admission, problem: str) -> None:
+    def waits(self, seen: AdmissionOut, problem: str) -> None:
         """Hear of an answer, and of what the gate itself waits for."""
 
     def stands(self, problem: str) -> None:
@@ -120,9 +60,9 @@ class Asking:
         self._met = False
         self._silent_since_s: float | None = None
         self.raw: dict[str, Any] = {}
-        self.seen: Admission | None = None
+        self.seen: AdmissionOut | None = None
 
-    def begin(self, wait: bool = True) -> Admission:
+    def begin(self, wait: bool = True) -> AdmissionOut:
         """Ask, until it is written down; without ``wait`` not longer than a daemon needs that is well.
 
         Raises BadInput (a gate that is off, a token that is missing), Unreachable (Busy: it cannot take it).
@@ -146,7 +86,7 @@ class Asking:
                     self._missed(error)
             self._pace.wait(PAUSE_S)
 
-    def decided(self, wait: bool = True) -> Admission:
+    def decided(self, wait: bool = True) -> AdmissionOut:
         """Wait until it is decided; without ``wait`` for one round."""
         seen = self.seen
         assert seen is not None
@@ -195,7 +135,7 @@ class Asking:
         return self._problem() or "the daemon has not come to it yet"
 
     @staticmethod
-    def _unmeasured(gate: GateSeen) -> str:
+    def _unmeasured(gate: GateOut) -> str:
         return "how large the cluster is is not known yet" if gate.capacity is None else ""
 
     def withdraw(self) -> str:
@@ -214,13 +154,13 @@ class Asking:
         """Say whether there is something to take back."""
         return self.seen is not None and self.seen.state in ("waiting", "admitted")
 
-    def _renewed(self, seen: Admission, wait_ms: int) -> Admission:
+    def _renewed(self, seen: AdmissionOut, wait_ms: int) -> AdmissionOut:
         path, answer_s = f"{PATH}/{part(seen.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
         return self._heard(send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s))
 
-    def _heard(self, answer: dict[str, Any]) -> Admission:
+    def _heard(self, answer: dict[str, Any]) -> AdmissionOut:
         self.raw = answer
-        self.seen = shown(Admission, answer, self.url)
+        self.seen = shown(AdmissionOut, answer, self.url)
         self._answered()
         return self.seen
 
@@ -259,10 +199,10 @@ def withdraw(url: str, admission: str) -> dict[str, Any]:
     return send("DELETE", url, f"{PATH}/{part(admission)}", answer_s=WITHDRAW_S)
 
 
-def gate_at(url: str) -> GateSeen | None:
+def gate_at(url: str) -> GateOut | None:
     """Return the gate of the daemon at ``url``; None if there is none, or nobody says."""
     try:
-        return shown(Page, ask(url, PATH, {"limit": 1}), url).gate
+        return shown(AdmissionPage, ask(url, PATH, {"limit": 1}), url).gate
     except YarnctlError:
         return None
 
@@ -272,7 +212,7 @@ def containers_of_last_run(url: str, user: str, is_same: Callable[[str], bool]) 
 
     Raises BadInput where nobody knows, Unreachable.
     """
-    page = shown(Page, ask(url, PATH, {"user": user, "limit": 500}), url)
+    page = shown(AdmissionPage, ask(url, PATH, {"user": user, "limit": 500}), url)
     for each in page.items:
         if is_same(each.request.name):
             return each.request.containers

@@ -6,8 +6,9 @@ Law: what is shown is what ``GET /v1/reclaims`` answers.
 from __future__ import annotations
 
 import click
-import msgspec
 
+from yarnctl.api.order_answers import EntryOut, ReclaimList
+from yarnctl.api.paged import Page
 from yarnctl.cli.asking import (
     Answer,
     ago,
@@ -37,41 +38,6 @@ COLUMNS = (
 )
 
 
-class Entry(msgspec.Struct):
-    """One order of a list, as far as it is shown."""
-
-    order: str
-    victim: str
-    attempt: str
-    node: str
-    state: str
-    asked_at_ms: int
-    keys_done: int | None
-    remaining_ms: int | None
-    predicted_cost_ms: int | None
-    cost_ms: int | None
-    room_to_application: str
-
-
-class ReclaimList(msgspec.Struct):
-    """One application's list, as far as it is shown."""
-
-    application: str
-    queue: str | None
-    pending: int | None
-    on_their_way: int
-    states: dict[str, int]
-    entries: list[Entry]
-
-
-class Page(msgspec.Struct):
-    """All lists."""
-
-    now_ms: int
-    total: int
-    items: list[ReclaimList]
-
-
 @click.command()
 @click.argument("wanted", metavar="[ID]", required=False)
 @click.option("--queue", help="Only of applications in this queue.")
@@ -99,7 +65,7 @@ def command(
     if output == "json":
         print_json(answer)
     elif wanted is None:
-        _print_lists(shown(Page, answer, url))
+        _print_lists(shown(Page[ReclaimList], answer, url))
     else:
         _print_list(shown(ReclaimList, answer, url), _now_ms(url))
 
@@ -109,7 +75,7 @@ def _now_ms(url: str) -> int:
     return int(answer.get("now_ms", 0))
 
 
-def _print_lists(page: Page) -> None:
+def _print_lists(page: Page[ReclaimList]) -> None:
     if not page.items:
         click.echo("no reclaim lists: nobody hurried waits, and nothing is being taken back")
     for each in page.items:
@@ -118,7 +84,7 @@ def _print_lists(page: Page) -> None:
         click.echo(f"{page.total - len(page.items)} more: --limit {page.total}", err=True)
 
 
-def _cost(entry: Entry) -> str | None:
+def _cost(entry: EntryOut) -> str | None:
     """Return what leaving and coming back has cost, or what it is expected to."""
     if entry.cost_ms is not None:
         return f"{span(entry.cost_ms)} (expected {span(entry.predicted_cost_ms)})"

@@ -6,8 +6,8 @@ Law: what is shown is what ``GET /v1/snapshot`` answers.
 from __future__ import annotations
 
 import click
-import msgspec
 
+from yarnctl.api.cluster_answers import Queue, SnapshotOut
 from yarnctl.cli.asking import ago, ask, plain, showing_options, shown
 from yarnctl.command_line import print_json, print_table
 
@@ -23,59 +23,6 @@ COLUMNS = (
 )
 
 
-class Size(msgspec.Struct):
-    """A vector of memory and virtual cores."""
-
-    memory_mib: int
-    vcores: int
-
-
-class Queue(msgspec.Struct, rename={"kind": "class"}):
-    """One queue."""
-
-    queue: str
-    kind: str
-    guaranteed: Size
-    maximum: Size
-    used: Size
-    containers: int
-    pending: int
-
-
-class Loop(msgspec.Struct):
-    """How the loop is."""
-
-    mode: str
-    state: str
-    why: str
-    reachable: bool
-    ticks: int
-    tick_errors: int
-    last_error: str
-
-
-class Cluster(msgspec.Struct):
-    """Who answers."""
-
-    epoch: str
-    node_count: int
-
-
-class Snapshot(msgspec.Struct):
-    """Everything at a glance."""
-
-    now_ms: int
-    loop: Loop
-    cluster: Cluster | None
-    snapshot_at_ms: int | None
-    total: Size | None
-    free: Size | None
-    queues: list[Queue]
-    applications: int
-    open_orders: int
-    decisions: int
-
-
 @click.command()
 @showing_options
 def command(url: str, output: str) -> None:
@@ -84,14 +31,14 @@ def command(url: str, output: str) -> None:
     if output == "json":
         print_json(answer)
         return
-    seen = shown(Snapshot, answer, url)
+    seen = shown(SnapshotOut, answer, url)
     for line in _lines(seen):
         click.echo(plain(line))
     if seen.queues:
         print_table(COLUMNS, [_row(queue) for queue in seen.queues])
 
 
-def _lines(seen: Snapshot) -> list[str]:
+def _lines(seen: SnapshotOut) -> list[str]:
     loop = seen.loop
     why = f": {loop.why}" if loop.why else ""
     lines = [f"loop      {loop.state}{why} ({loop.mode}, {loop.ticks} ticks, {loop.tick_errors} failed)"]
@@ -115,7 +62,7 @@ def _lines(seen: Snapshot) -> list[str]:
 def _row(queue: Queue) -> tuple[object, ...]:
     return (
         plain(queue.queue),
-        queue.kind,
+        queue.application_class,
         queue.guaranteed.memory_mib,
         queue.maximum.memory_mib,
         queue.used.memory_mib,
