@@ -33,6 +33,7 @@ ROUND_MS = 3_000
 ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
+
 class Teller(Protocol):
     """Says to the user what is waited for, once until it changes."""
 

@@ -64,9 +64,7 @@ def admission_routes(source: Source, tokens: Tokens, window: Window | None) -> A
 
 def _add_reading(router: APIRouter, source: Source, window: Window | None) -> None:
     @router.get("")
-    def admissions(
-        request: Request, asked: Annotated[AdmissionsQuery, Query()]
-    ) -> AdmissionPage:
+    def admissions(request: Request, asked: Annotated[AdmissionsQuery, Query()]) -> AdmissionPage:
         """All admissions that are open and the last that are over, newest first."""
         view = source()
         only = request.scope.get(ONLY_USER)
@@ -83,9 +81,7 @@ def _add_reading(router: APIRouter, source: Source, window: Window | None) -> No
         )
 
     @router.get("/{admission_id}", responses=responses(404))
-    def one(
-        request: Request, admission_id: Id, asked: Annotated[WaitQuery, Query()]
-    ) -> AdmissionOut:
+    def one(request: Request, admission_id: Id, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
         """One admission; with `wait_ms` as soon as it is no longer `waiting`. Looking renews no lease."""
         only = request.scope.get(ONLY_USER)
         if only is not None:
@@ -106,9 +102,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Wind
         return _shown(source, _done(desk.hand(_asking(request), DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
-    def renew(
-        admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]
-    ) -> AdmissionOut:
+    def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
         """Say that somebody still waits, and wait as reading does."""
         caller, desk = _desk(given, tokens, window)
         _require_own(source, caller, admission_id)
@@ -116,9 +110,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Wind
         return _waited(source, desk, admission_id, asked.wait_ms)
 
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
-    def withdraw(
-        admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]
-    ) -> AdmissionOut:
+    def withdraw(admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]) -> AdmissionOut:
         """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
         caller, desk = _desk(given, tokens, window)
         _require_own(source, caller, admission_id)

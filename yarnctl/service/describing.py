@@ -1,8 +1,8 @@
 """How an answer is encoded, and how the OpenAPI document describes it: both from its one struct.
 
 Law: a struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
-constraints, and its docstring. Only what stands in an answer as it is, but is a record of the core, and what
-a page holds are named here (``CORE``, ``PAGES``). The pydantic models made here describe; none is ever filled.
+constraints, and its docstring. Only the records of the core that stand in answers as they are, and the pages
+are named here (``CORE``, ``PAGES``). The pydantic models made here only describe: no answer is put into one.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ CORE: dict[type, Description] = {
         "EstimateOut",
         "How much a job computes, in container-ms: mean, standard deviation, and who says so.",
     ),
-    Ran: Description(
-        "RanOut", "Which attempt of which application ran in which container, and where."
-    ),
+    Ran: Description("RanOut", "Which attempt of which application ran in which container, and where."),
     Tally: Description(
         "TallyOut",
         "An application's orders in sum, as the one that asks or as the one that gives.",
@@ -62,7 +60,8 @@ CORE: dict[type, Description] = {
     ),
     SavedLostStory: Description(
         "SavedLostTold",
-        "A checkpoint that a later attempt did not use; ``generation_found``: what it began from, 0: nothing.",
+        "A checkpoint that a later attempt did not use;"
+        " ``generation_found``: what it began from, 0: nothing.",
     ),
     OrderStory: Description(
         "OrderTold",
@@ -165,7 +164,7 @@ def _type_of(kind: Any) -> Any:
     if _is_struct(kind):
         return described(kind)
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        return tuple[tuple(map(_type_of, get_type_hints(kind).values()))]  # type: ignore[misc]
+        return tuple.__class_getitem__(tuple(map(_type_of, get_type_hints(kind).values())))
     if origin is None or origin is Literal:
         return kind
     if origin is Annotated:

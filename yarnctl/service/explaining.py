@@ -107,9 +107,7 @@ def trigger(seen: Trigger) -> TriggerOut:
     return TriggerOut(
         application=seen.application,
         queue=seen.queue,
-        asks=[
-            AskOut(priority=ask.priority, size=size(ask.size), count=ask.count) for ask in seen.asks
-        ],
+        asks=[AskOut(priority=ask.priority, size=size(ask.size), count=ask.count) for ask in seen.asks],
         pending=seen.pending,
         placed=seen.placed,
         promised=seen.promised,

@@ -47,9 +47,7 @@ Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
 
 def reading_routes(source: Source, journal: Path | None) -> APIRouter:
     """Make the routes of everything that is only read."""
-    router = APIRouter(
-        prefix="/v1", tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute
-    )
+    router = APIRouter(prefix="/v1", tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute)
     _add_reclaims(router, source)
     _add_decisions(router, source, journal)
     _add_whys(router, source, journal)
@@ -117,13 +115,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
         rows = _lists(view, asked)
         shown, following = by_name(rows, lambda row: row[0], asked)
-        return Page(
-            now_ms=view.now_ms,
-            version=view.version,
-            total=len(rows),
-            next=following,
-            items=[showing.reclaim_list(*row, view) for row in shown],
-        )
+        return showing.page(view, len(rows), following, [showing.reclaim_list(*row, view) for row in shown])
 
     @router.get("/reclaims/{application_id}", responses=responses(404))
     def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> ReclaimList:
@@ -163,13 +155,7 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
         asked = asked.model_copy(update=named)
         found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
         shown, following = by_number(found, lambda decided: decided.record.number, asked)
-        return Page(
-            now_ms=view.now_ms,
-            version=view.version,
-            total=len(found),
-            next=following,
-            items=[explaining.summary(decided) for decided in shown],
-        )
+        return showing.page(view, len(found), following, [explaining.summary(decided) for decided in shown])
 
     @router.get("/decisions/{decision_id}", responses=responses(404))
     def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> DecisionDetail:
@@ -195,13 +181,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
             and within(logged.record.at_ms, asked.since_ms, asked.until_ms)
         ]
         shown, following = by_number(found, lambda row: row[0], asked)
-        return Page(
-            now_ms=view.now_ms,
-            version=view.version,
-            total=len(found),
-            next=following,
-            items=[explaining.refusal(record) for _, record in shown],
-        )
+        return showing.page(view, len(found), following, [explaining.refusal(record) for _, record in shown])
 
     @router.get("/explanations/{any_id}", responses=responses(404))
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
@@ -234,9 +214,7 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
             and (asked.waiting is None or asked.waiting == bool(each.pending))
         ]
         shown, following = by_name(found, lambda each: each.application, asked)
-        return Page(
-            now_ms=view.now_ms, version=view.version, total=len(found), next=following, items=shown
-        )
+        return showing.page(view, len(found), following, shown)
 
 
 def _add_history(router: APIRouter, source: Source) -> None:
@@ -254,13 +232,7 @@ def _add_history(router: APIRouter, source: Source) -> None:
             and within(each.at_ms, asked.since_ms, asked.until_ms)
         ]
         shown, following = by_number(found, lambda each: each.place, asked)
-        return Page(
-            now_ms=view.now_ms,
-            version=view.version,
-            total=len(found),
-            next=following,
-            items=[showing.checkpoint(each) for each in shown],
-        )
+        return showing.page(view, len(found), following, [showing.checkpoint(each) for each in shown])
 
     @router.get("/occupancy")
     def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
@@ -268,10 +240,4 @@ def _add_history(router: APIRouter, source: Source) -> None:
         view = source()
         found = [each for each in view.occupancy if within(each.at_ms, asked.since_ms, asked.until_ms)]
         shown, following = by_number(found, lambda each: each.at_ms, asked, rising=True)
-        return Page(
-            now_ms=view.now_ms,
-            version=view.version,
-            total=len(found),
-            next=following,
-            items=[showing.sample(each) for each in shown],
-        )
+        return showing.page(view, len(found), following, [showing.sample(each) for each in shown])

@@ -21,7 +21,7 @@ from yarnctl.api.cluster_answers import (
     SnapshotOut,
 )
 from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
-from yarnctl.api.paged import Size
+from yarnctl.api.paged import Item, Page, Size
 from yarnctl.daemon.occupancy import CLASSES, Held, Sample, class_of, pending_of, sample_of
 from yarnctl.daemon.reclaiming import Checkpoint, Entry
 from yarnctl.daemon.view import LoopStatus, View
@@ -29,6 +29,11 @@ from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
+
+
+def page(view: View, total: int, following: str | None, items: list[Item]) -> Page[Item]:
+    """Show one page of ``total`` items; ``following`` is the next cursor."""
+    return Page(now_ms=view.now_ms, version=view.version, total=total, next=following, items=items)
 
 
 def size(resources: Resources) -> Size:
@@ -46,9 +51,7 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
     who = status.cluster
     if who is None:
         return None
-    return ClusterOut(
-        epoch=who.epoch, node_count=who.node_count, capabilities=sorted(who.capabilities)
-    )
+    return ClusterOut(epoch=who.epoch, node_count=who.node_count, capabilities=sorted(who.capabilities))
 
 
 # --- the cluster --------------------------------------------------------------------------------------
