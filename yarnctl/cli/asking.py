@@ -20,6 +20,7 @@ import click
 import msgspec
 
 from yarnctl.command_line import output_option
+from yarnctl.deciding.lifecycle import State
 from yarnctl.errors import BadInput, Different, Unreachable
 
 DEFAULT_URL = "http://127.0.0.1:8188"
@@ -279,6 +280,6 @@ def span(span_ms: int | None) -> str:
     return "-" if span_ms is None or span_ms < 0 else f"{span_ms / 1000:.1f} s"
 
 
-def counted(states: Mapping[str, int]) -> str:
+def counted(states: Mapping[State, int]) -> str:
     """Say how many there are of each."""
     return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in sorted(states.items())) or "-"
