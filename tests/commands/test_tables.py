@@ -117,7 +117,7 @@ SEEN = {
     "at_ms": NOW_MS - 500,
     "asker": PRODUCTION,
 }
-ADMISSION = {
+ADMISSION: dict[str, Any] = {
     "id": "adm-1f2e3d4c-7",
     "state": "taken",
     "why": "",

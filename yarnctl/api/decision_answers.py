@@ -1,4 +1,4 @@
-"""Answers about decisions: in a line, in full, and explained.
+"""Answers about decisions: in full, refused, and explained.
 
 Law: as in :mod:`yarnctl.api`. An explanation holds the stories of :mod:`yarnctl.journal.story` as they are:
 ``yarnctl explain --json`` prints the same fields under the same names.
@@ -85,25 +85,6 @@ class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["accepted", "refused", "unknown", "withheld"]
     why: str
     at_ms: int
-
-
-class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision in a line; ``states`` counts its orders by state.
-
-    ``withheld`` counts those that were never asked: only observed, or the request was surely not sent.
-    """
-
-    id: Count
-    at_ms: int
-    application: str
-    queue: str
-    why: str
-    need: int
-    chosen: Count
-    unmet: int
-    victims: list[str]
-    states: dict[State, int]
-    withheld: Count = 0
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):

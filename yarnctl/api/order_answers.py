@@ -1,4 +1,4 @@
-"""Answers about orders: the reclaim lists, and the checkpoints that orders led to.
+"""Answers about orders: the reclaim lists, the checkpoints that they led to, decisions in a line.
 
 Law: as in :mod:`yarnctl.api`.
 """
@@ -75,3 +75,22 @@ class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
     keys_done: int | None
     at_ms: int
     asker: str
+
+
+class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One decision in a line; ``states`` counts its orders by state.
+
+    ``withheld`` counts those that were never asked: only observed, or the request was surely not sent.
+    """
+
+    id: Count
+    at_ms: int
+    application: str
+    queue: str
+    why: str
+    need: int
+    chosen: Count
+    unmet: int
+    victims: list[str]
+    states: dict[State, int]
+    withheld: Count = 0

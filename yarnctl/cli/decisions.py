@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from yarnctl.api.decision_answers import DecisionDetail, DecisionSummary
+from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import Page
 from yarnctl.cli.asking import (
     ago,
@@ -44,6 +44,8 @@ def command(
 ) -> None:
     """Show the newest decisions, or say why decision ID was taken and what came of it."""
     if number is not None:
+        from yarnctl.api.decision_answers import DecisionDetail
+
         answer = ask(url, f"v1/decisions/{number}")
         if output == "json":
             print_json(answer)

@@ -20,8 +20,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from yarnctl.api.cluster_answers import Application, OccupancySample
-from yarnctl.api.decision_answers import DecisionSummary, Explained, RefusalOut
-from yarnctl.api.order_answers import CheckpointOut, ReclaimList
+from yarnctl.api.decision_answers import Explained, RefusalOut
+from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, Page
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.journal.story import (

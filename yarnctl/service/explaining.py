@@ -14,7 +14,6 @@ from yarnctl.api.cluster_answers import ApplicationClass
 from yarnctl.api.decision_answers import (
     AskOut,
     DecisionDetail,
-    DecisionSummary,
     Explained,
     PerformedOut,
     PickOut,
@@ -23,6 +22,7 @@ from yarnctl.api.decision_answers import (
     TransitionOut,
     TriggerOut,
 )
+from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.daemon.occupancy import class_of, pending_of
 from yarnctl.daemon.remembered import Decided, Logged
 from yarnctl.daemon.view import View

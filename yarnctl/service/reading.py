@@ -13,8 +13,8 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
 from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOut
-from yarnctl.api.decision_answers import DecisionDetail, DecisionSummary, Explained, RefusalOut
-from yarnctl.api.order_answers import CheckpointOut, ReclaimList
+from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
+from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Page
 from yarnctl.daemon.occupancy import class_of
 from yarnctl.daemon.reclaiming import Entry

@@ -27,8 +27,8 @@ from yarnctl.api.cluster_answers import (
     Readiness,
     SnapshotOut,
 )
-from yarnctl.api.decision_answers import DecisionDetail, DecisionSummary, Explained, RefusalOut
-from yarnctl.api.order_answers import CheckpointOut, ReclaimList
+from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
+from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, ErrorBody, Page, Size
 from yarnctl.daemon.view import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
