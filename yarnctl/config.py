@@ -30,10 +30,10 @@ import msgspec
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop import addresses, site_xml
-from yarnctl.hadoop.auth import OVER_HTTP, Identity, Method
+from yarnctl.hadoop.http.auth import OVER_HTTP, Identity, Method
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 ENVIRONMENT = {

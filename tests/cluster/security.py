@@ -27,7 +27,7 @@ from tests.cluster import daemons
 from tests.cluster.artifacts import NotToBeHad, cache_folder
 from tests.cluster.configuration import Shape, free_ports
 from tests.cluster.launcher import Cluster
-from yarnctl.hadoop.auth import Identity, session_auth
+from yarnctl.hadoop.http.auth import Identity, session_auth
 
 REALM = "YARNCTL.TEST"
 HOST = "localhost"

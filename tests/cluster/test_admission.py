@@ -15,8 +15,8 @@ from tests.cluster.admission_hadoop import Hadoop, hadoop
 from tests.cluster.needing import need_hadoop
 from yarnctl.attach.jobs_history import JobsHistory
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
 
 pytestmark = pytest.mark.xdist_group("hadoop")
 

@@ -15,9 +15,9 @@ import pytest
 from emulator.live.piped import Failed, Piped, Reporter
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = "application_1700000000000_0007"

@@ -18,12 +18,13 @@ from tests.contract.shapes import differences
 from tests.contract.story import tell
 from tests.contract.virtual_host import VirtualHost
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, routes
-from yarnctl.hadoop import ends, views
+from yarnctl.hadoop import terminal_states
 from yarnctl.hadoop.app_master import Absent, AppMaster
-from yarnctl.hadoop.problems import Altered, Missing, Rejected
+from yarnctl.hadoop.http.problems import Altered, Missing, Rejected
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire import views
 
 C, APP = "/ws/v1/cluster", f"application_{EPOCH}_0007"
 JOB, ATTEMPT = f"job_{EPOCH}_0007", f"appattempt_{EPOCH}_0007_000001"
@@ -172,7 +173,7 @@ def test_hdfs_and_history_are_read(recorded: Recorded) -> None:
     with Replay(answer) as daemon, Transport([daemon.url]) as to:
         hdfs = WebHdfs([daemon.url])
         status, rows = hdfs.status("/contract/story/a"), hdfs.listing("/contract/story")
-        end = ends.job_end(to, JOB)
+        end = terminal_states.job_end(to, JOB)
     assert (status.kind, status.length, status.owner) == ("FILE", 5, "alice")
     assert [(one.name, one.kind) for one in rows] == [("a", "FILE"), ("b", "FILE")]
     assert (end.state, end.user, end.ended_at_ms) == ("SUCCEEDED", "alice", int(EPOCH))

@@ -18,9 +18,9 @@ import requests
 from tests.cluster.admission_bench import rows, side_by_side, train
 from tests.cluster.admission_hosts import Gate, Live, gate, live
 from tests.cluster.admission_set import Kind
-from yarnctl.hadoop import views
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.wire import views
 
 PATIENCE_S = 120.0
 LOOK_S = 0.1

@@ -12,8 +12,8 @@ from tests.live.test_webhdfs_server import Store
 from yarnctl.attach.fitness import Facts
 from yarnctl.daemon.folders import AGAIN_MS, RETRY_MS, Folders
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.auth import Identity
-from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.session import Limits
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store

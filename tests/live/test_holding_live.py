@@ -18,9 +18,9 @@ from yarnctl.daemon.holding import Holder
 from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Record
-from yarnctl.hadoop.auth import Identity
-from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
-from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.dates import MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.http.session import Limits
 
 QUICK = Limits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
 

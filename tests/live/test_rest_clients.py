@@ -21,11 +21,11 @@ from emulator.live.web import Reply, Web
 from emulator.timing import HADOOP3
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
-from yarnctl.hadoop import views
-from yarnctl.hadoop.problems import Altered, BadAnswer, Missing
+from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.wire import views
 from yarnctl.units import Resources
 
 APP = f"application_{EPOCH}_0001"

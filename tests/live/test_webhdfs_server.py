@@ -22,11 +22,11 @@ from emulator.live.webhdfs import WebHdfsServer
 from tests.thoroughness import examples
 from yarnctl.daemon.checking import _safe_mode
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Uncertain
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Uncertain
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol import failures
 from yarnctl.task_runner.runner.protocol.stores import check_root

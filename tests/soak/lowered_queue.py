@@ -33,8 +33,8 @@ from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.hadoop.lowered import LoweredFile, command_for, read_all
-from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.lowered_queues import LoweredFile, command_for, read_all
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild

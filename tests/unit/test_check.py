@@ -14,12 +14,12 @@ from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.check import _tell
 from yarnctl.command_line import exit_status_of
-from yarnctl.hadoop.lowered import Lowered, LoweredRecord
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
-from yarnctl.hadoop.views import Leaf
 from yarnctl.hadoop.webhdfs import FileStatus
-from yarnctl.hadoop.wire import Caller, ClusterInfo, Queue
+from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.hadoop.wire.yarn import Caller, ClusterInfo, Queue
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:

@@ -44,10 +44,10 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.problems import Altered, Exists, Missing, Rejected, Uncertain
+from yarnctl.hadoop.http.problems import Altered, Exists, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 

@@ -15,9 +15,9 @@ from yarnctl.attach.settings import Attachment
 from yarnctl.attach.starting import FirstAsksOf
 from yarnctl.config import Cluster
 from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 MASTER_BYTES = 64 << 20

@@ -23,8 +23,8 @@ from yarnctl.attach.application_rows import serving_order
 from yarnctl.attach.calls import Problem
 from yarnctl.attach.connection import Connection
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
-from yarnctl.hadoop import views, wire
 from yarnctl.hadoop.resource_manager import same_queue
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import NOTHING, Resources, fits
 
 SMALLEST = Resources(1024, 1)
@@ -61,7 +61,7 @@ class ClusterLook:
 
     # --- the gate -----------------------------------------------------------------------------
 
-    def gate(self, queues: Sequence[str]) -> wire.Queue | None:
+    def gate(self, queues: Sequence[str]) -> yarn.Queue | None:
         """Return the tree of queues if one of ``queues`` (none named: any) waits for containers."""
         root = self.tree()
         waits = any(
@@ -71,7 +71,7 @@ class ClusterLook:
         )
         return root if waits else None
 
-    def tree(self) -> wire.Queue:
+    def tree(self) -> yarn.Queue:
         """Return the tree of queues; raises as the client does."""
         root = self._manager.root_queue()
         self._link.leaves = views.leaves(root)
@@ -79,7 +79,7 @@ class ClusterLook:
 
     # --- the snapshot -------------------------------------------------------------------------
 
-    def snapshot(self, root: wire.Queue, nodes: Sequence[wire.Node], why_not: Mapping[str, str]) -> Snapshot:
+    def snapshot(self, root: yarn.Queue, nodes: Sequence[yarn.Node], why_not: Mapping[str, str]) -> Snapshot:
         """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
         names = views.queue_names(self._link.leaves)
@@ -110,7 +110,7 @@ class ClusterLook:
     ) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; one that has not changed keeps its record."""
 
-        def make(row: wire.Application, rank: int) -> ApplicationView:
+        def make(row: yarn.Application, rank: int) -> ApplicationView:
             name = row.application
             size = self.sizes.get(name) or average(row)
             return views.application_view(
@@ -146,7 +146,7 @@ class ClusterLook:
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
 
-    def _ask(self, rows: list[wire.Application], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
+    def _ask(self, rows: list[yarn.Application], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
         """Ask for the sizes, for the first in serving order; a refusal leaves what was supposed."""
         if len(rows) > most:
             rows = nsmallest(most, rows, key=serving_order)
@@ -165,7 +165,7 @@ class ClusterLook:
     def _reserved(
         self,
         free: Mapping[str, Resources],
-        nodes: Sequence[wire.Node],
+        nodes: Sequence[yarn.Node],
         asks: Mapping[str, tuple[ContainerAsk, ...]],
         names: Mapping[str, str],
     ) -> tuple[dict[str, str], frozenset[str]]:
@@ -191,11 +191,11 @@ class ClusterLook:
         return named, frozenset(sure)
 
 
-def _waits(queue: wire.Queue) -> bool:
+def _waits(queue: yarn.Queue) -> bool:
     return queue.pending_containers > 0 or queue.applications_pending > 0 or queue.pending() > NOTHING
 
 
-def average(row: wire.Application) -> Sizes:
+def average(row: yarn.Application) -> Sizes:
     """Return the average size of its containers, where nobody has told the sizes."""
     if row.containers <= 0 or row.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
@@ -204,7 +204,7 @@ def average(row: wire.Application) -> Sizes:
 
 
 def supposed(
-    row: wire.Application, pending: tuple[int, int], sizes: Sizes | None
+    row: yarn.Application, pending: tuple[int, int], sizes: Sizes | None
 ) -> tuple[ContainerAsk, ...]:
     """Return what an application may be waiting for, by the sum alone."""
     size = (sizes or average(row)).task
@@ -212,7 +212,7 @@ def supposed(
     return (ContainerAsk(views.REDUCE, size, count),) if count > 0 else ()
 
 
-def sizes_of(containers: Iterable[wire.Container]) -> Sizes | None:
+def sizes_of(containers: Iterable[yarn.Container]) -> Sizes | None:
     """Return the sizes of a MapReduce application's live containers; None while it has no task."""
     am, tasks = NOTHING, NOTHING
     for container in containers:

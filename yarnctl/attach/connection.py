@@ -12,11 +12,11 @@ from yarnctl.attach.application_rows import ApplicationRows
 from yarnctl.attach.calls import Calls
 from yarnctl.attach.settings import Attachment
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.views import Leaf
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.views import Leaf
 
 
 class Connection:
@@ -50,11 +50,11 @@ class Connection:
         self._masters: dict[str, AppMaster] = {}
 
     @property
-    def rows(self) -> dict[str, wire.Application]:
+    def rows(self) -> dict[str, yarn.Application]:
         """The unfinished applications of the last observation, by id."""
         return self.applications.by_name
 
-    def row(self, application: str) -> wire.Application:
+    def row(self, application: str) -> yarn.Application:
         """Return an application as it was last seen; asks for it if it was not. Raises as the client does."""
         return self.rows.get(application) or self.manager.application(application)
 

@@ -12,11 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.hadoop.lowered import LoweredRecord
+from yarnctl.hadoop.lowered_queues import LoweredRecord
 from yarnctl.hadoop.resource_manager import same_queue
-from yarnctl.hadoop.views import Leaf
 from yarnctl.hadoop.webhdfs import FileStatus
-from yarnctl.hadoop.wire import Caller, ClusterInfo
+from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.hadoop.wire.yarn import Caller, ClusterInfo
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."

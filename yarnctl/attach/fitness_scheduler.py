@@ -17,7 +17,7 @@ from yarnctl.attach.fitness import (
     unknown,
     warn,
 )
-from yarnctl.hadoop.views import Leaf
+from yarnctl.hadoop.wire.views import Leaf
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0

@@ -25,9 +25,9 @@ import msgspec
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.foresight import first_wave
 from yarnctl.deciding.model import ContainerAsk
-from yarnctl.hadoop.job_settings import LIMITS, MASTER, TAGS
-from yarnctl.hadoop.views import deadline_of
-from yarnctl.hadoop.wire_history import EndedJob
+from yarnctl.hadoop.wire.history import EndedJob
+from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, TAGS
+from yarnctl.hadoop.wire.views import deadline_of
 from yarnctl.units import Resources
 
 JOB_COUNTERS = "org.apache.hadoop.mapreduce.JobCounter"

@@ -15,7 +15,7 @@ import msgspec
 
 from yarnctl.attach import fitness_store as rules
 from yarnctl.attach.fitness import Facts, Word
-from yarnctl.hadoop.problems import Rejected
+from yarnctl.hadoop.http.problems import Rejected
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 STORE_MODE, REQUESTS_MODE, ABOVE_MODE = 0o1777, 0o755, 0o755

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from yarnctl.attach.calls import Problem
 from yarnctl.attach.connection import Connection
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.wire import yarn
 
 RESERVED = "RESERVED"
 
@@ -21,7 +21,7 @@ RESERVED = "RESERVED"
 class Held(NamedTuple):
     """What an application holds. ``ended``: it has reached a terminal state."""
 
-    containers: dict[str, wire.Container]
+    containers: dict[str, yarn.Container]
     ended: bool = False
 
 
@@ -29,7 +29,7 @@ class Grant(NamedTuple):
     """A container that is new."""
 
     application: str
-    container: wire.Container
+    container: yarn.Container
 
 
 class LiveContainers:
@@ -47,7 +47,7 @@ class LiveContainers:
 
     def of(self, application: str) -> Held:
         """Return what one application holds now; raises as the client does."""
-        rows: tuple[wire.Container, ...] = ()
+        rows: tuple[yarn.Container, ...] = ()
         attempt = self._attempts.get(application)
         if attempt is not None:
             rows = self._listed(application, attempt)
@@ -60,7 +60,7 @@ class LiveContainers:
             return Held({row.container: row for row in rows if row.state != RESERVED})
         return Held({}, ended=self._ended(application))
 
-    def _listed(self, application: str, attempt: str) -> tuple[wire.Container, ...]:
+    def _listed(self, application: str, attempt: str) -> tuple[yarn.Container, ...]:
         try:
             return self._manager.containers(application, attempt)
         except Missing:

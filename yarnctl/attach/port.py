@@ -30,10 +30,10 @@ from yarnctl.attach.watch import Watch
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire import yarn
 from yarnctl.port import ClusterIdentity
 
 
@@ -165,7 +165,7 @@ class AttachedPort:
 
     def _cluster(self, scope: Scope, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Pass the gate and make a snapshot; "unreachable" while a new ResourceManager settles."""
-        nodes: tuple[wire.Node, ...] | None = None
+        nodes: tuple[yarn.Node, ...] | None = None
         self._check_epoch(str(self._link.manager.identify().epoch), facts)
         if self._link.settling:
             nodes = self._link.manager.nodes()
@@ -197,7 +197,7 @@ class AttachedPort:
             self._link.last_problem = told(problem)
             return None
 
-    def _both(self, nodes: tuple[wire.Node, ...] | None) -> tuple[wire.Node, ...]:
+    def _both(self, nodes: tuple[yarn.Node, ...] | None) -> tuple[yarn.Node, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
         refreshed = self._link.calls.begin(self._look.refresh)
         try:

@@ -14,8 +14,8 @@ from yarnctl.attach.calls import Problem
 from yarnctl.attach.connection import Connection
 from yarnctl.attach.proof import Proof, prove
 from yarnctl.attach.store import SeenStore
-from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import Absent
+from yarnctl.hadoop.wire import yarn
 
 _LOG = logging.getLogger("yarnctl.attach")
 
@@ -34,10 +34,10 @@ class Prover:
         self.why_not: dict[str, str] = {}
         self._again_at_ms: dict[str, int] = {}
         self._settled: set[str] = set()
-        self._unread: dict[str, wire.Application] = {}
+        self._unread: dict[str, yarn.Application] = {}
         self._doubted: dict[str, tuple[int, Proof]] = {}
 
-    def look(self, rows: Iterable[wire.Application]) -> None:
+    def look(self, rows: Iterable[yarn.Application]) -> None:
         """Read the configurations of the largest jobs not read yet, in the queues that may give.
 
         ``rows`` are those that are new or have changed since the last look.

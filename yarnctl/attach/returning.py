@@ -27,7 +27,7 @@ from yarnctl.attach.live import Held, LiveContainers
 from yarnctl.attach.status import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
 KEPT = 9

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from yarnctl.attach.settings import Attachment
-from yarnctl.hadoop.views import Leaf
+from yarnctl.hadoop.wire.views import Leaf
 
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"

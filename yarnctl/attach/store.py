@@ -11,7 +11,7 @@ import builtins
 from collections.abc import Iterator
 
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store

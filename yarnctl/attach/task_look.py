@@ -19,9 +19,9 @@ from yarnctl.attach.live import LiveContainers
 from yarnctl.attach.returning import Returning
 from yarnctl.attach.status import Progress
 from yarnctl.deciding.model import TaskView
-from yarnctl.hadoop import wire
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire_mapreduce import Task, TaskAttempt
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.mapreduce import Task, TaskAttempt
 from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
@@ -122,7 +122,7 @@ class TaskLook:
     def _victim(
         self,
         application: str,
-        containers: dict[str, wire.Container],
+        containers: dict[str, yarn.Container],
         attempts: dict[str, tuple[TaskAttempt, ...] | Absent | Problem],
     ) -> Victim | None:
         now_ms = self._clock()
@@ -137,7 +137,7 @@ class TaskLook:
         return Victim(tuple(sorted(found)), sizes_of(containers.values()))
 
     def _view(
-        self, application: str, task: str, row: TaskAttempt, container: wire.Container, now_ms: int
+        self, application: str, task: str, row: TaskAttempt, container: yarn.Container, now_ms: int
     ) -> TaskView:
         progress = self.note(row, now_ms)
         self._remember(row, Place(application, container.container, container.node, container.size))

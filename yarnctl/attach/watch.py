@@ -43,7 +43,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
 )
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry

@@ -21,7 +21,7 @@ import msgspec
 
 from yarnctl.checkpoint.endings import Ending
 from yarnctl.checkpoint.holding import JobHeld, application_of
-from yarnctl.hadoop.ends import TERMINAL
+from yarnctl.hadoop.terminal_states import TERMINAL
 
 DAY_MS = 24 * 3_600_000
 """Nothing goes sooner after its job's end."""

@@ -13,11 +13,11 @@ import msgspec
 
 from yarnctl.checkpoint.holding import JOB
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.dates import HISTORY_INFO, MANAGER_INFO, ahead_ms
-from yarnctl.hadoop.ends import End, application_end, job_end
-from yarnctl.hadoop.problems import BadAnswer, Missing
+from yarnctl.hadoop.http.dates import HISTORY_INFO, MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.http.problems import BadAnswer, Missing
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.terminal_states import End, application_end, job_end
 
 
 class Ending(msgspec.Struct, frozen=True):

@@ -28,8 +28,8 @@ from yarnctl.checkpoint.holding import (
 )
 from yarnctl.checkpoint.verifying import Verdict, verify_task
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop.problems import Missing
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId, read_manifest

@@ -146,7 +146,7 @@ def _leave(asking: Asking) -> bool:
 
 def _named(job: Command, name: str | None, queue: str | None) -> dict[str, str]:
     """Return name and queue where the options say them; BadInput where the command says otherwise."""
-    from yarnctl.hadoop.job_settings import NAME, QUEUE
+    from yarnctl.hadoop.wire.job_settings import NAME, QUEUE
 
     own = job.settings()
     found: dict[str, str] = {}
@@ -184,7 +184,7 @@ def request_of(
 
     from yarnctl.cli.gate_asking import containers_of_last_run
     from yarnctl.cli.submission import deadline_tag_ms, most_containers, tags_of
-    from yarnctl.hadoop.job_settings import NAME, QUEUE
+    from yarnctl.hadoop.wire.job_settings import NAME, QUEUE
 
     said = job.user_option
     user = user or said or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
@@ -277,7 +277,7 @@ def _run(line: list[str]) -> int:
 def line_of(job: Command, settings: dict[str, str], seen: AdmissionOut) -> list[str]:
     """Return the command line to run; BadInput names a setting that contradicts what the gate gives."""
     from yarnctl.cli.submission import settled
-    from yarnctl.hadoop.job_settings import NAME, QUEUE
+    from yarnctl.hadoop.wire.job_settings import NAME, QUEUE
 
     more, notes = settled(settings, seen.settings, seen.tags)
     for note in notes:

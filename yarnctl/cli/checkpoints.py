@@ -68,8 +68,8 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
     from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
     from yarnctl.attach.store import SeenStore
     from yarnctl.checkpoint.opening import Opening
+    from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager
-    from yarnctl.hadoop.transport import Transport
 
     manager = cluster.transport()
     if not cluster.name_nodes:

@@ -23,10 +23,10 @@ from yarnctl.daemon.window import Window
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop import views, wire
 from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager, same_queue
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
 MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
@@ -80,11 +80,11 @@ class Measured(Protocol):
         """Return the daemon's effective configuration."""
         ...
 
-    def nodes(self) -> Sequence[wire.Node]:
+    def nodes(self) -> Sequence[yarn.Node]:
         """Return the nodes that run containers now."""
         ...
 
-    def root_queue(self) -> wire.Queue:
+    def root_queue(self) -> yarn.Queue:
         """Return the scheduler's tree of queues."""
         ...
 

@@ -17,15 +17,15 @@ from yarnctl.attach.fitness import Facts
 from yarnctl.attach.folders import above
 from yarnctl.config import Cluster
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.dates import MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.http.dates import MANAGER_INFO, ahead_ms
+from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.lowered import read_all
-from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.lowered_queues import read_all
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
-from yarnctl.hadoop.views import leaves
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.views import leaves
 
 T = TypeVar("T")
 NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
@@ -64,7 +64,7 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
     return msgspec.structs.replace(begin, **seen, why=why)
 
 
-def _identified(manager: ResourceManager, to: Transport) -> wire.ClusterInfo:
+def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
     """Return who answers; BadInput for another daemon of Hadoop, whose pages have no such address."""
     try:
         return manager.identify()
@@ -105,7 +105,7 @@ def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]
 
 def _safe_mode(node: Transport) -> bool | None:
     """Ask the NameNode whether it is in safe mode; None if it does not say."""
-    beans = node.read("/jmx", wire.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
+    beans = node.read("/jmx", yarn.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 
-from yarnctl.hadoop.elapsed import passed_ns
+from yarnctl.hadoop.http.elapsed import passed_ns
 
 _LOG = logging.getLogger("yarnctl.daemon")
 

@@ -28,7 +28,7 @@ from yarnctl.deciding.queue_hold import (
 )
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.lowered import Lowered, LoweredRecord, command_for, same_ratio
+from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord, command_for, same_ratio
 from yarnctl.journal.maxima import as_holding
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -56,7 +56,7 @@ class Stands(Protocol):
 
 
 class Keeper(Protocol):
-    """What the holder needs of :class:`yarnctl.hadoop.lowered.LoweredFile`."""
+    """What the holder needs of :class:`yarnctl.hadoop.lowered_queues.LoweredFile`."""
 
     @property
     def name(self) -> str:

@@ -36,7 +36,7 @@ from yarnctl.deciding.records import (
     Transition,
 )
 from yarnctl.errors import InvariantBroken, YarnctlError
-from yarnctl.hadoop.problems import SafeMode, Standby
+from yarnctl.hadoop.http.problems import SafeMode, Standby
 from yarnctl.loop import Journal, tick
 
 _LOG = logging.getLogger("yarnctl.daemon")

@@ -42,7 +42,7 @@ from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.lowered import LoweredFile, command_for
+from yarnctl.hadoop.lowered_queues import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild

@@ -17,9 +17,9 @@ from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
 from yarnctl.deciding.admission.gate import expired
 from yarnctl.deciding.records import Record
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.wire import yarn
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -41,15 +41,15 @@ Write = Callable[[Record], None]
 class Manager(Protocol):
     """What the desk needs of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
 
-    def applications(self) -> Sequence[wire.Application]:
+    def applications(self) -> Sequence[yarn.Application]:
         """Return the unfinished applications."""
         ...
 
-    def tagged(self, tag: str) -> Sequence[wire.Application]:
+    def tagged(self, tag: str) -> Sequence[yarn.Application]:
         """Return those with a tag, also ended ones."""
         ...
 
-    def application(self, application: str) -> wire.Application:
+    def application(self, application: str) -> yarn.Application:
         """Return one; Missing if it is not known."""
         ...
 
@@ -96,7 +96,7 @@ class Sight:
         self._expire(note, now_ms)
         return True
 
-    def _read(self, rows: Sequence[wire.Application], now_ms: int) -> Look:
+    def _read(self, rows: Sequence[yarn.Application], now_ms: int) -> Look:
         return look(rows, self._book, self._instance, now_ms, self._book.queues)
 
     def _take(self, note: Write, now_ms: int, seen: Look) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop import wire_mapreduce as wire
-from yarnctl.hadoop.answers import decoded
-from yarnctl.hadoop.problems import Missing, Rejected, Uncertain, explain
-from yarnctl.hadoop.shapes import Many, One
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.http.answers import decoded
+from yarnctl.hadoop.http.problems import Missing, Rejected, Uncertain, explain
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.wire import mapreduce as wire
+from yarnctl.hadoop.wire.decoders import Many, One
 
 Counters = dict[str, dict[str, int]]
 """Group -> counter -> value."""

@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop import wire_history, wire_mapreduce
-from yarnctl.hadoop.ends import HISTORY
-from yarnctl.hadoop.problems import BadAnswer, explain
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
-from yarnctl.hadoop.wire_history import EndedJob
+from yarnctl.hadoop.http.problems import BadAnswer, explain
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.terminal_states import HISTORY
+from yarnctl.hadoop.wire import history, mapreduce
+from yarnctl.hadoop.wire.history import EndedJob
 
 DAEMON = "history server"
 QUICK = Limits(connect_ms=1_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
@@ -63,7 +63,7 @@ class HistoryServer:
         ``user``: only that user's. Both are filtered again here.
         """
         query = {"finishedTimeBegin": str(max(0, finished_since_ms)), "limit": str(LISTED_MAX)}
-        rows = self._to.read(HISTORY, wire_history.ENDED_JOBS, query | ({"user": user} if user else {}))
+        rows = self._to.read(HISTORY, history.ENDED_JOBS, query | ({"user": user} if user else {}))
         wanted = [
             row
             for row in rows
@@ -76,20 +76,20 @@ class HistoryServer:
     def job(self, job: str) -> EndedJob:
         """Return one job."""
         path = self._path(job)
-        row: EndedJob = self._to.read(path, wire_history.ENDED_JOB)
+        row: EndedJob = self._to.read(path, history.ENDED_JOB)
         self._about(path, row.job, job)
         return row
 
     def counters(self, job: str) -> dict[str, dict[str, int]]:
         """Return a job's counters: group -> name -> total."""
         path = f"{self._path(job)}/counters"
-        told: wire_mapreduce.JobCounters = self._to.read(path, wire_mapreduce.JOB_COUNTERS)
+        told: mapreduce.JobCounters = self._to.read(path, mapreduce.JOB_COUNTERS)
         self._about(path, told.owner, job)
-        return wire_mapreduce.counters(told.groups)
+        return mapreduce.counters(told.groups)
 
     def configuration(self, job: str) -> dict[str, str]:
         """Return a job's whole configuration, as it was in effect."""
-        rows = self._to.read(f"{self._path(job)}/conf", wire_mapreduce.JOB_CONFIGURATION)
+        rows = self._to.read(f"{self._path(job)}/conf", mapreduce.JOB_CONFIGURATION)
         return {row.name: row.value for row in rows}
 
     def close(self) -> None:

@@ -17,11 +17,11 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.answers import XML, Answer, decoded
-from yarnctl.hadoop.problems import Altered, BadAnswer, Rejected, Uncertain, explain
-from yarnctl.hadoop.shapes import One
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.http.answers import XML, Answer, decoded
+from yarnctl.hadoop.http.problems import Altered, BadAnswer, Rejected, Uncertain, explain
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.decoders import One
 
 ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
@@ -59,92 +59,92 @@ class ResourceManager:
 
     # --- looking ------------------------------------------------------------------------------
 
-    def identify(self) -> wire.ClusterInfo:
+    def identify(self) -> yarn.ClusterInfo:
         """Find the active one and say who it is (``/info`` is answered by a standby, too)."""
-        info: wire.ClusterInfo = self._to.read(f"{ROOT}/info", wire.CLUSTER_INFO, unusable=_not_active)
+        info: yarn.ClusterInfo = self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
         return info
 
-    def whoami(self) -> wire.Caller:
+    def whoami(self) -> yarn.Caller:
         """Say whom it takes us for: the self-test of authentication (3.2.0 and later)."""
-        caller: wire.Caller = self._to.read(f"{ROOT}/userinfo", wire.CALLER)
+        caller: yarn.Caller = self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
         return caller
 
-    def metrics(self) -> wire.ClusterMetrics:
+    def metrics(self) -> yarn.ClusterMetrics:
         """Return the cluster's counters: a cheap gate before anything else is asked."""
-        metrics: wire.ClusterMetrics = self._to.read(f"{ROOT}/metrics", wire.CLUSTER_METRICS)
+        metrics: yarn.ClusterMetrics = self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
         return metrics
 
-    def root_queue(self) -> wire.Queue:
+    def root_queue(self) -> yarn.Queue:
         """Return the capacity scheduler's tree of queues; BadAnswer for another scheduler."""
-        root: wire.Queue = self._to.read(f"{ROOT}/scheduler", wire.SCHEDULER)
+        root: yarn.Queue = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
         return root
 
-    def nodes(self) -> tuple[wire.Node, ...]:
+    def nodes(self) -> tuple[yarn.Node, ...]:
         """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""
-        rows = self._to.read(f"{ROOT}/nodes", wire.NODES, {"states": "RUNNING,DECOMMISSIONING"})
+        rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
-    def applications(self, queues: Sequence[str] = ()) -> tuple[wire.Application, ...]:
+    def applications(self, queues: Sequence[str] = ()) -> tuple[yarn.Application, ...]:
         """Return unfinished applications without their asks, only those of ``queues`` if any are named.
 
         A queue is named by its path or its last name: versions before 3.4.0 match otherwise
         (YARN-11114), so the filter is ours. ``uses`` holds the pending sum of each.
         """
         query = {"states": "ACCEPTED,RUNNING", "deSelects": ",".join(HEAVY)}
-        rows = self._to.read(f"{ROOT}/apps", wire.APPLICATIONS, query)
+        rows = self._to.read(f"{ROOT}/apps", yarn.APPLICATIONS, query)
         alive = [row for row in rows if row.state in UNFINISHED]
         if queues:
             alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
         return tuple(alive)
 
-    def tagged(self, tag: str) -> tuple[wire.Application, ...]:
+    def tagged(self, tag: str) -> tuple[yarn.Application, ...]:
         """Return the applications with this tag, also those that have ended, without their asks."""
         query = {"applicationTags": tag, "deSelects": ",".join(HEAVY)}
-        rows = self._to.read(f"{ROOT}/apps", wire.APPLICATIONS, query)
+        rows = self._to.read(f"{ROOT}/apps", yarn.APPLICATIONS, query)
         return tuple(row for row in rows if tag.lower() in row.tags.lower().split(","))
 
-    def application(self, application: str) -> wire.Application:
+    def application(self, application: str) -> yarn.Application:
         """Return one application with its asks; Missing if it is not known (any more)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
-        row: wire.Application = self._to.read(path, wire.APPLICATION)
+        row: yarn.Application = self._to.read(path, yarn.APPLICATION)
         return row
 
     def state(self, application: str) -> str:
         """Return the state word, which may be an inner one (FINAL_SAVING, KILLING)."""
-        word: wire.StateWord = self._to.read(
-            f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", wire.APPLICATION_STATE
+        word: yarn.StateWord = self._to.read(
+            f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", yarn.APPLICATION_STATE
         )
         return word.state
 
-    def app_attempts(self, application: str) -> tuple[wire.AppAttempt, ...]:
+    def app_attempts(self, application: str) -> tuple[yarn.AppAttempt, ...]:
         """Return the lives of the application's master, the oldest first."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"
-        rows = self._to.read(path, wire.APP_ATTEMPTS)
+        rows = self._to.read(path, yarn.APP_ATTEMPTS)
         named = (
             row if row.attempt else msgspec.structs.replace(row, attempt=_named(application, row))
             for row in rows
         )
         return tuple(sorted(named, key=lambda row: row.number))
 
-    def containers(self, application: str, attempt: str) -> tuple[wire.Container, ...]:
+    def containers(self, application: str, attempt: str) -> tuple[yarn.Container, ...]:
         """Return the live containers of one application attempt (all kinds; see ``views.kind_of``)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts/{_id(_APP_ATTEMPT, attempt)}"
-        rows = self._to.read(f"{path}/containers", wire.CONTAINERS)
+        rows = self._to.read(f"{path}/containers", yarn.CONTAINERS)
         return tuple(row for row in rows if row.state != "COMPLETE")
 
     def configuration(self) -> dict[str, str]:
         """Return the daemon's effective configuration (``/conf``)."""
-        rows = self._to.read("/conf", wire.DAEMON_CONFIGURATION)
+        rows = self._to.read("/conf", yarn.DAEMON_CONFIGURATION)
         return {row.name: row.value for row in rows}
 
     def scheduler_configuration(self) -> dict[str, str]:
         """Return the scheduler's own keys; Rejected (400) where its store cannot be changed."""
-        rows = self._to.read(f"{ROOT}/scheduler-conf", wire.SCHEDULER_CONFIGURATION)
+        rows = self._to.read(f"{ROOT}/scheduler-conf", yarn.SCHEDULER_CONFIGURATION)
         return {row.name: row.value for row in rows}
 
     def counted_resources(self) -> tuple[str, ...]:
         """Return what the scheduler's calculator counts ("memory-mb", "vcores"); Missing before 3.4.0."""
-        told: wire.SchedulerOverview = self._to.read(f"{ROOT}/scheduler-overview", wire.SCHEDULER_OVERVIEW)
+        told: yarn.SchedulerOverview = self._to.read(f"{ROOT}/scheduler-overview", yarn.SCHEDULER_OVERVIEW)
         rows = told.resource_types.strip("[]").split(
             ","
         )  # [memory-mb (unit=Mi), vcores], or without brackets
@@ -165,7 +165,7 @@ class ResourceManager:
         body = {"state": "KILLED", "diagnostics": why} if why else {"state": "KILLED"}
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/state"
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
-        state = _echo(answer, wire.APPLICATION_STATE, "state")
+        state = _echo(answer, yarn.APPLICATION_STATE, "state")
         until = self._clock() + wait_ms / 1000
         while state not in ENDED and self._clock() < until:
             self._pause(self._poll_ms / 1000)
@@ -175,14 +175,14 @@ class ResourceManager:
     def set_priority(self, application: str, priority: int, wait_ms: int = 5_000) -> None:
         """Set YARN's priority; Altered if it was capped (yarn.cluster.max-application-priority)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/priority"
-        echo = self._put(path, {"priority": priority}, wire.APPLICATION_PRIORITY, "priority")
-        self._await(path, wire.APPLICATION_PRIORITY, "priority", priority, echo, wait_ms)
+        echo = self._put(path, {"priority": priority}, yarn.APPLICATION_PRIORITY, "priority")
+        self._await(path, yarn.APPLICATION_PRIORITY, "priority", priority, echo, wait_ms)
 
     def move(self, application: str, queue: str, wait_ms: int = 5_000) -> None:
         """Move an application with its containers to another leaf queue."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/queue"
-        echo = self._put(path, {"queue": queue}, wire.APPLICATION_QUEUE, "queue")
-        self._await(path, wire.APPLICATION_QUEUE, "queue", queue, echo, wait_ms)
+        echo = self._put(path, {"queue": queue}, yarn.APPLICATION_QUEUE, "queue")
+        self._await(path, yarn.APPLICATION_QUEUE, "queue", queue, echo, wait_ms)
 
     def set_scheduler(
         self,
@@ -272,7 +272,7 @@ def scheduler_change(queues: Mapping[str, Mapping[str, str]], cluster: Mapping[s
     return f"<sched-conf>{updates}{general}</sched-conf>".encode()
 
 
-def _not_active(info: wire.ClusterInfo) -> str:
+def _not_active(info: yarn.ClusterInfo) -> str:
     return "" if info.ha_state in ("ACTIVE", "") else f"this ResourceManager is {info.ha_state}"
 
 
@@ -283,7 +283,7 @@ def _id(pattern: re.Pattern[str], given: str) -> str:
     return given
 
 
-def _named(application: str, row: wire.AppAttempt) -> str:
+def _named(application: str, row: yarn.AppAttempt) -> str:
     return f"appattempt_{application.removeprefix('application_')}_{row.number:06d}"
 
 

@@ -22,9 +22,9 @@ from hdfs.util import HdfsError
 from msgspec import field
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.answers import JSON, decoded
-from yarnctl.hadoop.auth import Delegation, Identity
-from yarnctl.hadoop.problems import (
+from yarnctl.hadoop.http.answers import JSON, decoded
+from yarnctl.hadoop.http.auth import Delegation, Identity
+from yarnctl.hadoop.http.problems import (
     BadAnswer,
     Exists,
     Missing,
@@ -36,9 +36,9 @@ from yarnctl.hadoop.problems import (
     is_safe_mode,
     safe_mode,
 )
-from yarnctl.hadoop.session import Limits, open_session
-from yarnctl.hadoop.shapes import One
-from yarnctl.hadoop.transport import Transport, is_refused
+from yarnctl.hadoop.http.session import Limits, open_session
+from yarnctl.hadoop.http.transport import Transport, is_refused
+from yarnctl.hadoop.wire.decoders import One
 
 PREFIX = "/webhdfs/v1"
 

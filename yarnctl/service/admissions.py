@@ -22,7 +22,7 @@ from yarnctl.daemon.view import View
 from yarnctl.daemon.window import Asking, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
-from yarnctl.hadoop.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
+from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
 from yarnctl.service.access import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.asked import AdmissionRequest, AdmissionsQuery, WaitQuery
 from yarnctl.service.describing import AnswerRoute

@@ -17,9 +17,9 @@ from yarnctl.attach.port import AttachedPort
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.starting import FirstAsksOf
 from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule

@@ -8,16 +8,16 @@ import msgspec
 
 from yarnctl.attach.application_rows import ApplicationRows, serving_order
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
-from yarnctl.hadoop import views, wire
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
 SIZE = Resources(1024, 1)
 
 
-def row(number: int, chance: random.Random) -> wire.Application:
+def row(number: int, chance: random.Random) -> yarn.Application:
     pending = chance.choice([0, 0, 1024])
-    use = wire.PartitionUse(pending=wire.Vector(pending, pending // 1024))
-    return wire.Application(
+    use = yarn.PartitionUse(pending=yarn.Vector(pending, pending // 1024))
+    return yarn.Application(
         application=f"application_1_{number:04d}",
         user=f"u{number % 3}",
         queue=chance.choice(["research", "team"]),
@@ -30,11 +30,11 @@ def row(number: int, chance: random.Random) -> wire.Application:
         allocated_mib=1024 * chance.randrange(4),
         allocated_vcores=chance.randrange(4),
         containers=chance.randrange(4),
-        uses=chance.choice([None, wire.Uses((use,)), wire.Uses((use,))]),
+        uses=chance.choice([None, yarn.Uses((use,)), yarn.Uses((use,))]),
     )
 
 
-def moved(one: wire.Application, chance: random.Random) -> wire.Application:
+def moved(one: yarn.Application, chance: random.Random) -> yarn.Application:
     """Return the row as it may look a second later: mostly it has only got on a little."""
     other = row(int(one.application[-4:]), chance)
     names = [name for name in one.__struct_fields__ if name not in ("application", "user", "kind")]
@@ -71,8 +71,8 @@ def test_the_same_as_made_from_nothing():
             chance.shuffle(rows)
 
 
-def check(kept: ApplicationRows, rows: list[wire.Application], asks: dict, why_not: dict) -> None:
-    def make(one: wire.Application, rank: int) -> ApplicationView:
+def check(kept: ApplicationRows, rows: list[yarn.Application], asks: dict, why_not: dict) -> None:
+    def make(one: yarn.Application, rank: int) -> ApplicationView:
         name = one.application
         return views.application_view(
             one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE, demand=asks.get(name, ()),
@@ -95,7 +95,7 @@ def check(kept: ApplicationRows, rows: list[wire.Application], asks: dict, why_n
 
 def test_rank_is_priority_then_submission_then_the_number_in_the_id():
     rows = [
-        wire.Application(application=f"application_1_{number}", priority=priority, submitted_at_ms=at_ms)
+        yarn.Application(application=f"application_1_{number}", priority=priority, submitted_at_ms=at_ms)
         for number, priority, at_ms in [(10000, 0, 5), (9999, 0, 5), (7, 0, 4), (8, 3, 9)]
     ]
     kept = ApplicationRows()
@@ -136,5 +136,5 @@ def test_who_keeps_its_rank_keeps_its_record():
     assert all(before[view.application] is view for view in after)
 
 
-def make_plain(one: wire.Application, rank: int) -> ApplicationView:
+def make_plain(one: yarn.Application, rank: int) -> ApplicationView:
     return views.application_view(one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE)

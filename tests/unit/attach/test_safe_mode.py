@@ -12,7 +12,7 @@ from yarnctl.attach.permission import STORE_RETRY_MS
 from yarnctl.deciding.model import Accepted, Scope, Suspend, Withheld
 from yarnctl.deciding.records import Stance
 from yarnctl.errors import Unreachable, YarnctlError
-from yarnctl.hadoop.problems import Rejected, SafeMode, Standby
+from yarnctl.hadoop.http.problems import Rejected, SafeMode, Standby
 
 SUSPEND = Suspend("o-1", application(1), attempt(1, 1), container(1, 2), 1, EPOCH)
 COMMAND = "hdfs dfsadmin -safemode get"

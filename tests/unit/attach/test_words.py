@@ -9,9 +9,9 @@ from yarnctl.attach.proof import Proof, prove
 from yarnctl.attach.settings import Attachment
 from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
 from yarnctl.attach.status import Progress, Status, parse
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.views import Leaf
-from yarnctl.hadoop.wire_mapreduce import TaskAttempt
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.hadoop.wire.views import Leaf
 
 # --- status lines -------------------------------------------------------------------------------
 
@@ -243,7 +243,7 @@ WITHIN = {**ON, INTRA_QUEUE: "true"}
     ],
 )
 def test_standing_aside(configuration, disabled, within_disabled, aside):
-    queue = wire.Queue(
+    queue = yarn.Queue(
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
     )
     leaf = Leaf("research", "root.research", queue)
@@ -252,7 +252,7 @@ def test_standing_aside(configuration, disabled, within_disabled, aside):
 
 @pytest.mark.parametrize("names", [(), ("production",)])
 def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(names):
-    seen = [Leaf(name, f"root.{name}", wire.Queue(name, preemption_disabled=True)) for name in names]
+    seen = [Leaf(name, f"root.{name}", yarn.Queue(name, preemption_disabled=True)) for name in names]
     assert "none has been seen" in why_aside(ON, seen, Attachment())
     assert why_aside({}, seen, Attachment()) == ""
 

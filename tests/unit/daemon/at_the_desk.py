@@ -19,8 +19,8 @@ from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.records import Header, Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.problems import Missing
+from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.wire import yarn as wire
 
 MINUTE = 60_000
 START_MS = 1_700_000_000_000

@@ -19,8 +19,8 @@ from yarnctl.deciding.admission.gate import HELD_MS
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.records import Record
 from yarnctl.errors import BadInput
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.problems import BadAnswer
+from yarnctl.hadoop.http.problems import BadAnswer
+from yarnctl.hadoop.wire import yarn
 
 
 class Silent(Clerk):
@@ -58,7 +58,7 @@ def test_what_expires_between_two_looks_is_not_given_away_before_the_next(came):
 
 def test_one_admission_that_cannot_be_asked_after_stops_nobody_for_long():
     class Odd(Yarn):
-        def tagged(self, tag: str) -> Sequence[wire.Application]:
+        def tagged(self, tag: str) -> Sequence[yarn.Application]:
             if tag.endswith("-1"):
                 raise BadAnswer("http://rm: no JSON")
             return super().tagged(tag)

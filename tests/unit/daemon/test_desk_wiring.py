@@ -22,7 +22,7 @@ from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput, InvariantBroken, Unreachable
-from yarnctl.hadoop import wire
+from yarnctl.hadoop.wire import yarn
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import rebuild
 
@@ -161,9 +161,9 @@ class Sized:
     """A ResourceManager that tells nodes, queues and its configuration."""
 
     def __init__(self, *nodes_mib: int) -> None:
-        vectors = [wire.Vector(memory_mib=mib, vcores=8) for mib in nodes_mib]
+        vectors = [yarn.Vector(memory_mib=mib, vcores=8) for mib in nodes_mib]
         self.rows = [
-            wire.Node(node=f"n{place}", state="RUNNING", capacity=vector)
+            yarn.Node(node=f"n{place}", state="RUNNING", capacity=vector)
             for place, vector in enumerate(vectors)
         ]
         self.keys: dict[str, str] = {}
@@ -173,12 +173,12 @@ class Sized:
         self.asked += 1
         return self.keys
 
-    def nodes(self) -> list[wire.Node]:
+    def nodes(self) -> list[yarn.Node]:
         return self.rows
 
-    def root_queue(self) -> wire.Queue:
-        leaves = (wire.Queue(name="production", guaranteed_percent=40.0), wire.Queue(name="research"))
-        return wire.Queue(name="root", below=wire.QueueList(rows=leaves))
+    def root_queue(self) -> yarn.Queue:
+        leaves = (yarn.Queue(name="production", guaranteed_percent=40.0), yarn.Queue(name="research"))
+        return yarn.Queue(name="root", below=yarn.QueueList(rows=leaves))
 
 
 def test_a_node_holds_whole_containers_only():

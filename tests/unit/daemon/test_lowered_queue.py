@@ -30,7 +30,7 @@ from yarnctl.deciding.model import Outcome, SetQueueMaximum, Suspend, Unknown, W
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.lowered import Lowered, LoweredFile, command_for
+from yarnctl.hadoop.lowered_queues import Lowered, LoweredFile, command_for
 from yarnctl.journal.maxima import Maxima
 from yarnctl.journal.memory import MemoryJournal
 

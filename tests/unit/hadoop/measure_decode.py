@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from yarnctl.hadoop import wire
+from yarnctl.hadoop.wire import yarn
 
 
 def make_apps(size_bytes: int = 10_000_000) -> bytes:
@@ -115,16 +115,16 @@ def best_ms(call: Callable[[bytes], object], body: bytes, repeats: int = 7) -> f
 
 def main() -> None:
     body = make_apps()
-    fast = wire.APPLICATIONS.read(body)
+    fast = yarn.APPLICATIONS.read(body)
     assert len(fast) == len(read_plainly(body))
     odd = body.replace(b'"priority":0', b'"priority":"0"', 50)
     mapped = body.replace(b'"progress":', b'"progress":NaN,"x":', 1)
-    plain, typed = best_ms(read_plainly, body), best_ms(wire.APPLICATIONS.read, body)
+    plain, typed = best_ms(read_plainly, body), best_ms(yarn.APPLICATIONS.read, body)
     print(f"{len(body) / 1e6:.1f} MB, {len(fast)} applications")
     print(f"json + dataclasses {plain:7.1f} ms")
     print(f"wire, fast         {typed:7.1f} ms   {plain / typed:.1f} times")
-    print(f"wire, 50 odd rows  {best_ms(wire.APPLICATIONS.read, odd, 3):7.1f} ms")
-    print(f"wire, a NaN in it  {best_ms(wire.APPLICATIONS.read, mapped, 3):7.1f} ms")
+    print(f"wire, 50 odd rows  {best_ms(yarn.APPLICATIONS.read, odd, 3):7.1f} ms")
+    print(f"wire, a NaN in it  {best_ms(yarn.APPLICATIONS.read, mapped, 3):7.1f} ms")
 
 
 if __name__ == "__main__":

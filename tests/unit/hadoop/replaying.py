@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.http.session import Limits
 
 NEVER_S = 60.0
 """A reply that comes so late comes to nobody, unless somebody waits who should have given up."""

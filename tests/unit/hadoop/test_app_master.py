@@ -13,10 +13,10 @@ from requests.auth import AuthBase
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page, routes
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.app_master import Absent, AppMaster
-from yarnctl.hadoop.auth import Identity
-from yarnctl.hadoop.problems import Rejected, Uncertain
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.problems import Rejected, Uncertain
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 
 APP = "application_1700000000000_0007"
 JOB = "job_1700000000000_0007"

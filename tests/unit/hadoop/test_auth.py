@@ -14,11 +14,11 @@ from requests.auth import AuthBase
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.addresses import DEFAULTS, authentication
-from yarnctl.hadoop.auth import TOKEN_KEPT_S, Delegation, Identity, Ticket, session_auth
-from yarnctl.hadoop.problems import Rejected
-from yarnctl.hadoop.session import Limits
+from yarnctl.hadoop.http.auth import TOKEN_KEPT_S, Delegation, Identity, Ticket, session_auth
+from yarnctl.hadoop.http.problems import Rejected
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.site_xml import Entry, Site
-from yarnctl.hadoop.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 QUICK = Limits(retries=0)

@@ -12,11 +12,11 @@ import pytest
 from tests.unit.hadoop.measure_decode import make_apps
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.auth import Identity
-from yarnctl.hadoop.problems import BadAnswer
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.problems import BadAnswer
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.wire import yarn
 
 ONCE = Limits(connect_ms=2_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=4 << 20, retries=0)
 APPS = "/ws/v1/cluster/apps"
@@ -24,9 +24,9 @@ LONG = make_apps(900_000)
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'
 
 
-def read(url: str, limits: Limits = ONCE) -> list[wire.Application]:
+def read(url: str, limits: Limits = ONCE) -> list[yarn.Application]:
     with Transport([url], Identity("ann"), limits) as to:
-        return to.read(APPS, wire.APPLICATIONS)
+        return to.read(APPS, yarn.APPLICATIONS)
 
 
 def test_a_loop_asks_for_no_compression():
@@ -47,7 +47,7 @@ def test_chunks_are_put_together():
     text = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     with Replay(Reply(raw=head + text + b"0\r\n\r\n")) as rm:
-        assert read(rm.url) == wire.APPLICATIONS.read(LONG)
+        assert read(rm.url) == yarn.APPLICATIONS.read(LONG)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_no_answer_is_one_clear_error(reply, kind, words):
 def test_an_answer_that_is_compressed_all_the_same_is_read():
     answer = Reply(gzip.compress(LONG), headers=(("Content-Encoding", "gzip"),))
     with Replay(answer) as rm:
-        assert read(rm.url) == wire.APPLICATIONS.read(LONG)
+        assert read(rm.url) == yarn.APPLICATIONS.read(LONG)
     assert len(rm.heard) == 1
 
 
@@ -104,16 +104,16 @@ def closing(*answers: int, before: bool):
 
 def test_a_connection_that_was_closed_meanwhile_is_replaced():
     with closing(1, 1, before=True) as (url, asked, closed), Transport([url], Identity("ann"), ONCE) as to:
-        assert to.read(APPS, wire.APPLICATIONS) == []
+        assert to.read(APPS, yarn.APPLICATIONS) == []
         assert closed.wait(10)
-        assert to.read(APPS, wire.APPLICATIONS) == []
+        assert to.read(APPS, yarn.APPLICATIONS) == []
     assert asked == [1, 1]
 
 
 def test_a_connection_that_closes_as_it_is_asked_again_is_replaced():
     with closing(1, 2, before=False) as (url, asked, _), Transport([url], Identity("ann"), ONCE) as to:
-        assert to.read(APPS, wire.APPLICATIONS) == []
-        assert to.read(APPS, wire.APPLICATIONS) == []
+        assert to.read(APPS, yarn.APPLICATIONS) == []
+        assert to.read(APPS, yarn.APPLICATIONS) == []
     assert asked[:2] == [2, 1]
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply, page, routes
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.problems import Altered, BadAnswer, Missing, Rejected, Standby, Uncertain
+from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing, Rejected, Standby, Uncertain
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager, same_queue, scheduler_change
-from yarnctl.hadoop.transport import Transport
 
 ROOT = "/ws/v1/cluster"
 APP = "application_1700000000000_0007"

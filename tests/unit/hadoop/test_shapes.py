@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from yarnctl.hadoop import wire, wire_mapreduce
-from yarnctl.hadoop.shapes import Unreadable
+from yarnctl.hadoop.wire import mapreduce, yarn
+from yarnctl.hadoop.wire.decoders import Unreadable
 from yarnctl.units import Resources
 
 APP = {"id": "application_1_0001", "user": "ann", "queue": "research", "state": "RUNNING", "progress": 50.0}
@@ -37,7 +37,7 @@ CONTAINER = (
     ],
 )
 def test_one_application_in_every_form(body, claim):
-    (row,) = wire.APPLICATIONS.read(json.dumps(body).encode())
+    (row,) = yarn.APPLICATIONS.read(json.dumps(body).encode())
     assert (row.application, row.user, row.progress_percent) == ("application_1_0001", "ann", 50.0), claim
     assert (row.allocated_mib, row.containers) == (0, 0), claim
 
@@ -46,7 +46,7 @@ def test_one_application_in_every_form(body, claim):
     "body", ['{"apps":{}}', '{"apps":null}', '{"apps":""}', '{"apps":{"app":[]}}', "{}", "null"]
 )
 def test_no_application_in_every_form(body):
-    assert wire.APPLICATIONS.read(body.encode()) == []
+    assert yarn.APPLICATIONS.read(body.encode()) == []
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_no_application_in_every_form(body):
 )
 def test_what_is_no_answer_is_refused(body, claim):
     with pytest.raises(Unreadable):
-        print(claim, wire.APPLICATIONS.read(body.encode("latin-1")))
+        print(claim, yarn.APPLICATIONS.read(body.encode("latin-1")))
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", '"NaN"', '"Infinity"'])
 def test_not_a_number_counts_as_not_told(word):
     body = b'{"apps":{"app":[{"id":"a","progress":%s,"priority":%s},{"id":"b","progress":7}]}}'
-    first, second = wire.APPLICATIONS.read(body % (word.encode(), word.encode()))
+    first, second = yarn.APPLICATIONS.read(body % (word.encode(), word.encode()))
     assert (first.progress_percent, first.priority, second.progress_percent) == (0.0, 0, 7.0)
 
 
 def test_one_odd_row_does_not_change_the_others():
-    rows = wire.APPLICATIONS.read(
+    rows = yarn.APPLICATIONS.read(
         b'{"apps":{"app":[{"id":"a","priority":1},null,{"id":"b","priority":"2"}]}}'
     )
     assert [(row.application, row.priority) for row in rows] == [("a", 1), ("b", 2)]
@@ -96,12 +96,12 @@ def test_one_odd_row_does_not_change_the_others():
 )
 def test_containers_come_mapped_in_jersey_1_and_either_way_in_3_5(body, claim):
     text = body % CONTAINER if "container" in body else '{"container":{%s}}' % CONTAINER  # noqa: UP031
-    (row,) = wire.CONTAINERS.read(text.encode())
+    (row,) = yarn.CONTAINERS.read(text.encode())
     assert (row.size, row.priority) == (Resources(1536, 2), 10), claim
 
 
 def test_a_request_priority_may_be_wrapped():
-    row = wire.APPLICATION.read(
+    row = yarn.APPLICATION.read(
         b'{"app":{"id":"a","resourceRequests":{"resourceName":"*","numContainers":"3",'
         b'"priority":{"priority":20},"capability":{"memory":"1024","vCores":"1"}}}}'
     )
@@ -110,13 +110,13 @@ def test_a_request_priority_may_be_wrapped():
 
 @pytest.mark.parametrize("body", ['{"state":"KILLED"}', '{"appstate":{"state":"KILLED"}}'])
 def test_a_state_comes_with_or_without_its_root(body):
-    assert wire.APPLICATION_STATE.read(body.encode()).state == "KILLED"
+    assert yarn.APPLICATION_STATE.read(body.encode()).state == "KILLED"
 
 
 def test_old_attempts_carry_noise_of_their_java_type():
     row = '{"@xsi.type":"reduceTaskAttemptInfo","id":"attempt_1_0001_r_000000_0","mergeFinishTime":"5"}'
     for body in ('{"taskAttempts":{"taskAttempt":[%s]}}' % row, '{"taskAttempt":%s}' % row):  # noqa: UP031
-        (attempt,) = wire_mapreduce.ATTEMPTS.read(body.encode())
+        (attempt,) = mapreduce.ATTEMPTS.read(body.encode())
         assert attempt.merged_at_ms == 5
 
 
@@ -132,7 +132,7 @@ def test_old_attempts_carry_noise_of_their_java_type():
     ],
 )
 def test_the_phase_is_read_from_instants(started, shuffled, merged, finished, phase):
-    attempt = wire_mapreduce.TaskAttempt(
+    attempt = mapreduce.TaskAttempt(
         attempt="a",
         state="RUNNING",
         started_at_ms=started,
@@ -144,7 +144,7 @@ def test_the_phase_is_read_from_instants(started, shuffled, merged, finished, ph
 
 
 def test_elapsed_time_is_computed_because_hadoop_says_0_while_running():
-    (attempt,) = wire_mapreduce.ATTEMPTS.read(
+    (attempt,) = mapreduce.ATTEMPTS.read(
         b'{"taskAttempts":{"taskAttempt":[{"id":"a","state":"RUNNING","startTime":1000,"shuffleFinishTime":2000,'
         b'"mergeFinishTime":2500,"elapsedTime":0,"elapsedReduceTime":0}]}}'
     )
@@ -172,11 +172,11 @@ JSON_VALUES = st.recursive(
 def test_any_json_gives_records_or_our_error(value):
     body = json.dumps(value).encode()
     for shape in (
-        wire.APPLICATIONS,
-        wire.SCHEDULER,
-        wire.CLUSTER_METRICS,
-        wire_mapreduce.JOBS,
-        wire.REMOTE_EXCEPTION,
+        yarn.APPLICATIONS,
+        yarn.SCHEDULER,
+        yarn.CLUSTER_METRICS,
+        mapreduce.JOBS,
+        yarn.REMOTE_EXCEPTION,
     ):
         try:
             shape.read(body)
@@ -187,7 +187,7 @@ def test_any_json_gives_records_or_our_error(value):
 @settings(derandomize=True, max_examples=examples(300))
 @given(body=st.binary(max_size=60))
 def test_any_bytes_give_records_or_our_error(body):
-    for shape in (wire.APPLICATIONS, wire.SCHEDULER):
+    for shape in (yarn.APPLICATIONS, yarn.SCHEDULER):
         try:
             shape.read(body)
         except Unreadable as error:
@@ -209,7 +209,7 @@ def test_any_bytes_give_records_or_our_error(body):
     )
 )
 def test_the_fast_and_the_tolerant_way_agree(rows):
-    fast = wire.APPLICATIONS.read(json.dumps({"apps": {"app": rows}}).encode())
+    fast = yarn.APPLICATIONS.read(json.dumps({"apps": {"app": rows}}).encode())
     words = [{key: str(value) for key, value in row.items()} for row in rows]
-    slow = wire.APPLICATIONS.read(json.dumps({"app": words if len(words) > 1 else words[0]}).encode())
+    slow = yarn.APPLICATIONS.read(json.dumps({"app": words if len(words) > 1 else words[0]}).encode())
     assert slow == fast

@@ -24,11 +24,11 @@ from tests.unit.hadoop.replaying import (
     routes,
 )
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.auth import Identity
-from yarnctl.hadoop.problems import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
-from yarnctl.hadoop.session import Limits
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.problems import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.wire import yarn
 
 AGAIN = {"answer_bytes": 100_000, "retries": 1}
 PLAIN = msgspec.structs.replace(PATIENT, **AGAIN)
@@ -37,9 +37,9 @@ METRICS = '{"clusterMetrics":{"totalMB":1024,"activeNodes":3}}'
 PATH = "/ws/v1/cluster/metrics"
 
 
-def metrics(*urls: str, limits: Limits = PLAIN, user: str = "") -> wire.ClusterMetrics:
+def metrics(*urls: str, limits: Limits = PLAIN, user: str = "") -> yarn.ClusterMetrics:
     with Transport(urls, Identity(user), limits) as to:
-        return to.read(PATH, wire.CLUSTER_METRICS)
+        return to.read(PATH, yarn.CLUSTER_METRICS)
 
 
 def test_a_get_says_who_we_are_and_what_we_want():
@@ -171,14 +171,14 @@ def test_one_that_is_of_no_use_passes_the_question_on_and_the_good_one_is_kept(b
         Transport([first.url, second.url], limits=PLAIN) as to,
     ):
         for _ in range(3):
-            assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
+            assert to.read(PATH, yarn.CLUSTER_METRICS).total_mib == 1024
         assert to.pinned == second.url
         asked = len(first.heard)
         assert asked >= 1
         assert len(second.heard) == 3
         second.answer = lambda _heard: bad
         first.answer = lambda _heard: Reply(METRICS)
-        assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
+        assert to.read(PATH, yarn.CLUSTER_METRICS).total_mib == 1024
         assert to.pinned == first.url
         assert len(first.heard) == asked + 1
 
@@ -215,7 +215,7 @@ def test_a_redirect_to_an_address_nobody_named_is_not_followed(method):
         standby = stack.enter_context(Replay(Reply("This is standby RM", 307, "text/plain", target)))
         to = stack.enter_context(Transport([standby.url], Identity("ann"), PLAIN))
         with pytest.raises(Standby, match="name it too"):
-            to.change("PUT", PATH, b"{}") if method == "PUT" else to.read(PATH, wire.CLUSTER_METRICS)
+            to.change("PUT", PATH, b"{}") if method == "PUT" else to.read(PATH, yarn.CLUSTER_METRICS)
         assert stranger.heard == []
 
 
@@ -232,7 +232,7 @@ def test_a_redirect_to_an_address_nobody_named_passes_the_question_on():
 def test_a_get_is_repeated_after_a_503_and_a_change_is_not():
     seen = iter([Reply("", 503), Reply(METRICS)] * 2)
     with Replay(lambda _heard: next(seen)) as rm, Transport([rm.url], limits=PLAIN) as to:
-        assert to.read(PATH, wire.CLUSTER_METRICS).total_mib == 1024
+        assert to.read(PATH, yarn.CLUSTER_METRICS).total_mib == 1024
         with pytest.raises(Uncertain, match="look again"):
             to.change("PUT", PATH, b"{}")
         assert len(rm.heard) == 3
@@ -272,7 +272,7 @@ def test_one_user_s_cookie_is_never_sent_for_another():
             Transport([rm.url], Identity("bob"), PLAIN) as bob,
         ):
             for to in (ann, bob, ann):
-                to.read(PATH, wire.CLUSTER_METRICS)
+                to.read(PATH, yarn.CLUSTER_METRICS)
         cookies = [heard.headers.get("Cookie", "") for heard in rm.heard]
     assert cookies == ["", "", "hadoop.auth=ann-s-secret"]
 
@@ -359,7 +359,7 @@ def test_noise_gives_an_answer_or_our_error_and_never_a_hang(noisy, reply):
     noisy.answer = lambda _heard: reply
     with Transport([noisy.url], limits=PLAIN) as to:
         for ask in (
-            lambda: to.read(PATH, wire.CLUSTER_METRICS),
+            lambda: to.read(PATH, yarn.CLUSTER_METRICS),
             lambda: to.change("PUT", PATH, b"{}"),
             lambda: to.fetch(PATH),
         ):

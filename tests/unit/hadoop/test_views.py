@@ -7,7 +7,7 @@ import json
 import pytest
 
 from yarnctl.deciding.model import ContainerAsk
-from yarnctl.hadoop import views, wire
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
 TOTAL = Resources(10_000, 100)
@@ -17,9 +17,9 @@ def queue(name: str, **fields) -> dict:
     return {"queueName": name, "type": "capacitySchedulerLeafQueueInfo", **fields}
 
 
-def root(*children: dict) -> wire.Queue:
+def root(*children: dict) -> yarn.Queue:
     body = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": list(children)}}
-    return wire.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": body}}).encode())
+    return yarn.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": body}}).encode())
 
 
 def vector(memory: int, cores: int) -> dict:
@@ -112,8 +112,8 @@ def test_paths_are_built_by_walking_and_names_are_unique():
     assert (names["b"], names["root.x.b"], names["root.y.a"]) == ("b", "b", "root.y.a")
 
 
-def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> wire.ResourceRequest:
-    return wire.ResourceRequest(place, count, priority, wire.Vector(memory, 1))
+def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> yarn.ResourceRequest:
+    return yarn.ResourceRequest(place, count, priority, yarn.Vector(memory, 1))
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_the_demand_is_the_rows_for_anywhere(rows, expected, claim):
 
 
 def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
-    told = wire.Application(
+    told = yarn.Application(
         "a",
-        uses=wire.Uses(
-            (wire.PartitionUse(pending=wire.Vector(5, 1)), wire.PartitionUse("x", pending=wire.Vector(2, 1)))
+        uses=yarn.Uses(
+            (yarn.PartitionUse(pending=yarn.Vector(5, 1)), yarn.PartitionUse("x", pending=yarn.Vector(2, 1)))
         ),
     )
     assert views.pending(told) == (7, 2)
-    assert views.pending(wire.Application("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
-    assert views.pending(wire.Application("a")) == (0, 0)
+    assert views.pending(yarn.Application("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
+    assert views.pending(yarn.Application("a")) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
     ],
 )
 def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
-    assert views.activated(wire.Application("a", state=state, diagnostics=diagnostics)) is expected
+    assert views.activated(yarn.Application("a", state=state, diagnostics=diagnostics)) is expected
 
 
 @pytest.mark.parametrize(
@@ -181,26 +181,26 @@ def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
     ],
 )
 def test_a_deadline_is_a_tag(tags, expected):
-    assert views.deadline_at_ms(wire.Application("a", tags=tags)) == expected
+    assert views.deadline_at_ms(yarn.Application("a", tags=tags)) == expected
 
 
 @pytest.mark.parametrize(
     ("priority", "kind"), [(0, "am"), (5, "map"), (10, "reduce"), (19, "map"), (20, "map"), (3, None)]
 )
 def test_a_priority_tells_the_kind_of_container(priority, kind):
-    assert views.kind_of(wire.Container("c", priority=priority)) == kind
+    assert views.kind_of(yarn.Container("c", priority=priority)) == kind
 
 
 def test_room_of_a_cluster():
     nodes = [
-        wire.Node("b", "RUNNING", used_mib=1, available_mib=3, used_vcores=1, available_vcores=1),
-        wire.Node("a", "RUNNING", available_mib=-5, capacity=wire.Vector(6, 2)),
-        wire.Node("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
+        yarn.Node("b", "RUNNING", used_mib=1, available_mib=3, used_vcores=1, available_vcores=1),
+        yarn.Node("a", "RUNNING", available_mib=-5, capacity=yarn.Vector(6, 2)),
+        yarn.Node("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
     ]
     assert views.cluster_room(nodes) == ((14, 8), (6, 2), {"b": (3, 1)})
 
 
 def test_an_application_just_accepted_by_3_5_has_no_containers():
-    row = wire.Application("a", containers=-1, allocated_mib=-1, allocated_vcores=-1, progress_percent=250.0)
+    row = yarn.Application("a", containers=-1, allocated_mib=-1, allocated_vcores=-1, progress_percent=250.0)
     view = views.application_view(row, queue="q", rank=0, am_size=Resources(1, 1), task_size=Resources(1, 1))
     assert (view.containers, view.used, view.progress_ratio) == (0, (0, 0), 1.0)

@@ -11,11 +11,11 @@ import pytest
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop import elapsed
-from yarnctl.hadoop.auth import Identity
+from yarnctl.hadoop.http import elapsed
+from yarnctl.hadoop.http.auth import Identity
+from yarnctl.hadoop.http.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Standby, Uncertain
+from yarnctl.hadoop.http.session import Limits
 from yarnctl.hadoop.lock import LockFile
-from yarnctl.hadoop.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Standby, Uncertain
-from yarnctl.hadoop.session import Limits
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 PLAIN = msgspec.structs.replace(PATIENT, answer_bytes=1 << 20)

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from yarnctl.hadoop.problems import BadAnswer, explain
+from yarnctl.hadoop.http.problems import BadAnswer, explain
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ROOT
-from yarnctl.hadoop.shapes import One
-from yarnctl.hadoop.transport import Transport
+from yarnctl.hadoop.wire.decoders import One
 
 HISTORY = "/ws/v1/history/mapreduce/jobs"
 TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")

@@ -26,11 +26,11 @@ import requests
 import urllib3.exceptions
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.answers import JSON, Answer, decoded, judge
-from yarnctl.hadoop.auth import Identity, session_auth
-from yarnctl.hadoop.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
-from yarnctl.hadoop.session import FOREIGN, Limits, TooLarge, open_session
-from yarnctl.hadoop.shapes import Many, One
+from yarnctl.hadoop.http.answers import JSON, Answer, decoded, judge
+from yarnctl.hadoop.http.auth import Identity, session_auth
+from yarnctl.hadoop.http.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
+from yarnctl.hadoop.http.session import FOREIGN, Limits, TooLarge, open_session
+from yarnctl.hadoop.wire.decoders import Many, One
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import field
 
-from yarnctl.hadoop.shapes import Many, One
+from yarnctl.hadoop.wire.decoders import Many, One
 
 
 class EndedJob(msgspec.Struct, frozen=True):

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.problems import (
+from yarnctl.hadoop.http.problems import (
     BadAnswer,
     Exists,
     Missing,
@@ -24,7 +23,8 @@ from yarnctl.hadoop.problems import (
     safe_mode,
     safe_url,
 )
-from yarnctl.hadoop.shapes import Many, One, Unreadable
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.decoders import Many, One, Unreadable
 
 JSON = "application/json"
 XML = "application/xml"
@@ -116,9 +116,9 @@ _REMEDIES = {
 }
 
 
-def _remote(answer: Answer) -> wire.RemoteException:
+def _remote(answer: Answer) -> yarn.RemoteException:
     """Read Hadoop's error body, if it is one."""
     try:
-        return wire.REMOTE_EXCEPTION.read(answer.body) if answer.is_json else wire.RemoteException()
+        return yarn.REMOTE_EXCEPTION.read(answer.body) if answer.is_json else yarn.RemoteException()
     except Unreadable:
-        return wire.RemoteException()
+        return yarn.RemoteException()

@@ -11,8 +11,8 @@ from email.utils import parsedate_to_datetime
 
 import requests
 
-from yarnctl.hadoop.auth import Identity, session_auth
-from yarnctl.hadoop.session import Limits, open_session
+from yarnctl.hadoop.http.auth import Identity, session_auth
+from yarnctl.hadoop.http.session import Limits, open_session
 
 MANAGER_INFO = "/ws/v1/cluster/info"
 HISTORY_INFO = "/ws/v1/history/info"

@@ -14,8 +14,8 @@ from operator import attrgetter
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
-from yarnctl.hadoop import wire
-from yarnctl.hadoop.job_settings import deadline_in
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.job_settings import deadline_in
 from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"
@@ -32,10 +32,10 @@ class Leaf(msgspec.Struct, frozen=True):
 
     name: str
     path: str
-    queue: wire.Queue
+    queue: yarn.Queue
 
 
-def leaves(root: wire.Queue) -> tuple[Leaf, ...]:
+def leaves(root: yarn.Queue) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610)."""
     found = tuple(_walk(root, root.name))
     last = [queue.name for _, queue in found]
@@ -53,7 +53,7 @@ def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
     return names
 
 
-def queue_views(root: wire.Queue, total: Resources) -> tuple[QueueView, ...]:
+def queue_views(root: yarn.Queue, total: Resources) -> tuple[QueueView, ...]:
     """Return the leaf queues as deciding sees them, ordered by name.
 
     ``total`` is the sum over live nodes; it turns shares into vectors where a version gives none.
@@ -86,7 +86,7 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
     )
 
 
-def asks(requests: Iterable[wire.ResourceRequest]) -> tuple[ContainerAsk, ...]:
+def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
     """Return the demand: the ``*`` rows that still want something, summed by priority and size.
 
     Rows for nodes and racks repeat the same containers; rows of 0 are left over.
@@ -99,7 +99,7 @@ def asks(requests: Iterable[wire.ResourceRequest]) -> tuple[ContainerAsk, ...]:
     return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))
 
 
-def pending(application: wire.Application) -> Resources:
+def pending(application: yarn.Application) -> Resources:
     """Return what is asked for in sum: ``uses`` if told, else from the asks, else nothing."""
     if application.uses is not None:
         return application.uses.pending()
@@ -109,12 +109,12 @@ def pending(application: wire.Application) -> Resources:
     return total
 
 
-def activated(application: wire.Application) -> bool:
+def activated(application: yarn.Application) -> bool:
     """Say whether the queue's AM limit lets its master be scheduled (only its diagnostics tell)."""
     return application.state != "ACCEPTED" or _WAITING_FOR_LIMIT not in application.diagnostics
 
 
-def deadline_at_ms(application: wire.Application) -> int | None:
+def deadline_at_ms(application: yarn.Application) -> int | None:
     """Return the deadline that one of the application's tags names, as ``deadline_of`` does."""
     return deadline_of(application.tags) if application.tags else None
 
@@ -135,7 +135,7 @@ def order(application: str) -> tuple[int, int, str]:
 
 
 def application_view(
-    application: wire.Application,
+    application: yarn.Application,
     *,
     queue: str,
     rank: int,
@@ -169,12 +169,12 @@ def application_view(
     )
 
 
-def progress_ratio(application: wire.Application) -> float:
+def progress_ratio(application: yarn.Application) -> float:
     """Return the progress, 0 to 1."""
     return min(1.0, max(0.0, application.progress_percent / 100))
 
 
-def kind_of(container: wire.Container) -> TaskKind | None:
+def kind_of(container: yarn.Container) -> TaskKind | None:
     """Return what a MapReduce container runs, by its priority; None for other frameworks."""
     if container.priority == AM_PRIORITY:
         return "am"
@@ -183,7 +183,7 @@ def kind_of(container: wire.Container) -> TaskKind | None:
     return "map" if container.priority in (FAILED_MAP, *MAPS) else None
 
 
-def cluster_room(nodes: Sequence[wire.Node]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
+def cluster_room(nodes: Sequence[yarn.Node]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
     """Return the total over nodes, the largest node, and the free room of each node that has some.
 
     A node that is being decommissioned counts in the total (its containers run) but offers no room.
@@ -196,12 +196,12 @@ def cluster_room(nodes: Sequence[wire.Node]) -> tuple[Resources, Resources, Mapp
     return total, largest, free
 
 
-def reserved(application: wire.Application) -> Resources:
+def reserved(application: yarn.Application) -> Resources:
     """Return what the scheduler holds back on nodes for this application's larger asks."""
     return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
 
 
-def _walk(queue: wire.Queue, path: str) -> Iterator[tuple[str, wire.Queue]]:
+def _walk(queue: yarn.Queue, path: str) -> Iterator[tuple[str, yarn.Queue]]:
     if not queue.children:
         if "Leaf" in queue.kind or not queue.kind:
             yield path, queue
@@ -210,7 +210,7 @@ def _walk(queue: wire.Queue, path: str) -> Iterator[tuple[str, wire.Queue]]:
         yield from _walk(child, f"{path}.{child.name}")
 
 
-def _vector(told: wire.Vector | None, percent: float, total: Resources) -> Resources:
+def _vector(told: yarn.Vector | None, percent: float, total: Resources) -> Resources:
     """Return the vector that was told, or the share of the whole cluster."""
     if told is not None and told.memory_mib > 0:
         return told.resources

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 from msgspec import field
 
-from yarnctl.hadoop.shapes import Many, One
-from yarnctl.hadoop.wire import Property, StateWord
+from yarnctl.hadoop.wire.decoders import Many, One
+from yarnctl.hadoop.wire.yarn import Property, StateWord
 
 Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
 
