@@ -16,7 +16,7 @@ from tests.acceptance.rows import SHORT_RUN, load_rows
 from tests.acceptance.running import Broken, Commands, Result, run_row
 
 LIE = """
-from yarnctl.attach.acting import Acting
+from yarnctl.attach.orders.performing import Acting
 from yarnctl.deciding.model import Refused
 
 Acting.perform = lambda self, action: Refused("broken")

@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.admission_bench import compare
 from tests.cluster.admission_hadoop import Hadoop, hadoop
 from tests.cluster.needing import need_hadoop
-from yarnctl.attach.jobs_history import JobsHistory
+from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
 from yarnctl import command_line
-from yarnctl.attach.fitness import Facts
-from yarnctl.attach.fitness_rules import judge
+from yarnctl.attach.check.preflight import Facts
+from yarnctl.attach.check.rules import judge
 from yarnctl.checkpoint.collecting import Kept
 from yarnctl.checkpoint.opening import Row
 from yarnctl.checkpoint.verifying import Verdict

@@ -31,7 +31,7 @@ from tests.unit.checkpoint.test_checkpoints import NOW_MS, Hdfs, manager, put
 from tests.unit.gate_played import ADMITTED, JOB, OPTIONS, SIZED
 from tests.unit.gate_played import Daemon as GateDaemon
 from tests.unit.test_check import GOOD
-from yarnctl.attach.fitness_rules import judge
+from yarnctl.attach.check.rules import judge
 from yarnctl.cli import check
 
 ROOT = Path(__file__).parents[2]

@@ -27,7 +27,7 @@ from emulator.live.serving import Background
 from emulator.live.submitting import Client as Submitter
 from emulator.workload.job import Job
 from tests.live.test_all_in_one import QUICK, wait_until
-from yarnctl.attach.fitness import LOCK_PATH
+from yarnctl.attach.check.preflight import LOCK_PATH
 
 ROOT = Path(__file__).parents[2]
 KEY = "yarn.scheduler.capacity.root.research.maximum-capacity"

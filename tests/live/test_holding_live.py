@@ -12,7 +12,7 @@ import requests
 from emulator.live.all_in_one import Plan
 from tests.live.test_all_in_one import cluster
 from yarnctl.attach.attaching import attach
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.holding import Holder
 from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum

@@ -20,7 +20,7 @@ from emulator.live.serving import Background
 from emulator.live.web import Problem, Web
 from emulator.live.webhdfs import WebHdfsServer
 from tests.thoroughness import examples
-from yarnctl.daemon.checking import _safe_mode
+from yarnctl.attach.check.gathering import _safe_mode
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Uncertain

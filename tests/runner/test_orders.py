@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.runner.running import SUM, Job, python
-from yarnctl.attach.status import parse
+from yarnctl.attach.observing.status_line import parse
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import (
     SCHEMA,

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.runner.running import SUM, Job, grouped, python
-from yarnctl.attach.status import Status, parse
+from yarnctl.attach.observing.status_line import Status, parse
 
 DATA = grouped(60, 5)
 

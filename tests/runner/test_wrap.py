@@ -11,8 +11,8 @@ from urllib.parse import quote_plus
 import pytest
 
 from tests.runner.running import SUM, grouped, python
-from yarnctl.attach.proof import Proof, prove
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.eligibility.job_rules import Proof, prove
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.verifying import verify
 from yarnctl.task_runner.wrapping import RUNNER, SETTINGS, wrap

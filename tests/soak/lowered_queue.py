@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy
-from yarnctl.attach.fitness import Facts
-from yarnctl.attach.fitness_rules import RULES
+from yarnctl.attach.check.preflight import Facts
+from yarnctl.attach.check.rules import RULES
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.loop import Loop

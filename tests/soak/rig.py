@@ -29,9 +29,9 @@ from emulator.live.streaming_job import wrapped
 from emulator.live.submitting import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
 from emulator.timing import Timing
 from yarnctl.attach.attaching import attach
+from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.observing.checkpoint_store import SeenStore
 from yarnctl.attach.port import AttachedPort
-from yarnctl.attach.settings import Attachment
-from yarnctl.attach.store import SeenStore
 from yarnctl.config import Cluster
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest

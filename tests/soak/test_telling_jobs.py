@@ -13,8 +13,8 @@ import pytest
 
 from tests.soak.rig import LiveCluster, Seen, clock_ms, live_cluster, wait_until
 from tests.soak.workloads import WORKLOADS, job_of, write_input
+from yarnctl.attach.observing.status_line import parse
 from yarnctl.attach.port import AttachedPort
-from yarnctl.attach.status import parse
 from yarnctl.deciding.model import Accepted, ContainerEnded, ManifestSeen, Release, Scope, Suspend
 
 pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("telling jobs")]

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.observing.predicted_demand import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
-from yarnctl.attach.settings import Attachment
-from yarnctl.attach.starting import FirstAsksOf
 from yarnctl.config import Cluster
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.http.session import Limits

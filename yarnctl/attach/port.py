@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from yarnctl.attach.acting import Acting
-from yarnctl.attach.calls import told
-from yarnctl.attach.checkpoints import task_of
-from yarnctl.attach.cluster_look import ClusterLook
-from yarnctl.attach.connection import Connection
-from yarnctl.attach.live import LiveContainers
-from yarnctl.attach.permission import SETTLING, Permission
-from yarnctl.attach.prover import Prover
-from yarnctl.attach.queues import Queues
-from yarnctl.attach.returning import Returning
-from yarnctl.attach.settings import Attachment
-from yarnctl.attach.starting import FirstAsksOf, StartingJobs
-from yarnctl.attach.task_look import TaskLook
-from yarnctl.attach.watch import Watch
+from yarnctl.attach.connection.calls import told
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.eligibility.job_reader import Prover
+from yarnctl.attach.eligibility.permission import SETTLING, Permission
+from yarnctl.attach.observing.cluster_state import ClusterLook
+from yarnctl.attach.observing.live_containers import LiveContainers
+from yarnctl.attach.observing.predicted_demand import FirstAsksOf, StartingJobs
+from yarnctl.attach.observing.queue_settings import Queues
+from yarnctl.attach.observing.resume_cost import Returning
+from yarnctl.attach.observing.task_state import TaskLook
+from yarnctl.attach.orders.performing import Acting
+from yarnctl.attach.orders.saved_work import task_of
+from yarnctl.attach.orders.tracking import Watch
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
 from yarnctl.errors import YarnctlError
@@ -280,5 +280,5 @@ class AttachedPort:
     # --- performing ---------------------------------------------------------------------------
 
     def perform(self, action: Action) -> Outcome:
-        """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.acting`."""
+        """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.orders.performing`."""
         return self._acting.perform(action)

@@ -203,7 +203,7 @@ def request_of(
     }
     most = containers or most_containers(settings)
     if most is None:
-        from yarnctl.attach.fitting import folded
+        from yarnctl.attach.history.fitting import folded
 
         wanted = folded(name)
         known = name != UNNAMED

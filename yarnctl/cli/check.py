@@ -18,7 +18,7 @@ from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, que
 from yarnctl.command_line import output_option, print_json, terminal_columns
 
 if TYPE_CHECKING:
-    from yarnctl.attach.fitness import Finding
+    from yarnctl.attach.check.preflight import Finding
 
 INDENT = 9
 """Where the text of a finding begins."""
@@ -44,10 +44,10 @@ def command(
     output: str,
 ) -> int:
     """Say whether a cluster is fit for checkpoint preemption, and how to mend what is not."""
-    from yarnctl.attach.fitness import Facts
-    from yarnctl.attach.fitness_rules import judge
+    from yarnctl.attach.check.gathering import gather
+    from yarnctl.attach.check.preflight import Facts
+    from yarnctl.attach.check.rules import judge
     from yarnctl.checkpoint.opening import checked_root
-    from yarnctl.daemon.checking import gather
 
     cluster = cluster_of(managers, name_nodes, config, user)
     hurried, victims = queues_of(hurried, victims, mode)

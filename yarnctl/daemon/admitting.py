@@ -13,8 +13,8 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.attach.attaching import loop_limits
-from yarnctl.attach.discover import history_server_by, history_server_in
-from yarnctl.attach.jobs_history import JobsHistory
+from yarnctl.attach.connection.discover import history_server_by, history_server_in
+from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.config import Cluster
 from yarnctl.daemon.clerk import Clerk
 from yarnctl.daemon.desk import Desk, Terms

@@ -26,7 +26,7 @@ NOT_YET = "not yet"
 
 
 class History(Protocol):
-    """What the desk needs of :class:`yarnctl.attach.jobs_history.JobsHistory`."""
+    """What the desk needs of :class:`yarnctl.attach.history.finished_jobs.JobsHistory`."""
 
     capacity: int
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from yarnctl.attach.fitting import folded
-from yarnctl.attach.starting import Starting
+from yarnctl.attach.history.fitting import folded
+from yarnctl.attach.observing.predicted_demand import Starting
 from yarnctl.daemon.clerk import Answer, Clerk, History
 from yarnctl.deciding.model import ContainerAsk
 

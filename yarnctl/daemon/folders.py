@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from yarnctl.attach import folders
-from yarnctl.attach.fitness import Facts, Word
+from yarnctl.attach.check import hdfs_folders
+from yarnctl.attach.check.preflight import Facts, Word
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.webhdfs import WebHdfs
 
@@ -59,12 +59,12 @@ class Folders:
         self.why = next((f"{word.seen}; {word.fix}" for word in said if word.severity == "fail"), "")
 
     def _look(self) -> tuple[Word, ...]:
-        facts = folders.seen(self._hdfs, self._begin)
+        facts = hdfs_folders.seen(self._hdfs, self._begin)
         if facts.absent:
-            made = folders.make(self._hdfs, facts)
+            made = hdfs_folders.make(self._hdfs, facts)
             _LOG.info("made in HDFS: %s", ", ".join(made))
-            facts = folders.seen(self._hdfs, self._begin)
-        return folders.words(facts)
+            facts = hdfs_folders.seen(self._hdfs, self._begin)
+        return hdfs_folders.words(facts)
 
     def _refused(self, problem: str) -> Word:
         roots = f"{self._begin.requests_root} and {self._begin.store_root}"

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from yarnctl.attach.permission import OBSERVING
+from yarnctl.attach.eligibility.permission import OBSERVING
 from yarnctl.deciding.model import (
     Action,
     Kill,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from yarnctl.attach.permission import SETTLING, UNWRITABLE
+from yarnctl.attach.eligibility.permission import SETTLING, UNWRITABLE
 from yarnctl.daemon.desk import Desk
 from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
 from yarnctl.daemon.holding import Holder

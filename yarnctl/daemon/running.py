@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.attach.attaching import attach, hdfs_limits
-from yarnctl.attach.discover import discover_name_nodes, require_name_nodes
-from yarnctl.attach.fitness import LOCK_PATH, Facts
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.check.preflight import LOCK_PATH, Facts
+from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.admitting import Admitting, make_desk, open_history
 from yarnctl.daemon.clerk import Clerk
@@ -71,7 +71,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostPermission(Protocol):
-    """What a host needs of the permission check (:class:`yarnctl.attach.permission.Permission`)."""
+    """What a host needs of the permission check
+    (:class:`yarnctl.attach.eligibility.permission.Permission`).
+    """
 
     host: Callable[[], str]
     """Returns why the host may do nothing now; ""."""
@@ -82,7 +84,7 @@ class HostPermission(Protocol):
 
 
 class QueueSettings(Protocol):
-    """What a host needs of :class:`yarnctl.attach.queues.Queues`."""
+    """What a host needs of :class:`yarnctl.attach.observing.queue_settings.Queues`."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a victim queue's path and configured limits, or why they cannot be known."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
+from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.observing.predicted_demand import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
-from yarnctl.attach.settings import Attachment
-from yarnctl.attach.starting import FirstAsksOf
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport

@@ -6,7 +6,7 @@ import random
 
 import msgspec
 
-from yarnctl.attach.application_rows import ApplicationRows, serving_order
+from yarnctl.attach.connection.application_rows import ApplicationRows, serving_order
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import page
-from yarnctl.attach import checkpoints, watch
+from yarnctl.attach.orders import saved_work, tracking
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import (
@@ -148,14 +148,14 @@ def test_what_nobody_foresaw_in_one_job_hides_no_other(cluster, port, monkeypatc
     assert port.perform(second) == Accepted()
     cluster.save(1, 1, "o-1")
     cluster.save(1, 2, "o-2")
-    whole = checkpoints.safe_manifest
+    whole = saved_work.safe_manifest
 
     def odd(store, task, proof):
         if task.attempt == attempt(1, 1):
             raise ZeroDivisionError
         return whole(store, task, proof)
 
-    monkeypatch.setattr(watch, "safe_manifest", odd)
+    monkeypatch.setattr(tracking, "safe_manifest", odd)
     seen = port.observe(Scope(cluster=False, orders=("o-1", "o-2"))).facts
     assert [fact.order for fact in seen if isinstance(fact, ManifestSeen)] == ["o-2"]
     assert "ZeroDivisionError" in port.notes["o-1"]

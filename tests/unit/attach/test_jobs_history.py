@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
-from yarnctl.attach import fitting, jobs_history
-from yarnctl.attach.discover import history_server_by, history_server_in
-from yarnctl.attach.jobs_history import JobsHistory
+from yarnctl.attach.connection.discover import history_server_by, history_server_in
+from yarnctl.attach.history import finished_jobs, fitting
+from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.errors import Unreachable
@@ -298,7 +298,7 @@ def test_an_estimate_is_of_the_latest_runs_and_its_calls_are_bounded():
     assert found.mean_ms == round(
         sum(4 * (5_000 + 2 * (10_000 * number + 2_000)) for number in range(50, 60)) / 10
     )
-    assert len(played.asked) == 1 + 2 * jobs_history.RUNS_MAX
+    assert len(played.asked) == 1 + 2 * finished_jobs.RUNS_MAX
 
 
 def test_a_long_name_is_looked_up_whole():
@@ -333,7 +333,7 @@ def test_one_ended_application_and_one_that_the_history_does_not_have_yet():
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(jobs_history, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(finished_jobs, "REMEMBERED_MAX", 2)
     played = Played(*(row(number) for number in range(1, 5)))
     with Replay(played) as daemon:
         seen = history(daemon)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, application, attempt, container, task
-from yarnctl.attach.returning import KEPT, LARGE_BYTES, Spans
+from yarnctl.attach.observing.resume_cost import KEPT, LARGE_BYTES, Spans
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
     Accepted,

@@ -8,7 +8,7 @@ from tests.unit.attach.fake_cluster import EPOCH, application, attempt, containe
 from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
 from tests.unit.hadoop.little_hdfs import remote
 from tests.unit.hadoop.replaying import Heard, Reply
-from yarnctl.attach.permission import STORE_RETRY_MS
+from yarnctl.attach.eligibility.permission import STORE_RETRY_MS
 from yarnctl.deciding.model import Accepted, Scope, Suspend, Withheld
 from yarnctl.deciding.records import Stance
 from yarnctl.errors import Unreachable, YarnctlError

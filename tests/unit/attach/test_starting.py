@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, application, container
-from yarnctl.attach.starting import Starting, normalised
+from yarnctl.attach.observing.predicted_demand import Starting, normalised
 from yarnctl.deciding.model import ContainerAsk, Scope
 from yarnctl.units import Resources
 

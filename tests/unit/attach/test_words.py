@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.attach.discover import name_nodes_in
-from yarnctl.attach.proof import Proof, prove
-from yarnctl.attach.settings import Attachment
-from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
-from yarnctl.attach.status import Progress, Status, parse
+from yarnctl.attach.connection.discover import name_nodes_in
+from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.eligibility.job_rules import Proof, prove
+from yarnctl.attach.eligibility.yarn_preemption import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
+from yarnctl.attach.observing.status_line import Progress, Status, parse
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.hadoop.wire.views import Leaf

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import Loop

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.runner.test_webhdfs import FIELDS, LATER, TASK
-from yarnctl.attach.checkpoints import answer_name, read_answer
-from yarnctl.attach.proof import Proof
+from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.orders.saved_work import answer_name, read_answer
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.generations import (
     MANIFESTS_MAX,

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
-from yarnctl.attach.application_rows import serving_order
-from yarnctl.attach.calls import Problem
-from yarnctl.attach.connection import Connection
+from yarnctl.attach.connection.application_rows import serving_order
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire import views, yarn

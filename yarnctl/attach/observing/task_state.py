@@ -12,12 +12,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.calls import Problem
-from yarnctl.attach.cluster_look import Sizes, sizes_of
-from yarnctl.attach.connection import Connection
-from yarnctl.attach.live import LiveContainers
-from yarnctl.attach.returning import Returning
-from yarnctl.attach.status import Progress
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.observing.cluster_state import Sizes, sizes_of
+from yarnctl.attach.observing.live_containers import LiveContainers
+from yarnctl.attach.observing.resume_cost import Returning
+from yarnctl.attach.observing.status_line import Progress
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire import yarn

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.attach import fitness_store as rules
-from yarnctl.attach.fitness import Facts, Word
+from yarnctl.attach.check import hdfs_rules as rules
+from yarnctl.attach.check.preflight import Facts, Word
 from yarnctl.hadoop.http.problems import Rejected
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 

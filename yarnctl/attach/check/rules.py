@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from yarnctl.attach import fitness_cluster as cluster
-from yarnctl.attach import fitness_lowered as lowered
-from yarnctl.attach import fitness_preemption as preemption
-from yarnctl.attach import fitness_rights as rights
-from yarnctl.attach import fitness_scheduler as scheduler
-from yarnctl.attach import fitness_store as store
-from yarnctl.attach.fitness import Facts, Finding, Word, unknown
+from yarnctl.attach.check import cluster_rules as cluster
+from yarnctl.attach.check import hdfs_rules as store
+from yarnctl.attach.check import lowered_queue_rules as lowered
+from yarnctl.attach.check import permission_rules as rights
+from yarnctl.attach.check import preemption_rules as preemption
+from yarnctl.attach.check import scheduler_rules as scheduler
+from yarnctl.attach.check.preflight import Facts, Finding, Word, unknown
 
 Rule = Callable[[Facts], Word]
 

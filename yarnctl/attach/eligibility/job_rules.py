@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, Settings, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule

@@ -15,8 +15,16 @@ from math import inf
 
 import msgspec
 
-from yarnctl.attach.calls import Problem
-from yarnctl.attach.checkpoints import (
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.job_reader import Prover
+from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.observing.checkpoint_store import SeenStore
+from yarnctl.attach.observing.live_containers import Held, LiveContainers
+from yarnctl.attach.observing.resume_cost import Returning
+from yarnctl.attach.observing.status_line import SAVING, parse
+from yarnctl.attach.observing.task_state import TaskLook
+from yarnctl.attach.orders.saved_work import (
     UNCHANGED,
     answer_name,
     is_ordered,
@@ -25,14 +33,6 @@ from yarnctl.attach.checkpoints import (
     safe_manifest,
     task_of,
 )
-from yarnctl.attach.connection import Connection
-from yarnctl.attach.live import Held, LiveContainers
-from yarnctl.attach.proof import Proof
-from yarnctl.attach.prover import Prover
-from yarnctl.attach.returning import Returning
-from yarnctl.attach.status import SAVING, parse
-from yarnctl.attach.store import SeenStore
-from yarnctl.attach.task_look import TaskLook
 from yarnctl.deciding.model import (
     ApplicationEnded,
     ContainerEnded,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from yarnctl.attach.application_rows import ApplicationRows
-from yarnctl.attach.calls import Calls
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection.application_rows import ApplicationRows
+from yarnctl.attach.connection.calls import Calls
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.attach.connection import Connection
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.deciding.foresight import Foresight
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.units import Resources

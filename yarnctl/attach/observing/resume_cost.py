@@ -21,10 +21,10 @@ from statistics import median_low
 
 import msgspec
 
-from yarnctl.attach.calls import Problem
-from yarnctl.attach.connection import Connection
-from yarnctl.attach.live import Held, LiveContainers
-from yarnctl.attach.status import WORKING, parse
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.observing.live_containers import Held, LiveContainers
+from yarnctl.attach.observing.status_line import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt

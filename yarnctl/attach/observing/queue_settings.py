@@ -6,7 +6,7 @@ reason.
 
 from __future__ import annotations
 
-from yarnctl.attach.connection import Connection
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.resource_manager import same_queue

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from yarnctl.attach.settings import Attachment
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.hadoop.wire.views import Leaf
 
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from yarnctl.attach.discover import name_nodes_in
-from yarnctl.attach.fitness import Facts
-from yarnctl.attach.folders import above
+from yarnctl.attach.check.hdfs_folders import above
+from yarnctl.attach.check.preflight import Facts
+from yarnctl.attach.connection.discover import name_nodes_in
 from yarnctl.config import Cluster
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.dates import MANAGER_INFO, ahead_ms

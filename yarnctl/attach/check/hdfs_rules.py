@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from yarnctl.attach.fitness import Facts, Word, conf_reason, fail, is_true, ok, unknown, warn
+from yarnctl.attach.check.preflight import Facts, Word, conf_reason, fail, is_true, ok, unknown, warn
 from yarnctl.hadoop.webhdfs import FileStatus
 
 SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")

@@ -20,14 +20,14 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 
 from __future__ import annotations
 
-from yarnctl.attach.checkpoints import UNCHANGED, is_ordered, safe_manifest
-from yarnctl.attach.connection import Connection
-from yarnctl.attach.permission import Permission, later
-from yarnctl.attach.proof import Proof
-from yarnctl.attach.prover import Prover
-from yarnctl.attach.status import WORKING, Status, parse
-from yarnctl.attach.store import SeenStore
-from yarnctl.attach.watch import Watch, Watched
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.job_reader import Prover
+from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.eligibility.permission import Permission, later
+from yarnctl.attach.observing.checkpoint_store import SeenStore
+from yarnctl.attach.observing.status_line import WORKING, Status, parse
+from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
+from yarnctl.attach.orders.tracking import Watch, Watched
 from yarnctl.deciding.model import (
     Accepted,
     Action,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from yarnctl.attach import fitting
+from yarnctl.attach.history import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.hadoop.history_server import HistoryServer, job_of

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from yarnctl.attach.connection import Connection
-from yarnctl.attach.proof import Proof
-from yarnctl.attach.prover import Prover
-from yarnctl.attach.standing import why_aside
+from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.job_reader import Prover
+from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.eligibility.yarn_preemption import why_aside
 from yarnctl.deciding.model import (
     Action,
     Kill,

@@ -5,7 +5,17 @@ Law: pure; see ``fitness``. A group is not known here: what only a group could g
 
 from __future__ import annotations
 
-from yarnctl.attach.fitness import CAPACITY, Facts, Word, conf_reason, fail, is_true, leaf_queues, ok, unknown
+from yarnctl.attach.check.preflight import (
+    CAPACITY,
+    Facts,
+    Word,
+    conf_reason,
+    fail,
+    is_true,
+    leaf_queues,
+    ok,
+    unknown,
+)
 
 
 def acls(facts: Facts) -> Word:

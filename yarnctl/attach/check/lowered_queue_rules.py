@@ -5,7 +5,7 @@ Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read 
 
 from __future__ import annotations
 
-from yarnctl.attach.fitness import Facts, Word, fail, number_of, ok, unknown, warn
+from yarnctl.attach.check.preflight import Facts, Word, fail, number_of, ok, unknown, warn
 from yarnctl.hadoop.lowered_queues import Lowered, command_for, same_ratio
 
 

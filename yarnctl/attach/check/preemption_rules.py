@@ -5,7 +5,7 @@ Law: pure; see ``fitness``. They say beforehand what ``standing`` will make the 
 
 from __future__ import annotations
 
-from yarnctl.attach.fitness import (
+from yarnctl.attach.check.preflight import (
     CAPACITY,
     Facts,
     Word,
@@ -16,7 +16,7 @@ from yarnctl.attach.fitness import (
     ok,
     unknown,
 )
-from yarnctl.attach.standing import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
+from yarnctl.attach.eligibility.yarn_preemption import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 
 
 def _is_on(facts: Facts) -> bool:

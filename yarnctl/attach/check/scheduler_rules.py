@@ -5,7 +5,7 @@ Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read 
 
 from __future__ import annotations
 
-from yarnctl.attach.fitness import (
+from yarnctl.attach.check.preflight import (
     CAPACITY,
     Facts,
     Word,

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import re
 
-from yarnctl.attach.fitness import Facts, Word, conf_reason, fail, is_true, number_of, ok, unknown, warn
+from yarnctl.attach.check.preflight import (
+    Facts,
+    Word,
+    conf_reason,
+    fail,
+    is_true,
+    number_of,
+    ok,
+    unknown,
+    warn,
+)
 
 SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
