@@ -19,7 +19,7 @@ import requests
 from tests.frozen.invoking import environment, invoked
 from tests.unit.daemon.at_the_desk import AtTheDesk, Past
 from tests.unit.service.played import busy, last
-from yarnctl.daemon.view import LoopStatus, View
+from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread

@@ -17,7 +17,7 @@ from tests.thoroughness import examples
 from tests.unit.daemon.at_the_desk import AtTheDesk, Killed, Past, Yarn, asking
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.daemon.window import Withdrawing
+from yarnctl.daemon.admission.request_queue import Withdrawing
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,

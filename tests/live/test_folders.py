@@ -10,7 +10,7 @@ import pytest
 from emulator.live.submitting import CHECKPOINTS, Client
 from tests.live.test_webhdfs_server import Store
 from yarnctl.attach.check.preflight import Facts
-from yarnctl.daemon.folders import AGAIN_MS, RETRY_MS, Folders
+from yarnctl.daemon.safe_folders import AGAIN_MS, RETRY_MS, Folders
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import Limits

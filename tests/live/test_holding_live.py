@@ -14,7 +14,7 @@ from tests.live.test_all_in_one import cluster
 from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
-from yarnctl.daemon.holding import Holder
+from yarnctl.daemon.queue_caps import Holder
 from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Record

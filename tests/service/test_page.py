@@ -15,7 +15,7 @@ import pytest
 from tests.service.browser import Browser, browsing
 from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy, last, views
-from yarnctl.daemon.view import View
+from yarnctl.daemon.view.published import View
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.records import Refusal
 from yarnctl.service.app import make_app

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.unit.service.played import PublishedRun, busy, last, views
-from yarnctl.daemon.counted import BOUNDS_MS, Counted, Histogram
-from yarnctl.daemon.occupancy import SPACING_MAX_MS, SPACING_MIN_MS, Held, Occupancy, Sample, class_of
-from yarnctl.daemon.remembered import Remembered
-from yarnctl.daemon.view import LoopStatus, Publisher, View, quieted
+from yarnctl.daemon.view.counters import BOUNDS_MS, Counted, Histogram
+from yarnctl.daemon.view.occupancy import SPACING_MAX_MS, SPACING_MIN_MS, Held, Occupancy, Sample, class_of
+from yarnctl.daemon.view.published import LoopStatus, Publisher, View, quieted
+from yarnctl.daemon.view.recent_decisions import Remembered
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.lifecycle import OPEN

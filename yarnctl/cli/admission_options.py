@@ -14,7 +14,7 @@ import click
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from yarnctl.daemon.admitting import Admitting
+    from yarnctl.daemon.admission.building import Admitting
 
 Function = Callable[..., Any]
 
@@ -38,7 +38,7 @@ def admitting_of(given: dict[str, Any]) -> Admitting | None:
                 told = "--" + option.replace("_", "-").removesuffix("s")
                 raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
         return None
-    from yarnctl.daemon.admitting import Admitting
+    from yarnctl.daemon.admission.building import Admitting
     from yarnctl.deciding.admission.allocators import ALLOCATORS
 
     if name not in ALLOCATORS:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.attach.history.fitting import folded
 from yarnctl.attach.observing.predicted_demand import Starting
-from yarnctl.daemon.clerk import Answer, Clerk, History
+from yarnctl.daemon.admission.history_worker import Answer, Clerk, History
 from yarnctl.deciding.model import ContainerAsk
 
 REMEMBERED_MAX = 1_000

@@ -92,7 +92,7 @@ class Lock(Protocol):
 
 
 class Folders(Protocol):
-    """What the gate needs of :class:`yarnctl.daemon.folders.Folders`."""
+    """What the gate needs of :class:`yarnctl.daemon.safe_folders.Folders`."""
 
     @property
     def why(self) -> str:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from yarnctl.attach.eligibility.permission import SETTLING, UNWRITABLE
-from yarnctl.daemon.desk import Desk
+from yarnctl.daemon.admission.admission_controller import Desk
 from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
-from yarnctl.daemon.holding import Holder
-from yarnctl.daemon.restoring import Restorer
-from yarnctl.daemon.view import LoopStatus, Publisher, hurried_waits
+from yarnctl.daemon.priority_restoring import Restorer
+from yarnctl.daemon.queue_caps import Holder
+from yarnctl.daemon.view.published import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Kill, Outcome, Refused, SetPriority, Snapshot, Suspend, Withheld

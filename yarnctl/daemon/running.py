@@ -23,18 +23,18 @@ from yarnctl.attach.check.preflight import LOCK_PATH, Facts
 from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
-from yarnctl.daemon.admitting import Admitting, make_desk, open_history
-from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.admission.admission_controller import Desk
+from yarnctl.daemon.admission.building import Admitting, make_desk, open_history
+from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.clock import APART_MS, SteadyClock
-from yarnctl.daemon.desk import Desk
 from yarnctl.daemon.first_asks import FirstAsks
-from yarnctl.daemon.folders import Folders
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
-from yarnctl.daemon.holding import Holder
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.restoring import Restorer
+from yarnctl.daemon.priority_restoring import Restorer
+from yarnctl.daemon.queue_caps import Holder
+from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
-from yarnctl.daemon.view import LoopStatus, Publisher
+from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order, set_back
 from yarnctl.deciding.model import Snapshot

@@ -16,10 +16,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
-from yarnctl.daemon.desk import Desked
-from yarnctl.daemon.loads import tag_of
-from yarnctl.daemon.view import View
-from yarnctl.daemon.window import Asking, Refusal, Window, Withdrawing
+from yarnctl.daemon.admission.admission_controller import Desked
+from yarnctl.daemon.admission.backlog import tag_of
+from yarnctl.daemon.admission.request_queue import Asking, Refusal, Window, Withdrawing
+from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag

@@ -14,8 +14,8 @@ from pathlib import Path
 from fastapi import FastAPI
 
 import yarnctl.service.problems as problems
-from yarnctl.daemon.view import Control, View
-from yarnctl.daemon.window import Window
+from yarnctl.daemon.admission.request_queue import Window
+from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.admissions import admission_routes
 from yarnctl.service.guards import Guards

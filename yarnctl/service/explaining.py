@@ -23,9 +23,9 @@ from yarnctl.api.decision_answers import (
     TriggerOut,
 )
 from yarnctl.api.order_answers import DecisionSummary
-from yarnctl.daemon.occupancy import class_of, pending_of
-from yarnctl.daemon.remembered import Decided, Logged
-from yarnctl.daemon.view import View
+from yarnctl.daemon.view.occupancy import class_of, pending_of
+from yarnctl.daemon.view.published import View
+from yarnctl.daemon.view.recent_decisions import Decided, Logged
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import ApplicationView, Kill, SetPriority, SetQueueMaximum, Suspend, Withheld

@@ -16,10 +16,10 @@ from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOu
 from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
 from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Page
-from yarnctl.daemon.occupancy import class_of
-from yarnctl.daemon.reclaiming import Entry
-from yarnctl.daemon.remembered import Decided
-from yarnctl.daemon.view import View
+from yarnctl.daemon.view.occupancy import class_of
+from yarnctl.daemon.view.published import View
+from yarnctl.daemon.view.recent_decisions import Decided
+from yarnctl.daemon.view.reclaim_lists import Entry
 from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.records import Refusal

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from yarnctl.daemon.view import View
+from yarnctl.daemon.view.published import View
 from yarnctl.service.explaining import remembered
 from yarnctl.service.problems import ApiProblem
 from yarnctl.short_ids import ending, ids_in, resolved

@@ -22,9 +22,9 @@ from yarnctl.api.cluster_answers import (
 )
 from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
 from yarnctl.api.paged import Item, Page, Size
-from yarnctl.daemon.occupancy import CLASSES, Held, Sample, class_of, pending_of, sample_of
-from yarnctl.daemon.reclaiming import Checkpoint, Entry
-from yarnctl.daemon.view import LoopStatus, View
+from yarnctl.daemon.view.occupancy import CLASSES, Held, Sample, class_of, pending_of, sample_of
+from yarnctl.daemon.view.published import LoopStatus, View
+from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.settings import Settings

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import PlainTextResponse
 
 from yarnctl.api.cluster_answers import Health, Readiness
-from yarnctl.daemon.view import View
+from yarnctl.daemon.view.published import View
 from yarnctl.service import metrics
 from yarnctl.service.describing import AnswerRoute
 from yarnctl.service.paging import NoParameters

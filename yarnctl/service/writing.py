@@ -12,7 +12,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from yarnctl.api.cluster_answers import Commanded
-from yarnctl.daemon.view import Control, View
+from yarnctl.daemon.view.published import Control, View
 from yarnctl.service.access import Credentials, require
 from yarnctl.service.asked import PauseRequest
 from yarnctl.service.describing import AnswerRoute

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.daemon.clerk import Clerk
-from yarnctl.daemon.desk import Desk, Terms
-from yarnctl.daemon.loads import tag_of
-from yarnctl.daemon.sizing import Size
-from yarnctl.daemon.window import Asking, Errand, Refusal, Window, Withdrawing
+from yarnctl.daemon.admission.admission_controller import Desk, Terms
+from yarnctl.daemon.admission.backlog import tag_of
+from yarnctl.daemon.admission.cluster_size import Size
+from yarnctl.daemon.admission.history_worker import Clerk
+from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished

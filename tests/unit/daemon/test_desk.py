@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Past, Yarn, asking
-from yarnctl.daemon.desk import ERRANDS_MAX
-from yarnctl.daemon.lessons import LEARN_FOR_MS
-from yarnctl.daemon.loads import MANY, NAMED_MAX, STEPS_MAX, compact
-from yarnctl.daemon.sight import GONE_AFTER_MS, REST_EVERY_MS
-from yarnctl.daemon.sizing import SHRINK_AFTER_MS, Size
-from yarnctl.daemon.window import HANDED_MAX, WAITERS_MAX, Errand, Window, Withdrawing
+from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX
+from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, STEPS_MAX, compact
+from yarnctl.daemon.admission.cluster_size import SHRINK_AFTER_MS, Size
+from yarnctl.daemon.admission.feedback import LEARN_FOR_MS
+from yarnctl.daemon.admission.reconciler import GONE_AFTER_MS, REST_EVERY_MS
+from yarnctl.daemon.admission.request_queue import HANDED_MAX, WAITERS_MAX, Errand, Window, Withdrawing
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
 from yarnctl.deciding.admission.entries import AdmissionRound, GateLearned, GateSet
 from yarnctl.deciding.admission.gate import HELD_MS

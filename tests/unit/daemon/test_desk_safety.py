@@ -9,12 +9,12 @@ import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking
 from tests.unit.daemon.test_desk import APPLICATION, HALF, past_of, taught
-from yarnctl.daemon.clerk import Answer, Clerk
-from yarnctl.daemon.desk import ERRANDS_MAX, ESTIMATE_MS
-from yarnctl.daemon.estimating import FRESH_MS, Estimates
-from yarnctl.daemon.lessons import Lessons
-from yarnctl.daemon.sight import ASKED_ABOUT_MAX, ASKED_FOR_MS
-from yarnctl.daemon.window import HEADS_MAX, Errand, Refusal, Window, Withdrawing
+from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX, ESTIMATE_MS
+from yarnctl.daemon.admission.estimates import FRESH_MS, Estimates
+from yarnctl.daemon.admission.feedback import Lessons
+from yarnctl.daemon.admission.history_worker import Answer, Clerk
+from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
+from yarnctl.daemon.admission.request_queue import HEADS_MAX, Errand, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.gate import HELD_MS
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.records import Record

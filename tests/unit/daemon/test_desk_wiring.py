@@ -14,10 +14,10 @@ from tests.unit.daemon.test_loop import busy, daemon
 from tests.unit.daemon.test_wiring import plan
 from yarnctl.cli.run import command, plan_of
 from yarnctl.config import Cluster
-from yarnctl.daemon.admitting import Admitting, ClusterSize, open_history, task_mib
-from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.admission.building import Admitting, ClusterSize, open_history, task_mib
+from yarnctl.daemon.admission.cluster_size import Size
+from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.running import Plan, make_loop
-from yarnctl.daemon.sizing import Size
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.records import Decision

@@ -13,7 +13,7 @@ from tests.unit.daemon.test_loop import busy
 from tests.unit.daemon.test_wiring import plan
 from yarnctl.attach.observing.predicted_demand import Starting
 from yarnctl.daemon import first_asks
-from yarnctl.daemon.clerk import Clerk
+from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.first_asks import LEARNED_BACK_MS, LEARNED_FOR_MS, FirstAsks
 from yarnctl.daemon.running import make_loop
 from yarnctl.daemon.state_dir import StateDir

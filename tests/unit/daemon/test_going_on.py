@@ -16,10 +16,10 @@ from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.restoring import RETRY_MS, Restorer
+from yarnctl.daemon.priority_restoring import RETRY_MS, Restorer
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
-from yarnctl.daemon.view import Publisher
+from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
-from yarnctl.daemon.holding import RETRY_MS, Holder
 from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.queue_caps import RETRY_MS, Holder
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, QueueHold, QueueLimits
 from yarnctl.deciding.records import Holding, Performed, Record

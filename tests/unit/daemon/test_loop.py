@@ -16,7 +16,7 @@ from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
 from yarnctl.daemon.state_dir import InUse, StateDir
-from yarnctl.daemon.view import Publisher
+from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (

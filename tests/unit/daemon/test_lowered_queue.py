@@ -25,7 +25,7 @@ from tests.soak.lowered_queue import (
     problem,
 )
 from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
-from yarnctl.daemon.holding import RETRY_MS, Holder, Records
+from yarnctl.daemon.queue_caps import RETRY_MS, Holder, Records
 from yarnctl.deciding.model import Outcome, SetQueueMaximum, Suspend, Unknown, Withdraw
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record

@@ -7,12 +7,12 @@ import logging
 import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
-from yarnctl.daemon.counted import Counted
 from yarnctl.daemon.guards import Gate, Misdirection
 from yarnctl.daemon.loop import Recorder
-from yarnctl.daemon.reclaiming import Reclaiming
-from yarnctl.daemon.remembered import Remembered
-from yarnctl.daemon.view import LoopStatus, Publisher
+from yarnctl.daemon.view.counters import Counted
+from yarnctl.daemon.view.published import LoopStatus, Publisher
+from yarnctl.daemon.view.recent_decisions import Remembered
+from yarnctl.daemon.view.reclaim_lists import Reclaiming
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import (
     CameBack,

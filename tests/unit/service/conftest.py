@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from tests.unit.service.played import busy
-from yarnctl.daemon.view import View
+from yarnctl.daemon.view.published import View
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import Handle, serve_in_thread
 

@@ -15,7 +15,7 @@ from emulator.timing import HADOOP3
 from emulator.virtual_host import Run, Setup
 from emulator.virtual_port import VirtualPort
 from tests.property.stories import job
-from yarnctl.daemon.view import LoopStatus, Publisher, View
+from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.model import Observation, Scope
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT

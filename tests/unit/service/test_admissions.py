@@ -16,8 +16,8 @@ from tests.unit.daemon.at_the_desk import AtTheDesk
 from tests.unit.service.conftest import TOKEN, Told
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.daemon.view import LoopStatus, View
-from yarnctl.daemon.window import HEADS_MAX, WAITERS_MAX
+from yarnctl.daemon.admission.request_queue import HEADS_MAX, WAITERS_MAX
+from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.listening.names import names_for
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy, last, views
-from yarnctl.daemon.view import LoopStatus, View
+from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.journal.explain import explain, in_words
 from yarnctl.service import short_names

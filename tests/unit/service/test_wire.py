@@ -30,7 +30,7 @@ from yarnctl.api.cluster_answers import (
 from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
 from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, ErrorBody, Page, Size
-from yarnctl.daemon.view import LoopStatus, View
+from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.admissions import admission_routes
 from yarnctl.service.describing import AnswerRoute, described

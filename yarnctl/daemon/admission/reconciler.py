@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from yarnctl.daemon.loads import Look, look, tag_of
+from yarnctl.daemon.admission.backlog import Look, look, tag_of
 from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
 from yarnctl.deciding.admission.gate import expired

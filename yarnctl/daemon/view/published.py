@@ -13,11 +13,11 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.api.cluster_answers import LoopState, Mode
-from yarnctl.daemon.counted import Counted, Counts
-from yarnctl.daemon.desk import Desked
-from yarnctl.daemon.occupancy import Occupancy, Sample, class_of, sample_of
-from yarnctl.daemon.reclaiming import Checkpoint, Entry, Reclaiming
-from yarnctl.daemon.remembered import Decided, Logged, Remembered
+from yarnctl.daemon.admission.admission_controller import Desked
+from yarnctl.daemon.view.counters import Counted, Counts
+from yarnctl.daemon.view.occupancy import Occupancy, Sample, class_of, sample_of
+from yarnctl.daemon.view.recent_decisions import Decided, Logged, Remembered
+from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry, Reclaiming
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
 from yarnctl.deciding.records import Record

@@ -16,10 +16,10 @@ from yarnctl.attach.attaching import loop_limits
 from yarnctl.attach.connection.discover import history_server_by, history_server_in
 from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.config import Cluster
-from yarnctl.daemon.clerk import Clerk
-from yarnctl.daemon.desk import Desk, Terms
-from yarnctl.daemon.sizing import Size
-from yarnctl.daemon.window import Window
+from yarnctl.daemon.admission.admission_controller import Desk, Terms
+from yarnctl.daemon.admission.cluster_size import Size
+from yarnctl.daemon.admission.history_worker import Clerk
+from yarnctl.daemon.admission.request_queue import Window
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, Unreachable

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yarnctl.daemon.clerk import Clerk
-from yarnctl.daemon.estimating import Estimates
-from yarnctl.daemon.lessons import Lessons
-from yarnctl.daemon.sight import Manager, Sight
-from yarnctl.daemon.sizing import Size, Sizing
-from yarnctl.daemon.window import Asking, Errand, Refusal, Window, Withdrawing
+from yarnctl.daemon.admission.cluster_size import Size, Sizing
+from yarnctl.daemon.admission.estimates import Estimates
+from yarnctl.daemon.admission.feedback import Lessons
+from yarnctl.daemon.admission.history_worker import Clerk
+from yarnctl.daemon.admission.reconciler import Manager, Sight
+from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
 from yarnctl.deciding.admission.capacity import Load

@@ -6,8 +6,8 @@ wrong is asked again.
 
 from __future__ import annotations
 
-from yarnctl.daemon.clerk import Answer, Clerk
-from yarnctl.daemon.lessons import sized
+from yarnctl.daemon.admission.feedback import sized
+from yarnctl.daemon.admission.history_worker import Answer, Clerk
 
 FRESH_MS = 5_000
 """So long an answer counts from when it was seen first, ..."""

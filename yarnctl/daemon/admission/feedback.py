@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yarnctl.daemon.clerk import NOT_YET, Answer, Clerk, History
+from yarnctl.daemon.admission.history_worker import NOT_YET, Answer, Clerk, History
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.entries import GateLearned
