@@ -14,9 +14,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SHAPES = ("Struct", "BaseModel", "TypedDict")
 ALLOWED = {
-    "yarnctl/service/asked.py": "BaseModel",
-    "yarnctl/service/paging.py": "BaseModel",
-    "yarnctl/service/tokens.py": "Struct",
+    "yarnctl/service/routes/request_models.py": "BaseModel",
+    "yarnctl/service/answers/paging.py": "BaseModel",
+    "yarnctl/service/security/tokens.py": "Struct",
 }
 
 
@@ -63,9 +63,9 @@ def test_there_is_one_page() -> None:
     [
         ("cli/apps.py", "class Page(msgspec.Struct):\n    total: int\n"),
         ("cli/apps.py", "class Row(Struct, frozen=True):\n    name: str\n"),
-        ("service/showing.py", "class Model(BaseModel):\n    name: str\n"),
-        ("service/asked.py", "class Asked(msgspec.Struct):\n    name: str\n"),
-        ("service/showing.py", "class Row(TypedDict):\n    name: str\n"),
+        ("service/answers/from_view.py", "class Model(BaseModel):\n    name: str\n"),
+        ("service/routes/request_models.py", "class Asked(msgspec.Struct):\n    name: str\n"),
+        ("service/answers/from_view.py", "class Row(TypedDict):\n    name: str\n"),
     ],
 )
 def test_a_second_shape_is_found(tmp_path: Path, where: str, planted: str) -> None:

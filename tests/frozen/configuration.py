@@ -11,7 +11,7 @@ from tests.frozen.schemas import lines_of
 from yarnctl.config import ENVIRONMENT, Cluster
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import PROFILES, Settings
-from yarnctl.service import tokens
+from yarnctl.service.security import tokens
 
 
 def configuration() -> dict[str, Any]:

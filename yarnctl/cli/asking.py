@@ -193,7 +193,7 @@ def _credentials() -> dict[str, str]:
     file = os.environ.get(CREDENTIALS_ENV)
     if not file:
         return {}
-    from yarnctl.service.tokens import read_secret
+    from yarnctl.service.security.tokens import read_secret
 
     token = read_secret(Path(file), f"{CREDENTIALS_ENV}={file}")
     return {"Authorization": f"Bearer {token}"}

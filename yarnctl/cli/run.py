@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
-    from yarnctl.service.tokens import Tokens
+    from yarnctl.service.security.tokens import Tokens
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -117,7 +117,7 @@ REST_MS = 1_000
 def command(**given: Any) -> None:
     """Attach to a cluster: make room for hurried jobs without losing patient ones' work."""
     from yarnctl.daemon.running import run
-    from yarnctl.service.tokens import read_tokens
+    from yarnctl.service.security.tokens import read_tokens
 
     logging.basicConfig(
         stream=sys.stderr,

@@ -13,17 +13,17 @@ from pathlib import Path
 
 from fastapi import FastAPI
 
-import yarnctl.service.problems as problems
+import yarnctl.service.answers.error_body as problems
 from yarnctl.daemon.admission.request_queue import Window
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
-from yarnctl.service.admissions import admission_routes
-from yarnctl.service.guards import Guards
-from yarnctl.service.reading import reading_routes
-from yarnctl.service.state import state_routes
-from yarnctl.service.static import page_routes
-from yarnctl.service.tokens import Tokens
-from yarnctl.service.writing import writing_routes
+from yarnctl.service.routes.admissions import admission_routes
+from yarnctl.service.routes.health import state_routes
+from yarnctl.service.routes.lists import reading_routes
+from yarnctl.service.routes.pausing import writing_routes
+from yarnctl.service.routes.static_files import page_routes
+from yarnctl.service.security.middleware import Guards
+from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000
 """A loop that has published nothing for so long is stuck."""

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from yarnctl.errors import BadInput
 from yarnctl.listening.connections import Bounds, protocol
 from yarnctl.listening.names import is_loopback
-from yarnctl.service.tokens import Tokens
+from yarnctl.service.security.tokens import Tokens
 
 CONNECTIONS_MAX = 256
 """Beyond so many the one is closed that has waited longest for the rest of a request, or is idle."""

@@ -37,7 +37,7 @@ from yarnctl.errors import BadInput, Unreachable
 from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.port import ClusterIdentity
-from yarnctl.service.explaining import summary
+from yarnctl.service.answers.explanations import summary
 
 
 class Lock:

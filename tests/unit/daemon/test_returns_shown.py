@@ -26,7 +26,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.records import Performed, Return, SavedLost
 from yarnctl.journal.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
-from yarnctl.service.metrics import text
+from yarnctl.service.routes.prometheus import text
 
 FULL = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
 BACK = CameBack("o-000001", "again", 700, 2500, 900, 60_000)

@@ -20,8 +20,8 @@ from yarnctl.daemon.admission.request_queue import HEADS_MAX, WAITERS_MAX
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.listening.names import names_for
 from yarnctl.service.app import make_app
+from yarnctl.service.security.tokens import Tokens
 from yarnctl.service.serving import serve_in_thread
-from yarnctl.service.tokens import Tokens
 
 WISH: dict[str, Any] = {
     "name": "job",
@@ -210,13 +210,13 @@ def test_a_repeated_request_is_one(daemon):
 
 
 def test_a_request_that_was_not_written_in_time_is_found_by_its_key(daemon, monkeypatch):
-    monkeypatch.setattr("yarnctl.service.admissions.DONE_MS", 20)
+    monkeypatch.setattr("yarnctl.service.routes.admissions.DONE_MS", 20)
     daemon.held = True
     wish = {**WISH, "request_key": "late"}
     for _ in range(2):
         assert daemon.ask("POST", "", 503, json=wish)["error"]["code"] == "not-written"
     daemon.held = False
-    monkeypatch.setattr("yarnctl.service.admissions.DONE_MS", 10_000)
+    monkeypatch.setattr("yarnctl.service.routes.admissions.DONE_MS", 10_000)
     said = daemon.ask("POST", "", 202, json=wish)
     assert said["id"].endswith("-1")
     assert daemon.ask("GET", "", 200)["total"] == 1
@@ -224,7 +224,7 @@ def test_a_request_that_was_not_written_in_time_is_found_by_its_key(daemon, monk
 
 def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, monkeypatch):
     """Where the ResourceManager is down, the loop does not come; threads are left for everything else."""
-    monkeypatch.setattr("yarnctl.service.admissions.DONE_MS", 60_000)
+    monkeypatch.setattr("yarnctl.service.routes.admissions.DONE_MS", 60_000)
     daemon.fill()
     name = daemon.ask("POST", "", 202, json=WISH)["id"]
     daemon.held = True

@@ -15,7 +15,7 @@ from tests.unit.service.test_admissions import WISH, Daemon
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.service.app import make_app
-from yarnctl.service.tokens import Caller, Scope, Tokens
+from yarnctl.service.security.tokens import Caller, Scope, Tokens
 
 ROWS = {
     "GET /healthz": "free",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from yarnctl.errors import BadInput
-from yarnctl.service.tokens import OPERATOR, Caller, Tokens, read_secret, read_tokens
+from yarnctl.service.security.tokens import OPERATOR, Caller, Tokens, read_secret, read_tokens
 
 ANN, BOB, US = "the secret of ann", "the secret of bob", "the secret of who operates"
 

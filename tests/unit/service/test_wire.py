@@ -32,12 +32,12 @@ from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimLis
 from yarnctl.api.paged import Count, ErrorBody, Page, Size
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
-from yarnctl.service.admissions import admission_routes
-from yarnctl.service.describing import AnswerRoute, described
-from yarnctl.service.reading import reading_routes
-from yarnctl.service.state import state_routes
-from yarnctl.service.tokens import Tokens
-from yarnctl.service.writing import writing_routes
+from yarnctl.service.answers.describing import AnswerRoute, described
+from yarnctl.service.routes.admissions import admission_routes
+from yarnctl.service.routes.health import state_routes
+from yarnctl.service.routes.lists import reading_routes
+from yarnctl.service.routes.pausing import writing_routes
+from yarnctl.service.security.tokens import Tokens
 
 PRODUCTION = "application_1_000002"
 READ: list[tuple[str, Any]] = [

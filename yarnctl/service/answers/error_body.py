@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from yarnctl.api.paged import ErrorBody, Problem
-from yarnctl.service.describing import described
+from yarnctl.service.answers.describing import described
 
 SHOWN_MAX = 200
 

@@ -15,10 +15,10 @@ from fastapi.responses import PlainTextResponse
 
 from yarnctl.api.cluster_answers import Health, Readiness
 from yarnctl.daemon.view.published import View
-from yarnctl.service import metrics
-from yarnctl.service.describing import AnswerRoute
-from yarnctl.service.paging import NoParameters
-from yarnctl.service.problems import ApiProblem, responses
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.paging import NoParameters
+from yarnctl.service.routes import prometheus as metrics
 
 
 def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from yarnctl.deciding.admission.records import State
-from yarnctl.service.paging import INSTANT_MAX_MS, ByNumber, Name, Parameters
+from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, Parameters
 
 CONTAINERS_MAX = 1_000_000
 SPAN_MAX_MS = 366 * 86_400_000

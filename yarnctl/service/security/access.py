@@ -11,8 +11,8 @@ from typing import Annotated
 from fastapi import Depends
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from yarnctl.service.problems import ApiProblem
-from yarnctl.service.tokens import Caller, Scope, Tokens
+from yarnctl.service.answers.error_body import ApiProblem
+from yarnctl.service.security.tokens import Caller, Scope, Tokens
 
 Credentials = Annotated[
     HTTPAuthorizationCredentials | None,

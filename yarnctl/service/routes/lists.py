@@ -23,9 +23,10 @@ from yarnctl.daemon.view.reclaim_lists import Entry
 from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.records import Refusal
-from yarnctl.service import explaining, short_names, showing
-from yarnctl.service.describing import AnswerRoute
-from yarnctl.service.paging import (
+from yarnctl.service.answers import explanations, from_view, short_names
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.paging import (
     ApplicationsQuery,
     CheckpointsQuery,
     DecisionsQuery,
@@ -38,7 +39,6 @@ from yarnctl.service.paging import (
     by_number,
     within,
 )
-from yarnctl.service.problems import ApiProblem, responses
 
 Source = Callable[[], View]
 Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
@@ -115,7 +115,9 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
         rows = _lists(view, asked)
         shown, following = by_name(rows, lambda row: row[0], asked)
-        return showing.page(view, len(rows), following, [showing.reclaim_list(*row, view) for row in shown])
+        return from_view.page(
+            view, len(rows), following, [from_view.reclaim_list(*row, view) for row in shown]
+        )
 
     @router.get("/reclaims/{application_id}", responses=responses(404))
     def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> ReclaimList:
@@ -129,7 +131,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
             problem = f"application {application_id} is not known"
             raise ApiProblem(404, "not-found", problem, "GET /v1/reclaims and /v1/applications list them")
         entries = [each for each in entries if asked.retired or not each.retired]
-        return showing.reclaim_list(application_id, seen, _wanted(entries, asked), view)
+        return from_view.reclaim_list(application_id, seen, _wanted(entries, asked), view)
 
 
 # --- decisions ----------------------------------------------------------------------------------------
@@ -155,14 +157,16 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
         asked = asked.model_copy(update=named)
         found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
         shown, following = by_number(found, lambda decided: decided.record.number, asked)
-        return showing.page(view, len(found), following, [explaining.summary(decided) for decided in shown])
+        return from_view.page(
+            view, len(found), following, [explanations.summary(decided) for decided in shown]
+        )
 
     @router.get("/decisions/{decision_id}", responses=responses(404))
     def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> DecisionDetail:
         """One decision: what called for it, who was chosen and why, who not, and what became of it."""
         for decided in source().decisions:
             if decided.record.number == decision_id:
-                return explaining.detail(decided)
+                return explanations.detail(decided)
         raise forgotten(f"decision {decision_id}", journal)
 
 
@@ -181,16 +185,18 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
             and within(logged.record.at_ms, asked.since_ms, asked.until_ms)
         ]
         shown, following = by_number(found, lambda row: row[0], asked)
-        return showing.page(view, len(found), following, [explaining.refusal(record) for _, record in shown])
+        return from_view.page(
+            view, len(found), following, [explanations.refusal(record) for _, record in shown]
+        )
 
     @router.get("/explanations/{any_id}", responses=responses(404))
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
         """All that is remembered of an application, container, attempt, order, or decision's number."""
         view = source()
-        found = explaining.everything_about(view, short_names.full(view, any_id))
+        found = explanations.everything_about(view, short_names.full(view, any_id))
         if not found.found:
             raise forgotten(any_id, journal)
-        return explaining.explained(found)
+        return explanations.explained(found)
 
 
 # --- the cluster --------------------------------------------------------------------------------------
@@ -200,7 +206,7 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
     @router.get("/snapshot")
     def snapshot(_: Annotated[NoParameters, Query()]) -> SnapshotOut:
         """The loop, the cluster and its queues at a glance."""
-        return showing.snapshot(source())
+        return from_view.snapshot(source())
 
     @router.get("/applications")
     def applications(asked: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
@@ -208,13 +214,13 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
         view = source()
         found = [
             each
-            for each in showing.applications(view)
+            for each in from_view.applications(view)
             if (asked.queue is None or each.queue == asked.queue)
             and (asked.user is None or each.user == asked.user)
             and (asked.waiting is None or asked.waiting == bool(each.pending))
         ]
         shown, following = by_name(found, lambda each: each.application, asked)
-        return showing.page(view, len(found), following, shown)
+        return from_view.page(view, len(found), following, shown)
 
 
 def _add_history(router: APIRouter, source: Source) -> None:
@@ -232,7 +238,7 @@ def _add_history(router: APIRouter, source: Source) -> None:
             and within(each.at_ms, asked.since_ms, asked.until_ms)
         ]
         shown, following = by_number(found, lambda each: each.place, asked)
-        return showing.page(view, len(found), following, [showing.checkpoint(each) for each in shown])
+        return from_view.page(view, len(found), following, [from_view.checkpoint(each) for each in shown])
 
     @router.get("/occupancy")
     def occupancy(asked: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
@@ -240,4 +246,4 @@ def _add_history(router: APIRouter, source: Source) -> None:
         view = source()
         found = [each for each in view.occupancy if within(each.at_ms, asked.since_ms, asked.until_ms)]
         shown, following = by_number(found, lambda each: each.at_ms, asked, rising=True)
-        return showing.page(view, len(found), following, [showing.sample(each) for each in shown])
+        return from_view.page(view, len(found), following, [from_view.sample(each) for each in shown])

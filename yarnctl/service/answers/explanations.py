@@ -34,7 +34,7 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explain import Explanation, explain, in_words
 from yarnctl.journal.keys import instant
 from yarnctl.journal.telling import REASONS
-from yarnctl.service.showing import counted, size
+from yarnctl.service.answers.from_view import counted, size
 
 
 def summary(decided: Decided) -> DecisionSummary:

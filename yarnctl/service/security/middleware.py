@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from yarnctl.listening.names import BAD_HOST, Answered
-from yarnctl.service.access import ONLY_USER, reader
-from yarnctl.service.problems import ApiProblem, body
-from yarnctl.service.secret import bearer_of
-from yarnctl.service.tokens import Tokens
+from yarnctl.service.answers.error_body import ApiProblem, body
+from yarnctl.service.security.access import ONLY_USER, reader
+from yarnctl.service.security.secret import bearer_of
+from yarnctl.service.security.tokens import Tokens
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

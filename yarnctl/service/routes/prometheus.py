@@ -19,7 +19,7 @@ from yarnctl.daemon.view.counters import BOUNDS_MS, Histogram
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.service.showing import counted, snapshot
+from yarnctl.service.answers.from_view import counted, snapshot
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 

@@ -1,6 +1,7 @@
 """Secrets: what is kept of one, and where a request carries it.
 
-Law: never logged, never repeated in an answer; compared as digests only (:mod:`yarnctl.service.tokens`).
+Law: never logged, never repeated in an answer; compared as digests only
+(:mod:`yarnctl.service.security.tokens`).
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
-from yarnctl.service.access import ONLY_USER, Credentials, require, require_own
-from yarnctl.service.asked import AdmissionRequest, AdmissionsQuery, WaitQuery
-from yarnctl.service.describing import AnswerRoute
-from yarnctl.service.paging import NoParameters, by_number
-from yarnctl.service.problems import ApiProblem, responses
-from yarnctl.service.tokens import Caller, Tokens
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.paging import NoParameters, by_number
+from yarnctl.service.routes.request_models import AdmissionRequest, AdmissionsQuery, WaitQuery
+from yarnctl.service.security.access import ONLY_USER, Credentials, require, require_own
+from yarnctl.service.security.tokens import Caller, Tokens
 
 DONE_MS = 10_000
 """So long the loop has to come to what was handed over."""

@@ -1,7 +1,7 @@
 """The two things that can be done to the loop: pause it and let it go on.
 
-Law: only with a token that has the scope ``operate`` (:mod:`yarnctl.service.access`). Without a token in the
-daemon's configuration every write is refused, whatever comes with it.
+Law: only with a token that has the scope ``operate`` (:mod:`yarnctl.service.security.access`). Without a
+token in the daemon's configuration every write is refused, whatever comes with it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from fastapi import APIRouter, Body, Query
 
 from yarnctl.api.cluster_answers import Commanded
 from yarnctl.daemon.view.published import Control, View
-from yarnctl.service.access import Credentials, require
-from yarnctl.service.asked import PauseRequest
-from yarnctl.service.describing import AnswerRoute
-from yarnctl.service.paging import NoParameters
-from yarnctl.service.problems import responses
-from yarnctl.service.showing import loop
-from yarnctl.service.tokens import Tokens
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import responses
+from yarnctl.service.answers.from_view import loop
+from yarnctl.service.answers.paging import NoParameters
+from yarnctl.service.routes.request_models import PauseRequest
+from yarnctl.service.security.access import Credentials, require
+from yarnctl.service.security.tokens import Tokens
 
 
 def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control | None) -> APIRouter:

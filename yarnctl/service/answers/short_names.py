@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import msgspec
 
 from yarnctl.daemon.view.published import View
-from yarnctl.service.explaining import remembered
-from yarnctl.service.problems import ApiProblem
+from yarnctl.service.answers.error_body import ApiProblem
+from yarnctl.service.answers.explanations import remembered
 from yarnctl.short_ids import ending, ids_in, resolved
 
 NAMED_MAX = 3

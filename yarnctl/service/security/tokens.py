@@ -27,7 +27,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.service.secret import digest
+from yarnctl.service.security.secret import digest
 
 Scope = Literal["read", "submit", "operate"]
 
