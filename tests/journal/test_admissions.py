@@ -30,7 +30,7 @@ from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.records import Header, Record, Stance
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import Different
-from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.replay import replay

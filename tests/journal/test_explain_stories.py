@@ -36,11 +36,11 @@ from yarnctl.deciding.records import (
     Transition,
 )
 from yarnctl.deciding.releaser import Reason
-from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.explaining.explain import explain, in_words
+from yarnctl.journal.explaining.policy_keys import POLICIES, instant, key_words
+from yarnctl.journal.explaining.rendering import REASONS
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.keys import POLICIES, instant, key_words
 from yarnctl.journal.memory import MemoryJournal
-from yarnctl.journal.telling import REASONS
 from yarnctl.short_ids import ids_in
 from yarnctl.units import Resources
 

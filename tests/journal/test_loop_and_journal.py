@@ -20,7 +20,7 @@ from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Tran
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import Chain, body_of
-from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, JournalStream, Line, read
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.replay import replay

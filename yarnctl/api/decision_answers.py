@@ -1,7 +1,7 @@
 """Answers about decisions: in full, refused, and explained.
 
-Law: as in :mod:`yarnctl.api`. An explanation holds the stories of :mod:`yarnctl.journal.story` as they are:
-``yarnctl explain --json`` prints the same fields under the same names.
+Law: as in :mod:`yarnctl.api`. An explanation holds the stories of :mod:`yarnctl.journal.explaining.story` as
+they are: ``yarnctl explain --json`` prints the same fields under the same names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ import msgspec
 
 from yarnctl.api.paged import Count, Size
 from yarnctl.deciding.lifecycle import Event, State
-from yarnctl.journal.story import AdmissionStory, OrderStory, PriorityStory, Ran, RefusalStory, Tally
+from yarnctl.journal.explaining.story import (
+    AdmissionStory,
+    OrderStory,
+    PriorityStory,
+    Ran,
+    RefusalStory,
+    Tally,
+)
 
 
 class AskOut(msgspec.Struct, frozen=True, kw_only=True):

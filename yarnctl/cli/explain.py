@@ -52,7 +52,7 @@ def command(journal: Path | None, url: str | None, wanted: str, output: str) -> 
 def _read(journal: Path, wanted: str, output: str) -> None:
     """Explain from a journal."""
     from yarnctl.cli.asking import plain
-    from yarnctl.journal.explain import explain, in_words
+    from yarnctl.journal.explaining.explain import explain, in_words
     from yarnctl.journal.file import read
     from yarnctl.journal.segments import segments
 

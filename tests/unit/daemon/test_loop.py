@@ -34,7 +34,7 @@ from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.port import ClusterIdentity
 from yarnctl.service.answers.explanations import summary

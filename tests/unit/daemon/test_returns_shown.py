@@ -24,7 +24,7 @@ from yarnctl.deciding.model import (
     SetPriority,
 )
 from yarnctl.deciding.records import Performed, Return, SavedLost
-from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.service.routes.prometheus import text
 

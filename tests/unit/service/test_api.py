@@ -11,7 +11,7 @@ from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.journal.explain import explain, in_words
+from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.service.answers import short_names
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"

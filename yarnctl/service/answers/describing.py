@@ -24,7 +24,7 @@ from yarnctl.api.decision_answers import Explained, RefusalOut
 from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Count, Page
 from yarnctl.deciding.admission.records import Estimate
-from yarnctl.journal.story import (
+from yarnctl.journal.explaining.story import (
     AdmissionStory,
     CameBackStory,
     OrderStory,

@@ -31,9 +31,9 @@ from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import ApplicationView, Kill, SetPriority, SetQueueMaximum, Suspend, Withheld
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.explain import Explanation, explain, in_words
-from yarnctl.journal.keys import instant
-from yarnctl.journal.telling import REASONS
+from yarnctl.journal.explaining.explain import Explanation, explain, in_words
+from yarnctl.journal.explaining.policy_keys import instant
+from yarnctl.journal.explaining.rendering import REASONS
 from yarnctl.service.answers.from_view import counted, size
 
 

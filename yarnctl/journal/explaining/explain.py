@@ -24,9 +24,10 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
-from yarnctl.journal.admitted import Admitted
-from yarnctl.journal.keys import instant, key_words
-from yarnctl.journal.story import (
+from yarnctl.journal.explaining.admission_story import Admitted
+from yarnctl.journal.explaining.policy_keys import instant, key_words
+from yarnctl.journal.explaining.rendering import in_words, why_words
+from yarnctl.journal.explaining.story import (
     CameBackStory,
     Explanation,
     OrderStory,
@@ -36,7 +37,6 @@ from yarnctl.journal.story import (
     SavedLostStory,
     Tally,
 )
-from yarnctl.journal.telling import in_words, why_words
 
 NUMBER_DIGITS_MAX = 16
 """The longest number of a decision that JSON holds exactly."""

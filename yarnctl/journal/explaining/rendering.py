@@ -10,8 +10,8 @@ from itertools import groupby
 
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
-from yarnctl.journal.keys import POLICIES, instant, key_words
-from yarnctl.journal.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
+from yarnctl.journal.explaining.policy_keys import POLICIES, instant, key_words
+from yarnctl.journal.explaining.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
 from yarnctl.units import Resources
 
 REASONS: dict[str, str] = {

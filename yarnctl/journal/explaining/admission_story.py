@@ -16,7 +16,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.records import Plan
 from yarnctl.deciding.records import Record
-from yarnctl.journal.story import AdmissionStory
+from yarnctl.journal.explaining.story import AdmissionStory
 
 LOADS_TOLD = 3
 
