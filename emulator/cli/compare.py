@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from emulator.scenario import TIMINGS, Scenario, check, prepare
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from yarnctl.command_line import output_option
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES

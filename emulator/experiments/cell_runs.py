@@ -10,7 +10,7 @@ from emulator.experiments.folder import Folder
 from emulator.experiments.runs import Done, NoJournal
 from emulator.experiments.store import CellStore, Store
 from emulator.experiments.workers import spread
-from emulator.virtual_host import Result, run_scheme
+from emulator.virtual.run import Result, run_scheme
 from yarnctl.command_line import Progress
 
 

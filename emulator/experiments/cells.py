@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import msgspec
 
-from emulator.schemes import Scheme
-from emulator.virtual_host import Result, Setup
+from emulator.virtual.run import Result, Setup
+from emulator.virtual.schemes import Scheme
 from emulator.workload.job import Job
 
 Answer = TypeVar("Answer")

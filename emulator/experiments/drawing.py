@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from emulator.experiments.figures import Figure as PaperFigure
     from emulator.experiments.figures import Row
-    from emulator.virtual_host import Result, Sample
+    from emulator.virtual.run import Result, Sample
 
 INK = "#010203"
 """Stands for the page's own colour until the picture is text."""

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from yarnctl.errors import BadInput
 
 RESULT, JOURNAL, CELLS = "result.json", "journal.jsonl", "cells.jsonl"

@@ -14,7 +14,7 @@ import msgspec
 from emulator.experiments.cells import Runner, carry_out
 from emulator.experiments.figures import errors
 from emulator.experiments.natjam_micro import MICRO, Lab
-from emulator.natjam_variants import variant
+from emulator.virtual.natjam_variants import variant
 
 Variant = Callable[[Lab], Lab]
 

@@ -32,7 +32,7 @@ from emulator.experiments.natjam_micro import (
     runs_6,
     times_6,
 )
-from emulator.virtual_host import Result
+from emulator.virtual.run import Result
 
 RESOLUTION_S = 0.1
 """The last digit that the paper prints: a smaller difference is a tie, whatever its interval."""

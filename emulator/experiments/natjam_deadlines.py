@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from emulator.cluster.timing import PAPER
 from emulator.experiments.cells import Cell, Plan, gather
 from emulator.experiments.figures import Claim, Figure, Row, mean, row
-from emulator.schemes import SCHEMES
-from emulator.timing import PAPER
-from emulator.virtual_host import Result, Setup
+from emulator.virtual.run import Result, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from emulator.workload.synthetic import FIG10_DEADLINES_MS, Calibration, emulab_jobs, emulab_pair
 from yarnctl.deciding.settings import PROFILES

@@ -13,12 +13,12 @@ from typing import Literal
 
 import msgspec
 
+from emulator.cluster.timing import PAPER as PAPER_TIMING
+from emulator.cluster.timing import Timing
 from emulator.experiments.cells import Cell, Plan, gather
 from emulator.experiments.figures import Claim, Figure, Row, row
-from emulator.schemes import SCHEMES
-from emulator.timing import PAPER as PAPER_TIMING
-from emulator.timing import Timing
-from emulator.virtual_host import Result, Setup
+from emulator.virtual.run import Result, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass
 from emulator.workload.key_groups import KEY_GROUP_MS, key_groups
 from emulator.workload.spec import merge

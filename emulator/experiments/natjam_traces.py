@@ -15,11 +15,11 @@ from functools import lru_cache
 
 import msgspec
 
+from emulator.cluster.timing import PAPER
 from emulator.experiments.cells import Cell, Plan, gather
 from emulator.experiments.figures import Claim, Figure, Row, mean, quantile, row, share
-from emulator.schemes import SCHEMES
-from emulator.timing import PAPER
-from emulator.virtual_host import Result, Setup
+from emulator.virtual.run import Result, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import load, merge

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from emulator.experiments.summary import ClassSummary, SchemeSummary
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 
 Summaries = Mapping[str, SchemeSummary]
 

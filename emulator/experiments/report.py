@@ -20,7 +20,7 @@ from emulator.experiments.reading import finding, over_ideal, reading
 from emulator.experiments.runs import Outcome
 from emulator.experiments.summary import SchemeSummary
 from emulator.scenario import Prepared, node_size
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 
 TEMPLATES = Path(__file__).with_name("templates")
 

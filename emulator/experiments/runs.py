@@ -22,8 +22,8 @@ from emulator.experiments.store import SchemeStore, Store
 from emulator.experiments.summary import SchemeSummary, summary_of
 from emulator.experiments.workers import spread
 from emulator.scenario import Prepared, setup
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import SAMPLES, Result, run_scheme
+from emulator.virtual.run import SAMPLES, Result, run_scheme
+from emulator.virtual.schemes import SCHEMES
 
 if TYPE_CHECKING:
     from yarnctl.deciding.records import Record

@@ -24,8 +24,8 @@ from emulator.experiments.folder import (
     unwritable,
     write_whole,
 )
-from emulator.schemes import SCHEMES, Scheme
-from emulator.virtual_host import Result
+from emulator.virtual.run import Result
+from emulator.virtual.schemes import SCHEMES, Scheme
 
 
 class Store:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from emulator.virtual_host import Result
+    from emulator.virtual.run import Result
 
 
 class ClassSummary(msgspec.Struct, frozen=True):

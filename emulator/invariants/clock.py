@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.entities import NEVER
+from emulator.cluster.entities import NEVER
 from emulator.invariants.naming import Stories
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.entities import RUNNING
+from emulator.cluster.entities import RUNNING
+from emulator.cluster.resource_manager import container_id
 from emulator.invariants.naming import Stories, name_of
-from emulator.resource_manager import container_id
 from yarnctl.deciding.invariants import LEDGER
 from yarnctl.deciding.model import Kill
 from yarnctl.deciding.records import Decision, Performed, Transition

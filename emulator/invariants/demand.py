@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.entities import ENDED, GRANTED, Application, LeafQueue, Reservation
+from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, Reservation
 from emulator.invariants.naming import Stories, name_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.entities import ENDED, NEVER, Reservation
+from emulator.cluster.entities import ENDED, NEVER, Reservation
 from emulator.invariants.naming import Stories, name_of
 
 if TYPE_CHECKING:

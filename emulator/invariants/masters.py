@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
-from emulator.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
+from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
+from emulator.cluster.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
 from emulator.invariants.naming import Stories, name_of
 
 if TYPE_CHECKING:

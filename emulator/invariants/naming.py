@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from emulator.entities import Container
+from emulator.cluster.entities import Container
 from yarnctl.errors import InvariantBroken
 
 if TYPE_CHECKING:

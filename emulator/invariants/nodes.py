@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.app_master import REDUCE_PRIORITY
-from emulator.entities import AM, ENDED, NEVER, RELEASED, RUNNING
+from emulator.cluster.app_master import REDUCE_PRIORITY
+from emulator.cluster.entities import AM, ENDED, NEVER, RELEASED, RUNNING
+from emulator.cluster.timing import CrowdedTiming
 from emulator.invariants.naming import Stories, name_of
-from emulator.timing import CrowdedTiming
 
 if TYPE_CHECKING:
     from emulator.invariants.watch import Watch

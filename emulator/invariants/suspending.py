@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
+from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
 from emulator.invariants.naming import Stories, name_of
 
 if TYPE_CHECKING:

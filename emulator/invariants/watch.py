@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from emulator.app_master import AppMaster
-from emulator.cluster import Cluster
-from emulator.entities import Application, Container, Node
-from emulator.faults import Fault
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.cluster import Cluster
+from emulator.cluster.entities import Application, Container, Node
+from emulator.cluster.faults import Fault
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.records import Record

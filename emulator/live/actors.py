@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from emulator.app_master import AppMaster, MasterHost
-from emulator.entities import MAP, NEVER, RUNNING, Application, Ask, Container
+from emulator.cluster.app_master import AppMaster, MasterHost
+from emulator.cluster.entities import MAP, NEVER, RUNNING, Application, Ask, Container
 from emulator.live.running_limits import RunningLimits
 from emulator.workload.job import Job
 

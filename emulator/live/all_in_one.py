@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 from emulator.live.carrying import DirectCarrier
 from emulator.live.http_wires import NoAnswer
 from emulator.live.launching import ProcessLauncher, refuse

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from emulator.entities import MAP, Container
+from emulator.cluster.entities import MAP, Container
 from emulator.live.umbilical import Line
 
 AttemptState = Literal["STARTING", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]

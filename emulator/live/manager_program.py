@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import HADOOP3
 from emulator.live.faults import Faults
 from emulator.live.guard import name_in
 from emulator.live.pace import Pace
@@ -20,7 +21,6 @@ from emulator.live.scheduler_xml import queues_of_file, queues_of_text
 from emulator.live.service import QUEUES, LiveResourceManager, Settings
 from emulator.live.serving import bind, serve, url_of
 from emulator.live.webhdfs import WebHdfsServer
-from emulator.timing import HADOOP3
 from yarnctl.errors import BadInput
 
 SUPERUSER = "yarnctl"

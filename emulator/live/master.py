@@ -15,8 +15,9 @@ from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
-from emulator.entities import ENDED, Application, Ask, Container, LeafQueue, Node
-from emulator.kernel import Kernel
+from emulator.cluster.entities import ENDED, Application, Ask, Container, LeafQueue, Node
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import Timing
 from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt, Attempts, AttemptState
 from emulator.live.carrying import Carrier
@@ -44,7 +45,6 @@ from emulator.live.messages import (
     TaskStop,
 )
 from emulator.live.pace import Pace
-from emulator.timing import Timing
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 from emulator.live.carrying import ThreadedCarrier
 from emulator.live.guard import name_in
 from emulator.live.http_wires import HttpContainerService, HttpMasterService

@@ -1,9 +1,10 @@
 """The modelled task runner: it speaks the real runner's protocol, so that yarnctl cannot tell it from one.
 
 Law: the store and the requests are the real ones, read and written by the real runner's own functions; only
-the reducer is a timetable. What a suspension takes is what ``emulator.suspension`` says of virtual time: the
-key that is under way after ``drain_ms`` is finished, ``upload_ms`` later the manifest is written, and the
-attempt holds until it is killed, the order is withdrawn, or ``hold_ms`` is over and it goes on in place.
+the reducer is a timetable. What a suspension takes is what ``emulator.cluster.suspension`` says of virtual
+time: the key that is under way after ``drain_ms`` is finished, ``upload_ms`` later the manifest is written,
+and the attempt holds until it is killed, the order is withdrawn, or ``hold_ms`` is over and it goes on in
+place.
 
 What waits for the store waits in a thread (``ask``); what it says is heard on the event loop.
 """
@@ -15,12 +16,12 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from emulator.app_master import Manifest as Saved
-from emulator.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
-from emulator.keys import Piece
+from emulator.cluster.app_master import Manifest as Saved
+from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
+from emulator.cluster.key_log import Piece
+from emulator.cluster.task import key_end_ms, keys_done
 from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt
-from emulator.task import key_end_ms, keys_done
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule

@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from emulator.app_master import Manifest as Saved
-from emulator.entities import HOLDING, MAP, NEVER, Container
+from emulator.cluster.app_master import Manifest as Saved
+from emulator.cluster.entities import HOLDING, MAP, NEVER, Container
+from emulator.cluster.task import key_end_ms
 from emulator.live.actors import LiveActor
 from emulator.live.attempts import Attempt
 from emulator.live.history import Finished, History
@@ -21,7 +22,6 @@ from emulator.live.jobs import ModelledJob
 from emulator.live.master import LiveMaster
 from emulator.live.messages import MasterLaunch, TaskLaunch
 from emulator.live.modelled_runner import Kept, ModelledRunners, status_of
-from emulator.task import key_end_ms
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable

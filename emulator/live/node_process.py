@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 from emulator.live.guard import name_in
 from emulator.live.http_client import Address, HttpPool
 from emulator.live.http_wires import HttpNodeWire, container_web

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from emulator.cluster.timing import HADOOP3, Timing
 from emulator.live.carrying import Carrier
 from emulator.live.jobs import ModelledJob, StreamingJob, number_setting, read_job
 from emulator.live.master import LiveMaster, Tasks
@@ -18,7 +19,6 @@ from emulator.live.messages import ContainerService, MasterLaunch, MasterService
 from emulator.live.modelled_tasks import ModelledTasks
 from emulator.live.pace import Pace
 from emulator.live.process_tasks import PROCESS_TIMING, ProcessTasks
-from emulator.timing import HADOOP3, Timing
 
 HEARTBEAT = "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms"
 

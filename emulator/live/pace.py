@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 
 LONGEST_WAIT_S = 3600.0
 

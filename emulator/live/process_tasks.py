@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from emulator.entities import Container
+from emulator.cluster.entities import Container
+from emulator.cluster.timing import Timing
 from emulator.live.actors import LiveActor, ProcessActor
 from emulator.live.attempts import Attempt
 from emulator.live.history import Finished, History
@@ -22,7 +23,6 @@ from emulator.live.messages import MasterLaunch, TaskLaunch
 from emulator.live.task_faults import TaskFaults
 from emulator.live.tasks import Output, Split, Staging, Telling, job_record, plan_splits, task_launch
 from emulator.live.umbilical import Heard, Line, Report, UmbilicalServer
-from emulator.timing import Timing
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 

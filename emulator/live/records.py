@@ -23,7 +23,7 @@ from emulator.live.messages import (
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
-    from emulator.entities import Application, Container, Node
+    from emulator.cluster.entities import Application, Container, Node
 
 AppState = Literal["ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
 AttemptState = Literal["SCHEDULED", "LAUNCHED", "RUNNING", "FINISHED", "FAILED", "KILLED"]

@@ -6,7 +6,7 @@ max-completed-applications, and never comes back.
 
 from __future__ import annotations
 
-from emulator.entities import Application
+from emulator.cluster.entities import Application
 from emulator.live.records import AppRecord
 
 

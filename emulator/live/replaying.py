@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import click
 
+from emulator.cluster.timing import HADOOP3
 from emulator.live.jobs import ModelledJob
 from emulator.live.submitting import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
-from emulator.timing import HADOOP3
 from emulator.workload.job import Job
 from yarnctl.command_line import print_json, print_table
 from yarnctl.errors import BadInput, Unreachable

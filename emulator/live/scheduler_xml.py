@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from emulator.entities import QueueConfig
+from emulator.cluster.entities import QueueConfig
 from yarnctl.errors import BadInput
 
 PREFIX = "yarn.scheduler.capacity."

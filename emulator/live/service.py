@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from emulator.entities import ENDED, RELEASED, RUNNING, Application, Ask, Container, Node
+from emulator.cluster.entities import ENDED, RELEASED, RUNNING, Application, Ask, Container, Node
+from emulator.cluster.resource_manager import ResourceManager
 from emulator.live.messages import (
     EXIT_ABORTED,
     EXIT_LOST,
@@ -42,7 +43,6 @@ from emulator.live.records import AppRecord, AppState, AttemptRecord, ContainerR
 from emulator.live.register import Refused, Register
 from emulator.live.settings import QUEUES, Settings
 from emulator.live.silence import Silence
-from emulator.resource_manager import ResourceManager
 from yarnctl.deciding.draws import uniform
 from yarnctl.units import Resources, fits
 

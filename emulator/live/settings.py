@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.entities import QueueConfig
-from emulator.timing import HADOOP3, Timing
+from emulator.cluster.entities import QueueConfig
+from emulator.cluster.timing import HADOOP3, Timing
 
 QUEUES: tuple[QueueConfig, ...] = (
     QueueConfig(name="production", capacity_ratio=0.95, am_ratio=0.5, hurried=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from emulator.faults import NodeSlow
+from emulator.cluster.faults import NodeSlow
 from emulator.scenario.queues import check_queues, check_workloads, known, within
 from emulator.scenario.record import (
     MAX_COUNT,
@@ -22,7 +22,7 @@ from emulator.scenario.record import (
     Tuning,
     Where,
 )
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from emulator.workload.limits import LONGEST_MS
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES

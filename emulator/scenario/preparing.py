@@ -15,7 +15,7 @@ import msgspec
 from emulator.scenario.checking import check_fault_jobs
 from emulator.scenario.queues import OWN, limits, more_queues, names_of, notes_on, with_role
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import ONE_SLOT, Job, JobClass
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput
 from yarnctl.units import Resources, times
 
 if TYPE_CHECKING:
-    from emulator.virtual_host import Setup
+    from emulator.virtual.run import Setup
 
 
 def prepare(scenario: Scenario, where: Where = "scenario, field {}".format) -> Prepared:
@@ -126,8 +126,8 @@ def slots_of(scenario: Scenario) -> int:
 
 def require_room(scenario: Scenario, jobs: tuple[Job, ...]) -> None:
     """Raise BadInput if a container of a job fits on no node: before anything is written."""
-    from emulator.cluster import Cluster
-    from emulator.schemes import queues_of
+    from emulator.cluster.cluster import Cluster
+    from emulator.virtual.schemes import queues_of
 
     Cluster(
         nodes=1,
@@ -157,7 +157,7 @@ def settings(scenario: Scenario) -> Settings:
 
 def setup(scenario: Scenario) -> Setup:
     """Return what stays the same between the schemes."""
-    from emulator.virtual_host import Setup
+    from emulator.virtual.run import Setup
 
     return Setup(
         nodes=scenario.nodes,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from emulator.entities import QueueConfig
-from emulator.queue_limits import QueueLimits
+from emulator.cluster.entities import QueueConfig
 from emulator.scenario.entries import QueueEntry
 from emulator.scenario.record import Scenario, Where
-from emulator.schemes import SCHEMES
+from emulator.virtual.queue_limits import QueueLimits
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import JobClass
 from emulator.workload.spec import parse_spec
 from emulator.workload.trace_file import is_name

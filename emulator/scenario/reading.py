@@ -13,7 +13,7 @@ from typing import get_args
 
 import msgspec
 
-from emulator.faults import Fault
+from emulator.cluster.faults import Fault
 from emulator.scenario.checking import check
 from emulator.scenario.entries import QueueEntry, WorkloadEntry
 from emulator.scenario.record import Scenario, Tuning, Where

@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from emulator.faults import Fault
+from emulator.cluster.faults import Fault
+from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.scenario.entries import QueueEntry, WorkloadEntry
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3, PAPER, Timing
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from emulator.workload.limits import DAY_MS
 

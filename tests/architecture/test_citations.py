@@ -165,5 +165,5 @@ def test_a_section_without_a_source_is_found(tmp_path: Path) -> None:
 def test_what_a_citation_without_a_page_means_is_one_of_the_pages() -> None:
     assert {page for _, page in MEANT} <= {page.stem for page in FACTS.glob("*.md")}
     assert meant_by("emulator/live/rest/changes.py") == "hadoop"
-    assert meant_by("emulator/natjam_variants.py") == "natjam"
-    assert meant_by("emulator/kernel.py") == ""
+    assert meant_by("emulator/virtual/natjam_variants.py") == "natjam"
+    assert meant_by("emulator/cluster/kernel.py") == ""

@@ -62,7 +62,7 @@ def copy(tmp_path: Path) -> Path:
         target = tmp_path / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target)
-    (tmp_path / "emulator").mkdir()
+    (tmp_path / "emulator/cluster").mkdir(parents=True)
     return tmp_path
 
 
@@ -76,7 +76,7 @@ def ruff(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_ruff_refuses_a_breach_in_deciding_and_in_an_actor(copy, breach):
     for place, options in (
         ("yarnctl/deciding/planted.py", ()),
-        ("emulator/task.py", ("--config", ACTORS_CONFIG)),
+        ("emulator/cluster/task.py", ("--config", ACTORS_CONFIG)),
     ):
         (copy / place).write_text(CLEAN)
         assert ruff(copy, *options, place).returncode == 0, place
@@ -127,8 +127,8 @@ def test_the_contracts_hold_as_things_are(packages):
         ("yarnctl/cli/planted.py", "import emulator.workload", "yarnctl never imports the emulator"),
         ("emulator/planted.py", "import yarnctl.cli", "the emulator stands on the core"),
         ("emulator/planted.py", "import yarnctl.hadoop", "the emulator stands on the core"),
-        ("emulator/task.py", "import emulator.cli", "actors know neither"),
-        ("emulator/task.py", "import emulator.workload.planted", "no reader of workloads"),
+        ("emulator/cluster/task.py", "import emulator.cli", "emulator: programs"),
+        ("emulator/cluster/task.py", "import emulator.workload.planted", "no reader of workloads"),
         ("emulator/workload/job.py", "import time", "deciding and actors reach no clock"),
     ],
 )

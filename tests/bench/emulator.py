@@ -15,8 +15,8 @@ import sys
 from functools import partial
 from typing import Any
 
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import Run
+from emulator.virtual.run import Run
+from emulator.virtual.schemes import SCHEMES
 from tests.bench.hour import (
     HOUR_MS,
     SLOTS,

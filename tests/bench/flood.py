@@ -39,7 +39,7 @@ def serve(which: str) -> None:
         sys.stdin.read()
         handle.stop()
         return
-    from emulator.kernel import Kernel
+    from emulator.cluster.kernel import Kernel
     from emulator.live.pace import Pace
     from emulator.live.rest.site import Site
     from emulator.live.service import LiveResourceManager

@@ -44,7 +44,7 @@ ROOT = Path(__file__).parents[2]
 
 def manager_of_nodes() -> Any:
     """Return a live ResourceManager with all nodes registered."""
-    from emulator.kernel import Kernel
+    from emulator.cluster.kernel import Kernel
     from emulator.live.messages import NodeRegistration
     from emulator.live.pace import Pace
     from emulator.live.service import LiveResourceManager

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from emulator.schemes import SCHEMES
-from emulator.timing import Timing
-from emulator.virtual_host import Run, Setup
+from emulator.cluster.timing import Timing
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from emulator.workload.steady import steady_jobs
 from yarnctl.deciding.records import Record

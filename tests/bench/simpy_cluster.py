@@ -14,7 +14,7 @@ from collections import deque
 
 import simpy
 
-from emulator.timing import Timing
+from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
 
 AM, REDUCE, MAP = 0, 10, 20

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, Protocol
 
 import requests
 
+from emulator.cluster.timing import Timing
 from emulator.live.all_in_one import Plan as Nodes
 from emulator.live.all_in_one import build
 from emulator.live.manager_program import Options
 from emulator.live.service import Settings
 from emulator.live.serving import Background
-from emulator.timing import Timing
 from tests.cluster.admission_set import Kind, Mix
 
 BIN = Path(sys.executable).parent

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from emulator.schemes import SCHEMES, Scheme
-from emulator.virtual_host import Setup, run_scheme
+from emulator.virtual.run import Setup, run_scheme
+from emulator.virtual.schemes import SCHEMES, Scheme
 from emulator.workload.job import Job
 from tests.cluster.bench import SHAPE, production, research
 from tests.cluster.schemes import Scheme as Benched

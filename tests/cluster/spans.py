@@ -13,9 +13,9 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from emulator.kernel import Kernel
-from emulator.launch_crowd import LaunchCrowd
-from emulator.timing import HADOOP3, CrowdedTiming, crowded
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import HADOOP3, CrowdedTiming, crowded
+from emulator.virtual.processor_sharing import LaunchCrowd
 from tests.cluster.bench import SHAPE, production, research
 from tests.cluster.schemes import ALL
 

@@ -14,7 +14,7 @@ from emulator.cli import PROGRAM
 from emulator.demo import live_act
 from emulator.demo.live_act import LiveOutcome
 from emulator.experiments import runs, showing
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load
 from yarnctl.command_line import exit_status_of

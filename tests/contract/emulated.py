@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
+from emulator.cluster.timing import Timing
 from emulator.live.jobs import ENTRY, ModelledJob, write_job
 from emulator.live.rest.dialect import Version
 from emulator.live.service import Settings
-from emulator.timing import Timing
 from emulator.workload.job import Job
 from tests.contract.asking import Cluster
 from tests.contract.host import PATIENCE_S, Ability, Answer, JobPlan

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 from emulator.live.all_in_one import LocalLauncher, Plan, shapes
 from emulator.live.launching import ProcessLauncher
 from emulator.live.messages import ContainerService

@@ -20,7 +20,7 @@ from emulator.experiments.figures import Figure
 from emulator.experiments.natjam_blocks import OverBlocks, Spread
 from emulator.experiments.paper_natjam import paper_natjam
 from emulator.experiments.paper_pythia import report
-from emulator.virtual_host import Result
+from emulator.virtual.run import Result
 from tests.bench.row import Row
 from tests.cluster import fidelity, judging, predicting
 from tests.frozen.invoking import invoked

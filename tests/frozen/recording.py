@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from emulator.faults import StoreDown
+from emulator.cluster.faults import StoreDown
 from emulator.scenario import prepare, read_scenario, setup
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import Run, Setup, run_scheme
+from emulator.virtual.run import Run, Setup, run_scheme
+from emulator.virtual.schemes import SCHEMES
 from tests.frozen import admission_stories, attached_stories
 from tests.frozen.journals import FOLDER, SUFFIX
 from tests.frozen.pieces import packed

@@ -14,10 +14,10 @@ from typing import get_args
 import msgspec
 import pytest
 
-from emulator.faults import StoreDown
+from emulator.cluster.faults import StoreDown
 from emulator.scenario import Scenario, Tuning, prepare, setup
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import run_scheme
+from emulator.virtual.run import run_scheme
+from emulator.virtual.schemes import SCHEMES
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.case import RefusedTask

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3
-from emulator.virtual_host import Run, Setup
+from emulator.cluster.timing import HADOOP3
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from tests.thoroughness import examples
 from yarnctl.deciding.controller import Controller

@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3
-from emulator.virtual_host import Run, Setup
+from emulator.cluster.timing import HADOOP3
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job
 from yarnctl.deciding.model import Accepted, Kill, Suspend, Withdraw
 from yarnctl.deciding.records import (

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import HADOOP3, Timing
 from emulator.live.carrying import DirectCarrier
 from emulator.live.jobs import ModelledJob, SubmittedJob, write_job
 from emulator.live.launching import ProcessLauncher
@@ -19,7 +20,6 @@ from emulator.live.opening import open_master
 from emulator.live.pace import Pace
 from emulator.live.processes import Processes, open_processes
 from emulator.live.service import LiveResourceManager, Settings, Submission
-from emulator.timing import HADOOP3, Timing
 
 PATIENCE_S = 120.0
 QUICK = msgspec.structs.replace(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 from emulator.live.messages import (
     Allocate,
     Allocated,

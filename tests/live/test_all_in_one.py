@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import requests
 
+from emulator.cluster.timing import Timing
 from emulator.live.all_in_one import AllInOne, Plan, build, jobs_of
 from emulator.live.jobs import ENTRY, StreamingJob, write_job
 from emulator.live.manager_program import Options
@@ -24,7 +25,6 @@ from emulator.live.service import Settings
 from emulator.live.serving import Background
 from emulator.live.submitting import Client as Submitter
 from emulator.live.warden import children, stat_fields
-from emulator.timing import Timing
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 from emulator.live.messages import (
     EXIT_ABORTED,
     EXIT_KILLED_BY_MASTER,

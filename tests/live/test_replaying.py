@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from emulator.cluster.timing import HADOOP3
 from emulator.live.all_in_one import Plan
 from emulator.live.replaying import play
 from emulator.live.submitting import Client as Submitter
-from emulator.timing import HADOOP3
 from emulator.workload.job import Job
 from emulator.workload.spec import load
 from tests.live.test_all_in_one import PATIENCE_S, Client, Programs, cluster, programs, wait_until

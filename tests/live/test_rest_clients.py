@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import HADOOP3
 from emulator.live.pace import Pace
 from emulator.live.rest.site import Site
 from emulator.live.service import LiveResourceManager, Settings
 from emulator.live.serving import Background, bind
 from emulator.live.web import Reply, Web
-from emulator.timing import HADOOP3
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing

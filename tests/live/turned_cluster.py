@@ -12,7 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import Timing
 from emulator.live.all_in_one import LocalMaster
 from emulator.live.carrying import DirectCarrier
 from emulator.live.jobs import ModelledJob, write_job
@@ -24,7 +25,6 @@ from emulator.live.opening import open_master
 from emulator.live.pace import Pace
 from emulator.live.records import AppRecord, Submission
 from emulator.live.service import LiveResourceManager, Settings
-from emulator.timing import Timing
 from emulator.workload.job import Job
 
 EPOCH = 1_700_000_000_000

@@ -16,15 +16,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from emulator.cluster.faults import NodeLost, StoreDown
 from emulator.experiments import folder as folders
 from emulator.experiments import runs
 from emulator.experiments.runs import compare_json, results_json, run_experiment
 from emulator.experiments.summary import median_ms, percentile_ms, summary_of
 from emulator.experiments.workers import RunFailed
-from emulator.faults import NodeLost, StoreDown
 from emulator.scenario import Prepared, Scenario, Tuning, jobs, prepare, read_scenario, settings, setup
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import JobResult, Result
+from emulator.virtual.run import JobResult, Result
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.parquet import write_parquet
 from emulator.workload.spec import load
 from yarnctl.errors import BadInput

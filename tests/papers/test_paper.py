@@ -25,9 +25,9 @@ from emulator.experiments.runs import Done, run_experiment
 from emulator.experiments.showing import paper_figures
 from emulator.experiments.workers import RunFailed
 from emulator.scenario import prepare
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import Result as RunResult
-from emulator.virtual_host import run_scheme
+from emulator.virtual.run import Result as RunResult
+from emulator.virtual.run import run_scheme
+from emulator.virtual.schemes import SCHEMES
 from tests.papers.fig_4 import FIG_4
 from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput

@@ -19,7 +19,7 @@ from emulator.experiments.runs import Outcome, run_experiment
 from emulator.experiments.showing import run_shown
 from emulator.experiments.summary import ClassSummary, SchemeSummary
 from emulator.scenario import Scenario, prepare
-from emulator.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES
 from tests.papers.fig_4 import FIG_4
 
 pytestmark = pytest.mark.xdist_group("report")  # what is made once for all is made in one worker

@@ -15,8 +15,8 @@ import pytest
 
 from emulator.experiments.folder import PAPER, Folder, code_digest
 from emulator.experiments.store import CellStore, SchemeStore, Store
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import JobResult, Result, Sample
+from emulator.virtual.run import JobResult, Result, Sample
+from emulator.virtual.schemes import SCHEMES
 
 IDENTITY, OTHER = "ab" * 32, "cd" * 32
 TOLD: dict[str, Any] = {

@@ -13,12 +13,12 @@ from typing import TypeVar
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from emulator.crowded_cluster import cluster_of
-from emulator.entities import NEVER, REDUCE, RUNNING, Container
-from emulator.faults import Fault
+from emulator.cluster.entities import NEVER, REDUCE, RUNNING, Container
+from emulator.cluster.faults import Fault
 from emulator.invariants import Watch, check_all, check_end
-from emulator.schemes import SCHEMES
-from emulator.virtual_host import Run
+from emulator.virtual.run import Run
+from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.shared_cpu_cluster import cluster_of
 from tests.property.scenarios import Bare, Scenario
 from yarnctl.journal.memory import MemoryJournal
 

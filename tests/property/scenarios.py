@@ -12,11 +12,11 @@ from typing import NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from emulator.entities import QueueConfig
-from emulator.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
-from emulator.schemes import SCHEMES, queues_of
-from emulator.timing import HADOOP3, PAPER, Timing
-from emulator.virtual_host import Setup
+from emulator.cluster.entities import QueueConfig
+from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
+from emulator.cluster.timing import HADOOP3, PAPER, Timing
+from emulator.virtual.run import Setup
+from emulator.virtual.schemes import SCHEMES, queues_of
 from emulator.workload.job import Job
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES, Settings

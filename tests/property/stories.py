@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from emulator.entities import QueueConfig
-from emulator.faults import Fault, MasterDead, NodeLost
+from emulator.cluster.entities import QueueConfig
+from emulator.cluster.faults import Fault, MasterDead, NodeLost
+from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.invariants import Watch, check_all
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3, PAPER, Timing
-from emulator.virtual_host import Run, Setup
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass
 from tests.property.playing import UNTIL_MS, Meddled
 from tests.property.scenarios import Bare

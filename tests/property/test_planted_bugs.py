@@ -12,16 +12,27 @@ from typing import Any
 
 import pytest
 
-from emulator.app_master import AppMaster, Manifest
-from emulator.capacity_scheduler import CapacityScheduler
-from emulator.cluster import Cluster
-from emulator.entities import AM, DRAINING, ENDED, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING, Ask, Container
+from emulator.cluster.app_master import AppMaster, Manifest
+from emulator.cluster.cluster import Cluster
+from emulator.cluster.entities import (
+    AM,
+    DRAINING,
+    ENDED,
+    HOLDING,
+    NEVER,
+    NOT_ASKED,
+    REDUCE,
+    RUNNING,
+    Ask,
+    Container,
+)
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.key_log import Piece
+from emulator.cluster.resource_manager import container_id
+from emulator.cluster.scheduler import CapacityScheduler
+from emulator.cluster.suspension import Suspension
 from emulator.invariants import AT_END, INVARIANTS, Watch, check_end
-from emulator.kernel import Kernel
-from emulator.keys import Piece
-from emulator.resource_manager import container_id
-from emulator.suspension import Suspension
-from emulator.virtual_host import Run
+from emulator.virtual.run import Run
 from tests.property.stories import STORIES, tell
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.records import Decision

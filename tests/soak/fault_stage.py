@@ -17,6 +17,7 @@ from urllib.parse import quote_plus
 import msgspec
 import requests
 
+from emulator.cluster.timing import Timing
 from emulator.live.all_in_one import Plan as Nodes
 from emulator.live.all_in_one import build
 from emulator.live.attempts import Attempt
@@ -26,7 +27,6 @@ from emulator.live.master import LiveMaster
 from emulator.live.service import Settings
 from emulator.live.serving import Background
 from emulator.live.submitting import Client, am_size, checkpoint_environment
-from emulator.timing import Timing
 from emulator.workload.job import Job
 from tests.soak.fault_daemon import Daemon, ProgramDaemon, ThreadDaemon
 from tests.soak.fault_plan import CRASH_POINTS, HTTP_KINDS, KILL_ANYWHERE, Campaign, Fault

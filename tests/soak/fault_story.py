@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from emulator.entities import KIND_NAMES, Container
+from emulator.cluster.entities import KIND_NAMES, Container
 from emulator.live.master import LiveMaster
 from emulator.live.node import LiveNode
 from emulator.live.records import AppRecord

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from emulator.cluster.timing import Timing
 from emulator.live.all_in_one import AllInOne, Plan, build
 from emulator.live.history import Finished, History
 from emulator.live.jobs import StreamingJob, SubmittedJob
@@ -27,7 +28,6 @@ from emulator.live.service import Settings
 from emulator.live.serving import Background
 from emulator.live.streaming_job import wrapped
 from emulator.live.submitting import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
-from emulator.timing import Timing
 from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.observing.checkpoint_store import SeenStore

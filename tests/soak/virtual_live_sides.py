@@ -26,11 +26,11 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from emulator.cluster.timing import HADOOP3
 from emulator.live.replaying import play
 from emulator.live.submitting import Client
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3
-from emulator.virtual_host import Run, Setup
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import ONE_SLOT, Job
 from yarnctl.cli.run import command as run_command
 from yarnctl.cli.run import plan_of

@@ -11,11 +11,11 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from emulator.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
-from emulator.entities import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, RUNNING, Container
-from emulator.faults import HeartbeatLost, MasterDead, NodeLost, TaskDead
+from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
+from emulator.cluster.entities import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, RUNNING, Container
+from emulator.cluster.faults import HeartbeatLost, MasterDead, NodeLost, TaskDead
+from emulator.cluster.timing import PAPER
 from emulator.invariants import Watch, check_end
-from emulator.timing import PAPER
 from tests.property.stories import Stage, bare, job, tell
 
 

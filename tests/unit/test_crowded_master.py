@@ -8,14 +8,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from emulator.app_master import REDUCE_PRIORITY, AppMaster
-from emulator.crowded_master import CrowdedMaster
-from emulator.entities import AM, MAP, NEVER, REDUCE, Container
-from emulator.faults import MasterDead, NodeLost, TaskDead
+from emulator.cluster.app_master import REDUCE_PRIORITY, AppMaster
+from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
+from emulator.cluster.faults import MasterDead, NodeLost, TaskDead
+from emulator.cluster.timing import HADOOP3, PAPER, Timing, crowded
 from emulator.invariants import Watch, check_all, check_end
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3, PAPER, Timing, crowded
-from emulator.virtual_host import Run, Setup
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.shared_cpu_master import CrowdedMaster
 from emulator.workload.job import Job
 from tests.property.stories import PRODUCTION, RESEARCH, bare, job, tell
 from yarnctl.deciding.settings import DEFAULT

@@ -12,10 +12,10 @@ from typing import Any
 import click
 import pytest
 
-from emulator.app_master import AppMaster
-from emulator.entities import AM, MAP, NEVER, REDUCE, Container
-from emulator.timing import HADOOP3, crowded
-from emulator.virtual_host import Run
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
+from emulator.cluster.timing import HADOOP3, crowded
+from emulator.virtual.run import Run
 from tests.cluster import fidelity, spans
 from tests.cluster.fidelity import Calibration, jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL, SCHEMES, VARIANTS

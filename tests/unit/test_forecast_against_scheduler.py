@@ -11,10 +11,10 @@ from collections import Counter
 import msgspec
 import pytest
 
-from emulator.entities import QueueConfig
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3
-from emulator.virtual_host import Run, Setup
+from emulator.cluster.entities import QueueConfig
+from emulator.cluster.timing import HADOOP3
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT

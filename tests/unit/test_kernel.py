@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.kernel import SPAN_BITS, Kernel
+from emulator.cluster.kernel import SPAN_BITS, Kernel
 from tests.thoroughness import examples
 
 SPAN_MS = 1 << SPAN_BITS

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from emulator.kernel import Kernel
-from emulator.launch_crowd import SLACK, UNIT, LaunchCrowd
+from emulator.cluster.kernel import Kernel
+from emulator.virtual.processor_sharing import SLACK, UNIT, LaunchCrowd
 
 
 def up_at(

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.app_master import Manifest
-from emulator.entities import Container
+from emulator.cluster.app_master import Manifest
+from emulator.cluster.entities import Container
+from emulator.cluster.timing import PAPER
 from emulator.experiments.natjam_alternatives import ALTERNATIVES
 from emulator.experiments.natjam_micro import Lab
-from emulator.natjam_variants import VariantMaster, VariantTiming, legacy_remaining_ms, variant
-from emulator.schemes import SCHEMES
-from emulator.timing import PAPER
-from emulator.virtual_host import Run, run_scheme
+from emulator.virtual.natjam_variants import VariantMaster, VariantTiming, legacy_remaining_ms, variant
+from emulator.virtual.run import Run, run_scheme
+from emulator.virtual.schemes import SCHEMES
 from tests.golden.tables import GUARD_FREE, candidate, case, task, with_
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES
 from yarnctl.deciding.selector import choose

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from emulator.entities import (
+from emulator.cluster.entities import (
     AM,
     ENDED,
     RELEASED,
@@ -22,7 +22,7 @@ from emulator.entities import (
     QueueConfig,
     Reservation,
 )
-from emulator.resource_manager import ResourceManager
+from emulator.cluster.resource_manager import ResourceManager
 from yarnctl.deciding.model import ContainerEnded, ContainerGranted
 from yarnctl.units import Resources
 

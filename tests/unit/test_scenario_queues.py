@@ -8,10 +8,10 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from emulator.queue_limits import QueueLimits, limited
 from emulator.scenario import Scenario, Tuning, prepare, read_scenario, settings, setup
-from emulator.schemes import SCHEMES, queues_of
-from emulator.virtual_host import Run
+from emulator.virtual.queue_limits import QueueLimits, limited
+from emulator.virtual.run import Run
+from emulator.virtual.schemes import SCHEMES, queues_of
 from emulator.workload.parquet import write_parquet
 from emulator.workload.spec import load
 from yarnctl.deciding.records import Decision

@@ -11,12 +11,12 @@ from functools import cache
 import msgspec
 import pytest
 
-from emulator.capacity_preemption import TUNED, CapacityPreemption, PreemptionConfig
-from emulator.entities import AM, MAP, REDUCE, Container
+from emulator.cluster.entities import AM, MAP, REDUCE, Container
+from emulator.cluster.preemption import TUNED, CapacityPreemption, PreemptionConfig
+from emulator.cluster.timing import PAPER
 from emulator.invariants import Watch, check_all, check_end
-from emulator.schemes import SCHEMES, queues_of
-from emulator.timing import PAPER
-from emulator.virtual_host import Result, Run, Setup, run_scheme
+from emulator.virtual.run import Result, Run, Setup, run_scheme
+from emulator.virtual.schemes import SCHEMES, queues_of
 from emulator.workload.job import Job
 from tests.property.playing import UNTIL_MS
 from tests.property.stories import job

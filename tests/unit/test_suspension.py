@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from emulator.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, Container
-from emulator.faults import Fault, MasterDead, NodeLost, StoreDown
+from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, Container
+from emulator.cluster.faults import Fault, MasterDead, NodeLost, StoreDown
+from emulator.cluster.task import key_end_ms, keys_done
+from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.invariants import Watch, check_end
-from emulator.task import key_end_ms, keys_done
-from emulator.timing import HADOOP3, PAPER, Timing
-from emulator.virtual_port import VirtualPort
+from emulator.virtual.port import VirtualPort
 from tests.property.playing import Meddled
 from tests.property.stories import bare, job, tell
 from yarnctl.deciding.model import Accepted, ManifestSeen, Refused, UploadProgressed

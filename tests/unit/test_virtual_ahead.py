@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.cluster.timing import HADOOP3, crowded
 from emulator.invariants import Watch, check_all, check_end
-from emulator.timing import HADOOP3, crowded
-from emulator.virtual_host import Result, Run
+from emulator.virtual.run import Result, Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from emulator.entities import Reservation
+from emulator.cluster.entities import Reservation
 from emulator.live.records import NodeRecord
 from emulator.live.rest.dialect import Dialect
 from emulator.live.service import LiveResourceManager

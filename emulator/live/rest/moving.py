@@ -6,8 +6,8 @@ an ended application is used as it is; only what the application holds is carrie
 
 from __future__ import annotations
 
-from emulator.entities import Application, Ask, LeafQueue
-from emulator.resource_manager import ResourceManager
+from emulator.cluster.entities import Application, Ask, LeafQueue
+from emulator.cluster.resource_manager import ResourceManager
 
 
 def move(manager: ResourceManager, app: Application, target: LeafQueue) -> None:

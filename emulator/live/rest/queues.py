@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.entities import LeafQueue
+from emulator.cluster.entities import LeafQueue
 from emulator.live.records import AppRecord
 from emulator.live.rest.cluster import reservations, vector
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from emulator.entities import QueueConfig
+from emulator.cluster.entities import QueueConfig
 from emulator.live.rest.asking import bad
 from emulator.live.service import LiveResourceManager
 

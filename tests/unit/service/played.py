@@ -10,10 +10,10 @@ from functools import cache
 
 import msgspec
 
-from emulator.schemes import SCHEMES
-from emulator.timing import HADOOP3
-from emulator.virtual_host import Run, Setup
-from emulator.virtual_port import VirtualPort
+from emulator.cluster.timing import HADOOP3
+from emulator.virtual.port import VirtualPort
+from emulator.virtual.run import Run, Setup
+from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.model import Observation, Scope

@@ -7,7 +7,7 @@ derived, so that time never has to be counted down.
 
 from __future__ import annotations
 
-from emulator.entities import Container
+from emulator.cluster.entities import Container
 
 
 def key_end_ms(key: int, keys: int, length_ms: int) -> int:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from emulator.entities import (
+from emulator.cluster.entities import (
     ENDED,
     GRANTED,
     HOLDING,
@@ -27,10 +27,10 @@ from emulator.entities import (
     Ask,
     Container,
 )
-from emulator.kernel import Kernel
-from emulator.keys import KeyLog
-from emulator.task import key_end_ms, keys_done
-from emulator.timing import Timing
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.key_log import KeyLog
+from emulator.cluster.task import key_end_ms, keys_done
+from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
 
 FAILED_MAP, REDUCE_PRIORITY, MAP_PRIORITY = 5, 10, 20

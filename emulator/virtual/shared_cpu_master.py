@@ -8,11 +8,11 @@ allocate first and schedules reduces afterwards (Hadoop 2 and 3).
 
 from __future__ import annotations
 
-from emulator.app_master import FAILED_MAP, MAP_PRIORITY, AppMaster, MasterHost
-from emulator.entities import GRANTED, MAP, NEVER, RUNNING, Application, Container
-from emulator.kernel import Kernel
-from emulator.launch_crowd import LaunchCrowd
-from emulator.timing import CrowdedTiming
+from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, AppMaster, MasterHost
+from emulator.cluster.entities import GRANTED, MAP, NEVER, RUNNING, Application, Container
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import CrowdedTiming
+from emulator.virtual.processor_sharing import LaunchCrowd
 from emulator.workload.job import Job
 
 

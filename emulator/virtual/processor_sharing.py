@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
-from emulator.kernel import Kernel
+from emulator.cluster.kernel import Kernel
 
 Launch = TypeVar("Launch")
 

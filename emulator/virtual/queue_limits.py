@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.entities import QueueConfig
+from emulator.cluster.entities import QueueConfig
 
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.cluster import Cluster
+from emulator.cluster.cluster import Cluster
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.queue_hold import OVER, QueueHold, QueueLimits, action_of, hold, put_back
 from yarnctl.deciding.records import Holding, Performed, Record

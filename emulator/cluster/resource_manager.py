@@ -11,8 +11,8 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from typing import Protocol
 
-from emulator.capacity_scheduler import CapacityScheduler
-from emulator.entities import AM, ENDED, RELEASED, Application, Ask, Container, Node, QueueConfig
+from emulator.cluster.entities import AM, ENDED, RELEASED, Application, Ask, Container, Node, QueueConfig
+from emulator.cluster.scheduler import CapacityScheduler
 from yarnctl.deciding.model import ApplicationEnded, ContainerEnded, ContainerGranted, Fact
 from yarnctl.units import Resources
 

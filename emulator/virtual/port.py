@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from emulator.app_master import AppMaster
-from emulator.cluster import Cluster
-from emulator.entities import MAP, REDUCE, RUNNING, Application, Container, Reservation
-from emulator.resource_manager import application_id, attempt_id, container_id, node_id
-from emulator.task import keys_done, remaining_ms
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.cluster import Cluster
+from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, Reservation
+from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
+from emulator.cluster.task import keys_done, remaining_ms
 from yarnctl.deciding.foresight import Foresight, first_wave
 from yarnctl.deciding.model import (
     Accepted,

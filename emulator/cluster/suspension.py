@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from emulator.app_master import AppMaster, Manifest
-from emulator.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, Node
-from emulator.kernel import Kernel
-from emulator.resource_manager import ResourceManager, attempt_id
-from emulator.task import key_end_ms, keys_done
-from emulator.timing import Timing
+from emulator.cluster.app_master import AppMaster, Manifest
+from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, Node
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.resource_manager import ResourceManager, attempt_id
+from emulator.cluster.task import key_end_ms, keys_done
+from emulator.cluster.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
 

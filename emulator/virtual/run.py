@@ -11,16 +11,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.capacity_preemption import CapacityPreemption
-from emulator.crowded_cluster import cluster_of
-from emulator.entities import QueueConfig
-from emulator.faults import Fault
-from emulator.natjam_variants import VariantPort, VariantTiming
-from emulator.queue_limits import QueueLimits, limited
-from emulator.schemes import Scheme, queues_of
-from emulator.timing import Timing
-from emulator.virtual_hold import VirtualHold
-from emulator.virtual_port import VirtualPort
+from emulator.cluster.entities import QueueConfig
+from emulator.cluster.faults import Fault
+from emulator.cluster.preemption import CapacityPreemption
+from emulator.cluster.timing import Timing
+from emulator.virtual.natjam_variants import VariantPort, VariantTiming
+from emulator.virtual.port import VirtualPort
+from emulator.virtual.queue_cap import VirtualHold
+from emulator.virtual.queue_limits import QueueLimits, limited
+from emulator.virtual.schemes import Scheme, queues_of
+from emulator.virtual.shared_cpu_cluster import cluster_of
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.settings import Settings

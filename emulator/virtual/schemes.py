@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from emulator.capacity_preemption import TUNED, PreemptionConfig
-from emulator.entities import QueueConfig
+from emulator.cluster.entities import QueueConfig
+from emulator.cluster.preemption import TUNED, PreemptionConfig
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):

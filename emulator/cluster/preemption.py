@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.entities import AM, ENDED, RELEASED, Container
+from emulator.cluster.entities import AM, ENDED, RELEASED, Container
 
 if TYPE_CHECKING:
-    from emulator.cluster import Cluster
-    from emulator.entities import LeafQueue
+    from emulator.cluster.cluster import Cluster
+    from emulator.cluster.entities import LeafQueue
 
 
 class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.app_master import AppMaster
-from emulator.cluster import Cluster
-from emulator.crowded_master import CrowdedMaster, crowds
-from emulator.entities import RELEASED, Application, Container
-from emulator.natjam_variants import VariantCluster, VariantTiming
-from emulator.timing import CrowdedTiming, Timing
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.cluster import Cluster
+from emulator.cluster.entities import RELEASED, Application, Container
+from emulator.cluster.timing import CrowdedTiming, Timing
+from emulator.virtual.natjam_variants import VariantCluster, VariantTiming
+from emulator.virtual.shared_cpu_master import CrowdedMaster, crowds
 from emulator.workload.job import Job
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from emulator.app_master import AppMaster
-from emulator.entities import (
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.entities import (
     AM,
     ENDED,
     NEVER,
@@ -23,11 +23,11 @@ from emulator.entities import (
     Node,
     QueueConfig,
 )
-from emulator.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
-from emulator.kernel import Kernel
-from emulator.resource_manager import ResourceManager
-from emulator.suspension import Suspension
-from emulator.timing import Timing
+from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.resource_manager import ResourceManager
+from emulator.cluster.suspension import Suspension
+from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
 from yarnctl.deciding.draws import uniform
 from yarnctl.errors import BadInput, YarnctlError

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from emulator.app_master import AppMaster
-from emulator.cluster import Cluster
-from emulator.entities import Application, Container
-from emulator.task import key_end_ms, keys_done
-from emulator.timing import Timing
-from emulator.virtual_port import VirtualPort
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.cluster import Cluster
+from emulator.cluster.entities import Application, Container
+from emulator.cluster.task import key_end_ms, keys_done
+from emulator.cluster.timing import Timing
+from emulator.virtual.port import VirtualPort
 from emulator.workload.job import Job
 
 ResumeOrder = Literal["suspended first", "suspended last", "longest", "index"]

@@ -15,7 +15,16 @@ from __future__ import annotations
 from bisect import insort
 from operator import attrgetter
 
-from emulator.entities import RELEASED, Application, Ask, Container, LeafQueue, Node, QueueConfig, Reservation
+from emulator.cluster.entities import (
+    RELEASED,
+    Application,
+    Ask,
+    Container,
+    LeafQueue,
+    Node,
+    QueueConfig,
+    Reservation,
+)
 
 _order = attrgetter("order")
 
