@@ -37,10 +37,10 @@ def command(
 
     import msgspec
 
-    from emulator.live.jobs import read_job
-    from emulator.live.master_program import MasterProgram, run_master
-    from emulator.live.messages import MasterLaunch
-    from emulator.live.serving import bind
+    from emulator.live.programs.master_program import MasterProgram, run_master
+    from emulator.live.wire.http_server import bind
+    from emulator.live.wire.messages import MasterLaunch
+    from emulator.live.wire.submitted_job import read_job
 
     if not re.fullmatch(r"application_[0-9]+_[0-9]+", application):
         raise BadInput("--application", "is no application's id", "expected application_<epoch>_<number>")

@@ -15,7 +15,7 @@ from yarnctl.errors import BadInput
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from emulator.live.node import LiveNode
+    from emulator.live.node.node_manager import LiveNode
 
 DEFAULT_SLOTS = 4
 
@@ -56,9 +56,9 @@ def command(
 
     memory_mib, vcores = room(slots, memory_mib, vcores)
 
-    from emulator.live.http_client import Address
-    from emulator.live.node_process import NodePlan, run_nodes
-    from emulator.live.serving import bind
+    from emulator.live.programs.node_program import NodePlan, run_nodes
+    from emulator.live.wire.http_client import Address
+    from emulator.live.wire.http_server import bind
 
     url = Address(rm).url
     work.mkdir(parents=True, exist_ok=True)

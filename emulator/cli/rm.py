@@ -30,7 +30,7 @@ def command(
 
     Start nodes with 'yarn-emulator nm --rm URL'; observe it with 'yarnctl run --rm URL'.
     """
-    from emulator.live.manager_program import Options, run
+    from emulator.live.programs.manager_program import Options, run
     from yarnctl.listening.names import checked_names
 
     names = checked_names(allow_hosts)

@@ -54,8 +54,8 @@ def command(
 
     Submit with 'yarn-emulator submit --rm URL', attach with 'yarnctl run --rm URL'.
     """
-    from emulator.live.all_in_one import Plan, run
-    from emulator.live.manager_program import Options
+    from emulator.live.programs.all_in_one import Plan, run
+    from emulator.live.programs.manager_program import Options
     from yarnctl.listening.names import checked_names
 
     options = Options(queues=queues or "", allow_hosts=checked_names(allow_hosts), **given)

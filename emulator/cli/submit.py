@@ -16,8 +16,8 @@ from yarnctl.command_line import output_option, print_json
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from emulator.live.jobs import ModelledJob, StreamingJob
-    from emulator.live.submitting import Client
+    from emulator.live.jobs.submission_client import Client
+    from emulator.live.wire.submitted_job import ModelledJob, StreamingJob
 
 
 @click.command("submit")
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 @output_option
 def command(output: str, **given: Any) -> int:
     """Submit a streaming job with your own mapper and reducer; or replay a workload live."""
-    from emulator.live.submitting import Client
+    from emulator.live.jobs.submission_client import Client
 
     user = given["user"] or getpass.getuser()
     client = Client(given["rm"], user)
     if given["workload"]:
-        from emulator.live.replaying import replay
+        from emulator.live.jobs.workload_replay import replay
 
         spec, queue, speed = given["workload"], given["queue"], given["speed"]
         return replay(client, spec, queue, speed, wait=not given["no_wait"], as_json=output == "json")
@@ -81,9 +81,9 @@ def tell(shown: dict[str, Any], output: str, said: str) -> None:
 
 def job_of(given: dict[str, Any], user: str, client: Client) -> StreamingJob:
     """Return the job that the options describe, checked; asks the cluster only where its store lies."""
-    from emulator.live.jobs import StreamingJob
-    from emulator.live.streaming_job import checked, pairs, shipped, sized, wrapped
-    from emulator.live.submitting import CHECKPOINTS, checkpoint_environment
+    from emulator.live.jobs.streaming_job import checked, pairs, shipped, sized, wrapped
+    from emulator.live.jobs.submission_client import CHECKPOINTS, checkpoint_environment
+    from emulator.live.wire.submitted_job import StreamingJob
 
     if not given["inputs"] or not given["folder"]:
         raise BadInput("--input, --output", "both are needed", "name folders that every node sees")
@@ -124,8 +124,8 @@ def job_of(given: dict[str, Any], user: str, client: Client) -> StreamingJob:
 
 def modelled_of(given: dict[str, Any], user: str) -> ModelledJob:
     """Return the job of timetables that the options describe, checked."""
-    from emulator.live.jobs import ModelledJob, check
-    from emulator.live.streaming_job import pairs
+    from emulator.live.jobs.streaming_job import pairs
+    from emulator.live.wire.submitted_job import ModelledJob, check
     from emulator.workload.job import Job
 
     maps, _, reduces = given["modelled"].partition(",")

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.live.submitting import Client
+from emulator.live.jobs.submission_client import Client
 from yarnctl.deciding.model import Accepted, Suspend
 from yarnctl.deciding.records import Performed, Record, Transition, decode
 from yarnctl.errors import YarnctlError

@@ -40,10 +40,10 @@ def serve(which: str) -> None:
         handle.stop()
         return
     from emulator.cluster.kernel import Kernel
-    from emulator.live.pace import Pace
+    from emulator.live.manager.service import LiveResourceManager
     from emulator.live.rest.site import Site
-    from emulator.live.service import LiveResourceManager
-    from emulator.live.serving import Background
+    from emulator.live.wire.http_server import Background
+    from emulator.live.wire.real_time_driver import Pace
 
     with Background(lambda url: Site(LiveResourceManager(Pace(Kernel())), url).web) as server:
         print(server.url.rpartition(":")[2], flush=True)

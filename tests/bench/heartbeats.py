@@ -45,9 +45,9 @@ ROOT = Path(__file__).parents[2]
 def manager_of_nodes() -> Any:
     """Return a live ResourceManager with all nodes registered."""
     from emulator.cluster.kernel import Kernel
-    from emulator.live.messages import NodeRegistration
-    from emulator.live.pace import Pace
-    from emulator.live.service import LiveResourceManager
+    from emulator.live.manager.service import LiveResourceManager
+    from emulator.live.wire.messages import NodeRegistration
+    from emulator.live.wire.real_time_driver import Pace
 
     manager = LiveResourceManager(Pace(Kernel()))
     for node in range(NODES):
@@ -59,15 +59,15 @@ def manager_of_nodes() -> Any:
 
 def our_web() -> Any:
     """The emulator's own, all of its routes included, behind its guard."""
-    from emulator.live.guard import guarded
     from emulator.live.rest.site import Site
+    from emulator.live.wire.guard import guarded
 
     return guarded(Site(manager_of_nodes(), "http://127.0.0.1:1").web, "127.0.0.1")
 
 
 def our_protocol() -> Any:
     """The emulator's own: uvicorn's, with a bound on how long a request may take to come."""
-    from emulator.live.serving import BOUNDS
+    from emulator.live.wire.http_server import BOUNDS
     from yarnctl.listening.connections import protocol
 
     return protocol(BOUNDS)

@@ -82,8 +82,8 @@ def be_nodes(rm: str, count: int, seconds: float, work: str) -> None:
     import asyncio
     import signal
 
-    from emulator.live.node_process import NodePlan, run_nodes
-    from emulator.live.serving import bind
+    from emulator.live.programs.node_program import NodePlan, run_nodes
+    from emulator.live.wire.http_server import bind
 
     began_s = time.monotonic()
     watches: list[Watch] = []
@@ -135,7 +135,7 @@ def cpu_s(pid: int) -> float:
 
 def measure(count: int = NODES, seconds: float = SECONDS) -> tuple[Measured, float]:
     """Run both programs; return what the nodes saw and the share of a core the ResourceManager took."""
-    from emulator.live.node_process import allowed_connections
+    from emulator.live.programs.node_program import allowed_connections
 
     allowed_connections()  # both programs inherit the limit of open files
     with tempfile.TemporaryDirectory() as work:

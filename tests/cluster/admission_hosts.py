@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, Protocol
 import requests
 
 from emulator.cluster.timing import Timing
-from emulator.live.all_in_one import Plan as Nodes
-from emulator.live.all_in_one import build
-from emulator.live.manager_program import Options
-from emulator.live.service import Settings
-from emulator.live.serving import Background
+from emulator.live.manager.service import Settings
+from emulator.live.programs.all_in_one import Plan as Nodes
+from emulator.live.programs.all_in_one import build
+from emulator.live.programs.manager_program import Options
+from emulator.live.wire.http_server import Background
 from tests.cluster.admission_set import Kind, Mix
 
 BIN = Path(sys.executable).parent

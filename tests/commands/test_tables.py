@@ -287,7 +287,7 @@ ANY_TABLE = {
     },
     "emulator/cli": {"admission.py", "paper.py", "workload.py"},
     "emulator/experiments": {"showing.py"},
-    "emulator/live": {"replaying.py"},
+    "emulator/live/jobs": {"workload_replay.py"},
 }
 """Who prints tables. The emulator's hold names and numbers; the random tables below stand for them."""
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from emulator.cluster.timing import Timing
-from emulator.live.jobs import ENTRY, ModelledJob, write_job
+from emulator.live.manager.service import Settings
 from emulator.live.rest.dialect import Version
-from emulator.live.service import Settings
+from emulator.live.wire.submitted_job import ENTRY, ModelledJob, write_job
 from emulator.workload.job import Job
 from tests.contract.asking import Cluster
 from tests.contract.host import PATIENCE_S, Ability, Answer, JobPlan

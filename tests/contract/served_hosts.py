@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emulator.live.all_in_one import AllInOne, Plan, build
-from emulator.live.jobs import StreamingJob, write_job
-from emulator.live.manager_program import Options, site_of
+from emulator.live.programs.all_in_one import AllInOne, Plan, build
+from emulator.live.programs.manager_program import Options, site_of
 from emulator.live.rest.dialect import Version
-from emulator.live.serving import Background, bind, serve, url_of
+from emulator.live.wire.http_server import Background, bind, serve, url_of
+from emulator.live.wire.submitted_job import StreamingJob, write_job
 from tests.contract.emulated import NODES, SETTINGS, SLOTS, Emulated, modelled, patient
 from tests.contract.host import PATIENCE_S, JobPlan
 from tests.contract.over_http import OverHttp

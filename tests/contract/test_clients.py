@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from emulator.live.piped import Failed, Piped, Reporter
+from emulator.live.tasks.user_command import Failed, Piped, Reporter
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.http.auth import Identity

@@ -14,16 +14,16 @@ from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.all_in_one import LocalLauncher, Plan, shapes
-from emulator.live.launching import ProcessLauncher
-from emulator.live.messages import ContainerService
-from emulator.live.node import DirectWire, LiveNode
-from emulator.live.pace import Pace
-from emulator.live.processes import Processes
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.node.launching import ProcessLauncher
+from emulator.live.node.node_manager import DirectWire, LiveNode
+from emulator.live.node.processes import Processes
+from emulator.live.programs.all_in_one import LocalLauncher, Plan, shapes
 from emulator.live.rest.dialect import Version
 from emulator.live.rest.site import Site
-from emulator.live.service import LiveResourceManager
-from emulator.live.webhdfs import WebHdfsServer
+from emulator.live.store.webhdfs import WebHdfsServer
+from emulator.live.wire.messages import ContainerService
+from emulator.live.wire.real_time_driver import Pace
 from tests.contract.emulated import NODES, SETTINGS, SLOTS, Emulated, modelled
 from tests.contract.host import Answer, JobPlan
 

@@ -19,12 +19,12 @@ from typing import Any
 
 import requests
 
-from emulator.live.all_in_one import AllInOne, Plan, build
-from emulator.live.manager_program import Options
-from emulator.live.replaying import play
-from emulator.live.service import Settings
-from emulator.live.serving import Background
-from emulator.live.submitting import Client as Submitter
+from emulator.live.jobs.submission_client import Client as Submitter
+from emulator.live.jobs.workload_replay import play
+from emulator.live.manager.service import Settings
+from emulator.live.programs.all_in_one import AllInOne, Plan, build
+from emulator.live.programs.manager_program import Options
+from emulator.live.wire.http_server import Background
 from emulator.workload.job import Job
 from tests.live.test_all_in_one import QUICK, wait_until
 from yarnctl.attach.check.preflight import LOCK_PATH

@@ -10,16 +10,16 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3, Timing
-from emulator.live.carrying import DirectCarrier
-from emulator.live.jobs import ModelledJob, SubmittedJob, write_job
-from emulator.live.launching import ProcessLauncher
-from emulator.live.master import LiveMaster
-from emulator.live.messages import Doorbell, MasterLaunch, NodeRegistration, Signal
-from emulator.live.node import DirectWire, Gone, Held, LiveNode
-from emulator.live.opening import open_master
-from emulator.live.pace import Pace
-from emulator.live.processes import Processes, open_processes
-from emulator.live.service import LiveResourceManager, Settings, Submission
+from emulator.live.manager.service import LiveResourceManager, Settings, Submission
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.node.launching import ProcessLauncher
+from emulator.live.node.node_manager import DirectWire, Gone, Held, LiveNode
+from emulator.live.node.processes import Processes, open_processes
+from emulator.live.programs.master_setup import open_master
+from emulator.live.wire.master_calls import DirectCarrier
+from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration, Signal
+from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.submitted_job import ModelledJob, SubmittedJob, write_job
 
 PATIENCE_S = 120.0
 QUICK = msgspec.structs.replace(

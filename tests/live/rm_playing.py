@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.messages import (
+from emulator.live.manager.service import LiveResourceManager, Settings
+from emulator.live.manager.state import AppRecord, Submission
+from emulator.live.wire.messages import (
     Allocate,
     Allocated,
     AskChange,
@@ -18,9 +20,7 @@ from emulator.live.messages import (
     NodeRegistration,
     NodeReport,
 )
-from emulator.live.pace import Pace
-from emulator.live.records import AppRecord, Submission
-from emulator.live.service import LiveResourceManager, Settings
+from emulator.live.wire.real_time_driver import Pace
 from yarnctl.units import Resources
 
 EPOCH = 1_700_000_000_000

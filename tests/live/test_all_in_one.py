@@ -17,14 +17,14 @@ import pytest
 import requests
 
 from emulator.cluster.timing import Timing
-from emulator.live.all_in_one import AllInOne, Plan, build, jobs_of
-from emulator.live.jobs import ENTRY, StreamingJob, write_job
-from emulator.live.manager_program import Options
-from emulator.live.replaying import play
-from emulator.live.service import Settings
-from emulator.live.serving import Background
-from emulator.live.submitting import Client as Submitter
-from emulator.live.warden import children, stat_fields
+from emulator.live.jobs.submission_client import Client as Submitter
+from emulator.live.jobs.workload_replay import play
+from emulator.live.manager.service import Settings
+from emulator.live.node.process_supervisor import children, stat_fields
+from emulator.live.programs.all_in_one import AllInOne, Plan, build, jobs_of
+from emulator.live.programs.manager_program import Options
+from emulator.live.wire.http_server import Background
+from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 

@@ -17,7 +17,7 @@ import pytest
 from emulator.demo import live_act
 from emulator.demo.live_act import LivePlan, play
 from emulator.demo.programs import Failed, Programs
-from emulator.live.warden import children
+from emulator.live.node.process_supervisor import children
 
 SMALL = LivePlan(nodes=1, slots=3, reduces=2, words=160, pause_s=0.16, speed=10.0)
 PATIENCE_S = 120.0

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from emulator.live.guard import guarded, name_in
-from emulator.live.jobs import ENTRY, StreamingJob, write_job
-from emulator.live.master_program import MasterProgram
-from emulator.live.messages import PATHS, MasterLaunch
-from emulator.live.node_process import NodePlan, NodeProcess
-from emulator.live.serving import Background
-from emulator.live.web import Reply, Web
+from emulator.live.programs.master_program import MasterProgram
+from emulator.live.programs.node_program import NodePlan, NodeProcess
+from emulator.live.wire.guard import guarded, name_in
+from emulator.live.wire.http_server import Background
+from emulator.live.wire.messages import PATHS, MasterLaunch
+from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
+from emulator.live.wire.web import Reply, Web
 from tests.live.test_all_in_one import Client, cluster
 
 EVIL = "evil.example"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.submitting import CHECKPOINTS, Client
+from emulator.live.jobs.submission_client import CHECKPOINTS, Client
 from tests.live.test_webhdfs_server import Store
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.daemon.safe_folders import AGAIN_MS, RETRY_MS, Folders

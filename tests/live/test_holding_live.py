@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from emulator.live.all_in_one import Plan
+from emulator.live.programs.all_in_one import Plan
 from tests.live.test_all_in_one import cluster
 from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.settings import Attachment

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.messages import (
+from emulator.live.node.node_manager import Gone, LiveNode
+from emulator.live.wire.messages import (
     EXIT_ABORTED,
     EXIT_KILLED_BY_MASTER,
     Doorbell,
@@ -21,8 +22,7 @@ from emulator.live.messages import (
     TaskLaunch,
     TaskStop,
 )
-from emulator.live.node import Gone, LiveNode
-from emulator.live.pace import Pace
+from emulator.live.wire.real_time_driver import Pace
 
 START_MS = 1_000_000_000_000
 PHASE_MS = 250

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from emulator.live.http_client import Address, HttpPool
-from emulator.live.http_wires import (
+from emulator.live.wire.http_calls import (
     HttpContainerService,
     HttpMasterService,
     HttpNodeWire,
     NoAnswer,
     container_web,
 )
-from emulator.live.messages import (
+from emulator.live.wire.http_client import Address, HttpPool
+from emulator.live.wire.http_server import Background, bind
+from emulator.live.wire.messages import (
     PATHS,
     Allocate,
     Allocated,
@@ -35,8 +36,7 @@ from emulator.live.messages import (
     TaskLaunch,
     TaskStop,
 )
-from emulator.live.serving import Background, bind
-from emulator.live.web import Reply, Web
+from emulator.live.wire.web import Reply, Web
 from yarnctl.errors import BadInput, Unreachable
 
 PATIENCE_S = 60.0

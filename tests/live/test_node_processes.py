@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.processes import Process, Processes, clean_environment, open_processes
-from emulator.live.warden import Group, Warden, living, stat_fields
+from emulator.live.node.process_supervisor import Group, Warden, living, stat_fields
+from emulator.live.node.processes import Process, Processes, clean_environment, open_processes
 
 PATIENCE_S = 60.0
 
@@ -204,7 +204,7 @@ os._exit(0)
 OWNER = """
 import asyncio, os, sys
 from pathlib import Path
-from emulator.live.processes import clean_environment, open_processes
+from emulator.live.node.processes import clean_environment, open_processes
 
 async def main():
     processes = await open_processes()

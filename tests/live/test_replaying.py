@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from emulator.cluster.timing import HADOOP3
-from emulator.live.all_in_one import Plan
-from emulator.live.replaying import play
-from emulator.live.submitting import Client as Submitter
+from emulator.live.jobs.submission_client import Client as Submitter
+from emulator.live.jobs.workload_replay import play
+from emulator.live.programs.all_in_one import Plan
 from emulator.workload.job import Job
 from emulator.workload.spec import load
 from tests.live.test_all_in_one import PATIENCE_S, Client, Programs, cluster, programs, wait_until

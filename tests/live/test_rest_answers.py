@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from emulator.live.manager.service import Settings
 from emulator.live.rest.site import Site
-from emulator.live.service import Settings
-from emulator.live.web import Reply, Request, Web
+from emulator.live.wire.web import Reply, Request, Web
 from tests.live.rm_playing import EPOCH, Played
 from tests.thoroughness import examples
 

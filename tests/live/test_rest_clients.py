@@ -14,11 +14,11 @@ import pytest
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
-from emulator.live.pace import Pace
+from emulator.live.manager.service import LiveResourceManager, Settings
 from emulator.live.rest.site import Site
-from emulator.live.service import LiveResourceManager, Settings
-from emulator.live.serving import Background, bind
-from emulator.live.web import Reply, Web
+from emulator.live.wire.http_server import Background, bind
+from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.web import Reply, Web
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing

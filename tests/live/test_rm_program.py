@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from emulator.live.scheduler_xml import queues_of_file, queues_of_text
-from emulator.live.serving import bind
+from emulator.live.manager.scheduler_xml import queues_of_file, queues_of_text
+from emulator.live.wire.http_server import bind
 from yarnctl.errors import BadInput
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.live.rest.moving import move
+from emulator.live.manager.moving import move
+from emulator.live.manager.service import Settings
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration
-from emulator.live.service import Settings
 from tests.live.rm_playing import Played
 from tests.thoroughness import examples
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.live.messages import EXIT_ABORTED, EXIT_LOST, Allocate, Doorbell, NodeReport
-from emulator.live.records import AppRecord, Submission
-from emulator.live.service import Refused, Settings
+from emulator.live.manager.service import Refused, Settings
+from emulator.live.manager.state import AppRecord, Submission
+from emulator.live.wire.messages import EXIT_ABORTED, EXIT_LOST, Allocate, Doorbell, NodeReport
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.units import Resources
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live import shuffle
+from emulator.live.tasks import shuffle
 
 SOME = [(b"k%03d" % (n * 7 % 50), b"v%d" % n) for n in range(500)]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.attempts import Attempt
-from emulator.live.jobs import StreamingJob
-from emulator.live.master import LiveMaster
+from emulator.live.master.attempts import Attempt
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.wire.submitted_job import StreamingJob
 from tests.live.master_rig import Rig
 
 MAP = "import sys\nfor line in sys.stdin:\n    for word in line.split():\n        print(word + '\\t1')\n"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from emulator.live.records import AppRecord
+from emulator.live.manager.state import AppRecord
 from tests.live.rm_playing import Played
 
 LOST_AFTER_S = 10

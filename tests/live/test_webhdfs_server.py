@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.live.faults import Fault, Faults
-from emulator.live.namespace import checked_path
-from emulator.live.owners import Owners
-from emulator.live.serving import Background
-from emulator.live.web import Problem, Web
-from emulator.live.webhdfs import WebHdfsServer
+from emulator.live.store.namespace import checked_path
+from emulator.live.store.owners import Owners
+from emulator.live.store.webhdfs import WebHdfsServer
+from emulator.live.store.webhdfs_faults import Fault, Faults
+from emulator.live.wire.http_server import Background
+from emulator.live.wire.web import Problem, Web
 from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode
 from yarnctl.errors import BadInput, Unreachable

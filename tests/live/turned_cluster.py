@@ -14,17 +14,17 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import Timing
-from emulator.live.all_in_one import LocalMaster
-from emulator.live.carrying import DirectCarrier
-from emulator.live.jobs import ModelledJob, write_job
-from emulator.live.launching import refuse
-from emulator.live.master import LiveMaster
-from emulator.live.messages import Doorbell, MasterLaunch, NodeRegistration, TaskLaunch
-from emulator.live.node import DirectWire, Gone, Held, LiveNode
-from emulator.live.opening import open_master
-from emulator.live.pace import Pace
-from emulator.live.records import AppRecord, Submission
-from emulator.live.service import LiveResourceManager, Settings
+from emulator.live.manager.service import LiveResourceManager, Settings
+from emulator.live.manager.state import AppRecord, Submission
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.node.launching import refuse
+from emulator.live.node.node_manager import DirectWire, Gone, Held, LiveNode
+from emulator.live.programs.all_in_one import LocalMaster
+from emulator.live.programs.master_setup import open_master
+from emulator.live.wire.master_calls import DirectCarrier
+from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration, TaskLaunch
+from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.submitted_job import ModelledJob, write_job
 from emulator.workload.job import Job
 
 EPOCH = 1_700_000_000_000

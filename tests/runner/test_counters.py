@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.live.piped import Reporter
-from emulator.live.reported import LineReader, java_text
+from emulator.live.tasks.stderr_reports import LineReader, java_text
+from emulator.live.tasks.user_command import Reporter
 from tests.cluster.odd_lines import CUT, KEYS, LINES, REDUCER, Counters, all_bytes, golden
 from tests.runner.running import Job
 from yarnctl.task_runner.runner import reports

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.live.attempts import OVER, Attempt
-from emulator.live.jobs import ModelledJob, StreamingJob
-from emulator.live.master import LiveMaster
-from emulator.live.shuffle import Fields, partition_of
+from emulator.live.master.attempts import OVER, Attempt
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.tasks.shuffle import Fields, partition_of
+from emulator.live.wire.submitted_job import ModelledJob, StreamingJob
 from tests.soak.fault_plan import Campaign
 from tests.soak.fault_stage import Submitted
 from tests.soak.fault_web import KillAsked

@@ -18,15 +18,22 @@ import msgspec
 import requests
 
 from emulator.cluster.timing import Timing
-from emulator.live.all_in_one import Plan as Nodes
-from emulator.live.all_in_one import build
-from emulator.live.attempts import Attempt
-from emulator.live.jobs import ENTRY, MODELLED_REDUCER, ModelledJob, StreamingJob, SubmittedJob, write_job
-from emulator.live.manager_program import Options
-from emulator.live.master import LiveMaster
-from emulator.live.service import Settings
-from emulator.live.serving import Background
-from emulator.live.submitting import Client, am_size, checkpoint_environment
+from emulator.live.jobs.submission_client import Client, am_size, checkpoint_environment
+from emulator.live.manager.service import Settings
+from emulator.live.master.attempts import Attempt
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.programs.all_in_one import Plan as Nodes
+from emulator.live.programs.all_in_one import build
+from emulator.live.programs.manager_program import Options
+from emulator.live.wire.http_server import Background
+from emulator.live.wire.submitted_job import (
+    ENTRY,
+    MODELLED_REDUCER,
+    ModelledJob,
+    StreamingJob,
+    SubmittedJob,
+    write_job,
+)
 from emulator.workload.job import Job
 from tests.soak.fault_daemon import Daemon, ProgramDaemon, ThreadDaemon
 from tests.soak.fault_plan import CRASH_POINTS, HTTP_KINDS, KILL_ANYWHERE, Campaign, Fault

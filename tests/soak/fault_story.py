@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping
 
 from emulator.cluster.entities import KIND_NAMES, Container
-from emulator.live.master import LiveMaster
-from emulator.live.node import LiveNode
-from emulator.live.records import AppRecord
-from emulator.live.service import LiveResourceManager
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import AppRecord
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.node.node_manager import LiveNode
 
 STATES = ("granted", "running", "ended", "released")
 

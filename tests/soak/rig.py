@@ -19,15 +19,15 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from emulator.cluster.timing import Timing
-from emulator.live.all_in_one import AllInOne, Plan, build
-from emulator.live.history import Finished, History
-from emulator.live.jobs import StreamingJob, SubmittedJob
-from emulator.live.manager_program import SUPERUSER, Options
-from emulator.live.master import LiveMaster
-from emulator.live.service import Settings
-from emulator.live.serving import Background
-from emulator.live.streaming_job import wrapped
-from emulator.live.submitting import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
+from emulator.live.jobs.streaming_job import wrapped
+from emulator.live.jobs.submission_client import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
+from emulator.live.manager.service import Settings
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.master.recovery import Finished, History
+from emulator.live.programs.all_in_one import AllInOne, Plan, build
+from emulator.live.programs.manager_program import SUPERUSER, Options
+from emulator.live.wire.http_server import Background
+from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
 from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.observing.checkpoint_store import SeenStore

@@ -21,7 +21,7 @@ import msgspec
 import pytest
 import requests
 
-from emulator.live.jobs import ModelledJob, StreamingJob
+from emulator.live.wire.submitted_job import ModelledJob, StreamingJob
 from emulator.workload.job import Job
 from tests.soak.fault_daemon import ThreadDaemon
 from tests.soak.fault_stage import ATTACHMENT, DECIDING

@@ -27,8 +27,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from emulator.cluster.timing import HADOOP3
-from emulator.live.replaying import play
-from emulator.live.submitting import Client
+from emulator.live.jobs.submission_client import Client
+from emulator.live.jobs.workload_replay import play
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import ONE_SLOT, Job

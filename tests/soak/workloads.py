@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from emulator.live.jobs import StreamingJob
+from emulator.live.wire.submitted_job import StreamingJob
 from tests.soak.rig import GROUP_LOG
 
 QUICK_MASTER = MappingProxyType({"yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": "100"})

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from emulator.cli.submit import modelled_of, spans_of
-from emulator.live.jobs import ENTRY, read_job
-from emulator.live.submitting import Client
+from emulator.live.jobs.submission_client import Client
+from emulator.live.wire.submitted_job import ENTRY, read_job
 from yarnctl.errors import BadInput
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from emulator.live.records import AppRecord, AttemptRecord, ContainerRecord
-from emulator.live.rest.asking import bad, whole, words
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
 from emulator.live.rest.cluster import reservations, vector
 from emulator.live.rest.dialect import Dialect
 from emulator.live.rest.queues import usage
-from emulator.live.service import LiveResourceManager
-from emulator.live.web import Request
+from emulator.live.wire.hadoop_request import bad, whole, words
+from emulator.live.wire.web import Request
 
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
 FINAL_STATES = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED", "ENDED")

@@ -11,13 +11,13 @@ from typing import get_args
 
 import msgspec
 
-from emulator.live.messages import Signal
-from emulator.live.records import AppRecord
-from emulator.live.rest.asking import bad, body_of, caller
+from emulator.live.manager.moving import move
+from emulator.live.manager.service import LiveResourceManager, Refused
+from emulator.live.manager.state import AppRecord
 from emulator.live.rest.dialect import JSON_KIND, Dialect
-from emulator.live.rest.moving import move
-from emulator.live.service import LiveResourceManager, Refused
-from emulator.live.web import Problem, Reply, Request
+from emulator.live.wire.hadoop_request import bad, body_of, caller
+from emulator.live.wire.messages import Signal
+from emulator.live.wire.web import Problem, Reply, Request
 
 SIGNALS = get_args(Signal)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from emulator.cluster.entities import Reservation
-from emulator.live.records import NodeRecord
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import NodeRecord
 from emulator.live.rest.dialect import Dialect
-from emulator.live.service import LiveResourceManager
 
 NODE_STATES = (
     "NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN",

@@ -9,10 +9,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from emulator.live.rest.asking import NOBODY
+from emulator.live.manager.service import LiveResourceManager
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration
-from emulator.live.service import LiveResourceManager
-from emulator.live.web import Problem, Reply, Request, json_reply
+from emulator.live.wire.hadoop_request import NOBODY
+from emulator.live.wire.web import Problem, Reply, Request, json_reply
 
 _CAPACITY = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
 

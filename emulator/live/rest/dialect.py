@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from emulator.live.web import Problem, Reply, remote_exception
+from emulator.live.wire.web import Problem, Reply, remote_exception
 
 Version = Literal["3.4", "3.5"]
 VERSIONS: tuple[Version, ...] = ("3.4", "3.5")

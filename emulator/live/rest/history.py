@@ -12,13 +12,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.live.jobs import configuration, read_job
-from emulator.live.master_views import own_group
-from emulator.live.records import AppRecord
-from emulator.live.rest.asking import bad, missing
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import AppRecord
+from emulator.live.master.master_views import own_group
 from emulator.live.rest.dialect import Dialect
-from emulator.live.service import LiveResourceManager
-from emulator.live.web import Reply, Request, Web
+from emulator.live.wire.hadoop_request import bad, missing
+from emulator.live.wire.submitted_job import configuration, read_job
+from emulator.live.wire.web import Reply, Request, Web
 from yarnctl.errors import BadInput
 
 ROOT = "/ws/v1/history"

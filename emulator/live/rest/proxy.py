@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from emulator.live.records import FINAL, AppRecord
-from emulator.live.rest.asking import caller, missing
-from emulator.live.service import LiveResourceManager
-from emulator.live.web import Reply, Request, Web, json_reply
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import FINAL, AppRecord
+from emulator.live.wire.hadoop_request import caller, missing
+from emulator.live.wire.web import Reply, Request, Web, json_reply
 
 PASSED_ON = (b"content-type", b"accept")
 LARGEST_ANSWER_BYTES = 64 << 20

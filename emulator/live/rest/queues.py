@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cluster.entities import LeafQueue
-from emulator.live.records import AppRecord
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import AppRecord
 from emulator.live.rest.cluster import reservations, vector
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration
-from emulator.live.service import LiveResourceManager
 
 
 def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str, Any]]:

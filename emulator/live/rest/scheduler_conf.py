@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import msgspec
 
 from emulator.cluster.entities import QueueConfig
-from emulator.live.rest.asking import bad
-from emulator.live.service import LiveResourceManager
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.wire.hadoop_request import bad
 
 PREFIX = "yarn.scheduler.capacity."
 IMMUTABLE = "Configuration change only supported by MutableConfScheduler."

@@ -7,18 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.live.messages import (
-    PATHS,
-    Allocate,
-    MasterFarewell,
-    MasterRegistration,
-    NodeRegistration,
-    NodeReport,
-)
-from emulator.live.records import AppRecord, AttemptRecord
+from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.state import AppRecord, AttemptRecord
 from emulator.live.rest import cluster, queues
 from emulator.live.rest.applications import Rows
-from emulator.live.rest.asking import bad, caller, media, missing, words
 from emulator.live.rest.changes import Changes
 from emulator.live.rest.configuration import DaemonConfiguration
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
@@ -26,8 +18,16 @@ from emulator.live.rest.history import History
 from emulator.live.rest.proxy import HTML, Proxy
 from emulator.live.rest.scheduler_conf import APPLIED, IMMUTABLE, SchedulerConfiguration, read_changes
 from emulator.live.rest.submission import new_application, submit
-from emulator.live.service import LiveResourceManager
-from emulator.live.web import Problem, Reply, Request, Web, json_reply
+from emulator.live.wire.hadoop_request import bad, caller, media, missing, words
+from emulator.live.wire.messages import (
+    PATHS,
+    Allocate,
+    MasterFarewell,
+    MasterRegistration,
+    NodeRegistration,
+    NodeReport,
+)
+from emulator.live.wire.web import Problem, Reply, Request, Web, json_reply
 
 ROOT = "/ws/v1/cluster"
 NO_WRITER = "MessageBodyWriter not found for media type=application/json"

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from emulator.live.records import Submission
-from emulator.live.rest.asking import bad, body_of, caller
+from emulator.live.manager.service import LiveResourceManager, Refused
+from emulator.live.manager.state import Submission
 from emulator.live.rest.cluster import vector
 from emulator.live.rest.dialect import JSON_KIND
-from emulator.live.service import LiveResourceManager, Refused
-from emulator.live.web import Reply, Request, json_reply
+from emulator.live.wire.hadoop_request import bad, body_of, caller
+from emulator.live.wire.web import Reply, Request, json_reply
 from yarnctl.units import Resources
 
 ENTRY = "YARN_EMULATOR_JOB"

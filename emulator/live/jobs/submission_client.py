@@ -1,0 +1,162 @@
+"""Submitting: a client of the ResourceManager's REST, as much of it as submitting and waiting need.
+
+Law: this is Hadoop's own way in (new-application, then POST /apps); nothing here knows that an emulator
+answers. What cannot be reached is Unreachable with the URL, what is refused BadInput in YARN's own words.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from emulator.live.wire.submitted_job import ENTRY, ModelledJob, StreamingJob, SubmittedJob, write_job
+from yarnctl.errors import BadInput, Unreachable
+from yarnctl.units import Resources
+
+TIMEOUT_S = 30.0
+LARGEST_ANSWER_BYTES = 64 << 20
+CHECKPOINTS, REQUESTS, REQUESTS_OWNER = "/yarnctl/checkpoints", "/yarnctl/requests", "yarnctl"
+FINAL_STATES = ("FINISHED", "FAILED", "KILLED")
+
+
+class Client:
+    """One ResourceManager, asked as ``user``. The constructor sends nothing."""
+
+    def __init__(self, rm: str, user: str) -> None:
+        parts = urlsplit(rm)
+        if parts.scheme != "http" or not parts.hostname:
+            raise BadInput(f"--rm {rm}", "is no http address", "expected http://HOST:PORT")
+        self.url = rm.rstrip("/")
+        self.user = user
+
+    def _ask(self, method: str, url: str, body: object = None) -> tuple[int, bytes]:
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Accept": "application/json"}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - checked to be http
+        try:
+            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
+                return answer.status, answer.read(LARGEST_ANSWER_BYTES)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read(1 << 20)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "reason", None) or error
+            raise Unreachable(f"{url}: {why}; is yarn-emulator serve running there?") from None
+
+    def _json(self, path: str, method: str = "GET", body: object = None) -> dict[str, Any]:
+        url = f"{self.url}{path}{'&' if '?' in path else '?'}user.name={quote(self.user)}"
+        status, data = self._ask(method, url, body)
+        try:
+            found = json.loads(data) if data.strip() else {}
+        except ValueError:
+            found = None
+        if status >= 500 or not isinstance(found, dict):
+            raise Unreachable(f"{self.url}{path}: status {status} and no JSON; is it a ResourceManager?")
+        if status >= 400:
+            said = found.get("RemoteException") or {}
+            raise BadInput(f"{self.url}{path}", str(said.get("message") or f"status {status}"))
+        return found
+
+    # --- the cluster ----------------------------------------------------------------------
+
+    def setting(self, name: str) -> str:
+        """Return one key of the cluster's configuration, "" if it has none."""
+        rows = self._json("/conf").get("properties") or []
+        return next((str(row.get("value", "")) for row in rows if row.get("key") == name), "")
+
+    def webhdfs(self) -> str:
+        """Return HOST:PORT of the cluster's WebHDFS."""
+        found = self.setting("dfs.namenode.http-address")
+        if not found:
+            raise BadInput("--rm", "its /conf names no dfs.namenode.http-address", "give --store")
+        return found
+
+    def make_folder(self, webhdfs: str, path: str) -> None:
+        """Make a folder in which everybody may make their own (mode 1777), if it is not there."""
+        url = f"http://{webhdfs}/webhdfs/v1{path}"
+        status, _ = self._ask("GET", f"{url}?op=GETFILESTATUS&user.name={quote(self.user)}")
+        if status == 404:
+            wanted = f"op=MKDIRS&permission=1777&user.name={quote(self.user)}"
+            status, data = self._ask("PUT", f"{url}?{wanted}")
+            if status != 200:
+                raise BadInput(f"folder {path}", f"status {status}: {data[:200].decode(errors='replace')}")
+
+    # --- applications ---------------------------------------------------------------------
+
+    def submit(self, job: SubmittedJob, queue: str, tags: tuple[str, ...] = (), priority: int = 0) -> str:
+        """Submit a job; return its application's id."""
+        name = str(self._json("/ws/v1/cluster/apps/new-application", "POST", {}).get("application-id", ""))
+        if not name:
+            raise Unreachable(f"{self.url}: new-application answered no id")
+        size = am_size(job)
+        context = {
+            "application-id": name,
+            "application-name": job.name if isinstance(job, StreamingJob) else job.job.name,
+            "application-type": "MAPREDUCE",
+            "queue": queue,
+            "priority": priority,
+            "max-app-attempts": 2,
+            "resource": {"memory": size.memory_mib, "vCores": size.vcores},
+            "am-container-spec": {"environment": {"entry": [{"key": ENTRY, "value": write_job(job)}]}},
+        }
+        own = [tag.strip() for tag in job.settings.get("mapreduce.job.tags", "").split(",") if tag.strip()]
+        if tags or own:
+            context["application-tags"] = ",".join([*own, *tags])
+        self._json("/ws/v1/cluster/apps", "POST", context)
+        return name
+
+    def application(self, name: str) -> dict[str, Any]:
+        """Return an application's row."""
+        found = self._json(f"/ws/v1/cluster/apps/{name}")
+        row = found.get("app", found)
+        return row if isinstance(row, dict) else {}
+
+    def rows(self, path: str, outer: str, inner: str) -> list[dict[str, Any]]:
+        """Return the rows of a list that the cluster answers at a path."""
+        rows = (self._json(path).get(outer) or {}).get(inner) or []
+        return [row for row in rows if isinstance(row, dict)]
+
+    def applications(self) -> list[dict[str, Any]]:
+        """Return the rows of all applications that the ResourceManager still knows."""
+        return self.rows("/ws/v1/cluster/apps", "apps", "app")
+
+    def wait(self, name: str, every_s: float, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """Look every so often until the application is over; return its last row.
+
+        A ResourceManager that does not answer for a while is waited for, a minute at most.
+        """
+        silent_since_s: float | None = None
+        while True:
+            try:
+                row = self.application(name)
+                silent_since_s = None
+            except Unreachable:
+                silent_since_s = silent_since_s or time.monotonic()
+                if time.monotonic() - silent_since_s > 60:
+                    raise
+                row = {}
+            show(row)
+            if row.get("state") in FINAL_STATES:
+                return row
+            time.sleep(every_s)  # the pace of a poll: REST has nothing to wait on
+
+
+def am_size(job: SubmittedJob) -> Resources:
+    """Return the size of the AM's container."""
+    return job.job.am_size if isinstance(job, ModelledJob) else job.am_size
+
+
+def checkpoint_environment(webhdfs: str, owner: str = REQUESTS_OWNER) -> dict[str, str]:
+    """Return what the task runner needs to know of the cluster, as ``-cmdenv``."""
+    return {
+        "YARNCTL_STORE": f"webhdfs://{webhdfs}{CHECKPOINTS}",
+        "YARNCTL_REQUESTS": f"webhdfs://{webhdfs}{REQUESTS}",
+        "YARNCTL_REQUESTS_OWNER": owner,
+    }

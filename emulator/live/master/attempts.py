@@ -1,0 +1,122 @@
+"""Attempts: what a master knows of every attempt at every task, as its REST tells it.
+
+Law: an attempt is told of once and never forgotten while its master lives; states go one way
+(STARTING, RUNNING, then one of SUCCEEDED, FAILED, KILLED). Instants are kernel time, 0 while the thing has
+not happened. A KILLED attempt is nobody's fault, a FAILED one counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from emulator.cluster.entities import MAP, Container
+from emulator.live.wire.umbilical import Line
+
+AttemptState = Literal["STARTING", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
+OVER = ("SUCCEEDED", "FAILED", "KILLED")
+
+
+class Attempt:
+    """One attempt at one task; ``container`` is the actor's mirror of the container it runs in."""
+
+    __slots__ = (
+        "alive",
+        "alive_at_ms",
+        "container",
+        "container_id",
+        "counters",
+        "diagnostics",
+        "finished_at_ms",
+        "id",
+        "index",
+        "is_map",
+        "kept",
+        "line",
+        "merged_at_ms",
+        "node",
+        "node_http",
+        "phase",
+        "progress_ratio",
+        "shuffled_at_ms",
+        "started_at_ms",
+        "state",
+        "status",
+        "task",
+    )
+
+    def __init__(self, name: str, is_map: bool, task: int, container: Container | None) -> None:
+        self.id = name
+        self.is_map = is_map
+        self.task = task
+        self.container = container
+        self.container_id = self.node = self.node_http = ""
+        self.index = ""
+        """Where a finished map's output lies."""
+        self.state: AttemptState = "STARTING"
+        self.phase = self.status = self.diagnostics = ""
+        self.progress_ratio = 0.0
+        self.started_at_ms = self.finished_at_ms = self.shuffled_at_ms = self.merged_at_ms = 0
+        self.counters: dict[str, dict[str, int]] = {}
+        self.alive = -1
+        self.alive_at_ms = 0
+        self.line: Line | None = None
+        self.kept: Any = None
+        """What the model of its runner keeps (modelled reduces only)."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.state in OVER
+
+    def end(self, state: AttemptState, now_ms: int, diagnostics: str = "") -> None:
+        """End it; the first end holds."""
+        if not self.over:
+            self.state = state
+            self.finished_at_ms = now_ms
+            self.diagnostics = diagnostics
+            if self.line is not None and state != "SUCCEEDED":
+                self.line.close()
+            self.line = None
+
+
+class Attempts:
+    """All attempts of a job, by id, by task and by container."""
+
+    def __init__(self, job_id: str, base: int) -> None:
+        self.job_id = job_id
+        self.base = base
+        """Where this master's numbers begin: (attempt of the application - 1) x 1000."""
+        self.all: dict[str, Attempt] = {}
+        self.of_task: dict[tuple[bool, int], list[Attempt]] = {}
+        self.of_container: dict[int, Attempt] = {}
+
+    def task_id(self, is_map: bool, task: int) -> str:
+        """Return a task's id."""
+        return f"{self.job_id.replace('job_', 'task_', 1)}_{'m' if is_map else 'r'}_{task:06d}"
+
+    def attempt_id(self, is_map: bool, task: int, number: int) -> str:
+        """Return an attempt's id."""
+        return f"{self.task_id(is_map, task).replace('task_', 'attempt_', 1)}_{number}"
+
+    def begin(self, container: Container) -> Attempt:
+        """Name the next attempt at the task that the actor has put into a container."""
+        is_map = container.kind == MAP
+        earlier = self.of_task.setdefault((is_map, container.task), [])
+        number = self.base + sum(1 for one in earlier if one.container is not None)
+        attempt = Attempt(self.attempt_id(is_map, container.task, number), is_map, container.task, container)
+        self._keep(attempt)
+        self.of_container[container.number] = attempt
+        return attempt
+
+    def recover(self, attempt: Attempt) -> None:
+        """Take in an attempt of an earlier master."""
+        self.of_task.setdefault((attempt.is_map, attempt.task), [])
+        self._keep(attempt)
+
+    def _keep(self, attempt: Attempt) -> None:
+        self.all[attempt.id] = attempt
+        self.of_task[attempt.is_map, attempt.task].append(attempt)
+
+    def running(self, is_map: bool, task: int) -> Attempt | None:
+        """Return the attempt at a task that has not ended, if there is one."""
+        return next((one for one in self.of_task.get((is_map, task), ()) if not one.over), None)

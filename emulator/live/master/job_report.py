@@ -1,0 +1,78 @@
+"""What a master reports of its job as a whole: tasks and attempts, for how long, by Hadoop's counters.
+
+Law: pure; every number comes from the attempts that are given. Spans are those of the wall clock, in ms, as
+everything that REST shows: ``wall_of`` turns an instant of the kernel into one of that clock. Source:
+MapReduce's JobCounter, and what the history server says of a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from emulator.live.master.attempts import Attempt
+from emulator.live.wire.messages import JobTold
+from emulator.workload.job import Job
+
+WallOf = Callable[[int], int]
+
+GROUP = "org.apache.hadoop.mapreduce.JobCounter"
+
+
+def job_counters(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> dict[str, int]:
+    """Return MapReduce's own counters of the job: launches, and the time of attempts that have ended."""
+    found: dict[str, int] = {}
+    for kind, attempts in _sides(every):
+        if not attempts:
+            continue
+        over = [one for one in attempts if one.over]
+        found[f"TOTAL_LAUNCHED_{kind}"] = len(attempts)
+        spent_ms = sum(_span_ms(one, wall_of) for one in over)
+        size = job.map_size if kind == "MAPS" else job.reduce_size
+        found[f"MILLIS_{kind}"] = spent_ms
+        found[f"VCORES_MILLIS_{kind}"] = spent_ms * size.vcores
+        found[f"MB_MILLIS_{kind}"] = spent_ms * size.memory_mib
+        for state in ("FAILED", "KILLED"):
+            count = sum(one.state == state for one in over)
+            found |= {f"NUM_{state}_{kind}": count} if count else {}
+    return found
+
+
+def job_told(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobTold:
+    """Return what the history keeps of a job that has ended."""
+    every = list(every)
+    told = {"mapsTotal": len(job.map_ms), "reducesTotal": len(job.reduce_ms)}
+    for kind, attempts in _sides(every):
+        name = kind.capitalize().removesuffix("s")
+        done = [one for one in attempts if one.state == "SUCCEEDED"]
+        told[f"{name.lower()}sCompleted"] = len({one.task for one in done})
+        for state, word in (("SUCCEEDED", "successful"), ("FAILED", "failed"), ("KILLED", "killed")):
+            told[f"{word}{name}Attempts"] = sum(one.state == state for one in attempts)
+        if name == "Map":
+            told["avgMapTime"] = _mean(_span_ms(one, wall_of) for one in done)
+            continue
+        merged = [one for one in done if one.merged_at_ms]
+        told["avgShuffleTime"] = _mean(
+            wall_of(one.shuffled_at_ms) - wall_of(one.started_at_ms) for one in merged
+        )
+        told["avgMergeTime"] = _mean(
+            wall_of(one.merged_at_ms) - wall_of(one.shuffled_at_ms) for one in merged
+        )
+        told["avgReduceTime"] = _mean(
+            wall_of(one.finished_at_ms) - wall_of(one.merged_at_ms) for one in merged
+        )
+    return JobTold(numbers=told, counters=job_counters(job, every, wall_of))
+
+
+def _sides(attempts: Iterable[Attempt]) -> tuple[tuple[str, list[Attempt]], tuple[str, list[Attempt]]]:
+    every = list(attempts)
+    maps = [one for one in every if one.is_map]
+    return ("MAPS", maps), ("REDUCES", [one for one in every if not one.is_map])
+
+
+def _span_ms(attempt: Attempt, wall_of: WallOf) -> int:
+    return max(0, wall_of(attempt.finished_at_ms) - wall_of(attempt.started_at_ms))
+
+
+def _mean(spans_ms: Iterable[int]) -> int:
+    spans = list(spans_ms)
+    return sum(spans) // len(spans) if spans else 0

@@ -1,0 +1,112 @@
+"""The AM actor on a wire: asks go out with a heartbeat, what was granted or has ended comes back later.
+
+Law: the actor of virtual time decides everything; here is only what virtual time could leave out. A live AM
+beats every interval, since it cannot know whether there is mail. Tasks that are processes have no timetable:
+their ends are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from emulator.cluster.app_master import AppMaster, MasterHost
+from emulator.cluster.entities import MAP, NEVER, RUNNING, Application, Ask, Container
+from emulator.live.master.running_limits import RunningLimits
+from emulator.workload.job import Job
+
+
+class LiveHost(MasterHost, Protocol):
+    """What a live actor needs of the master that carries its messages."""
+
+    conf: dict[str, str]
+
+    def held(self) -> Iterable[Container]:
+        """Return the containers of tasks that have not been reported as ended."""
+        ...
+
+    def exchange(self, asks: list[tuple[Ask, int]]) -> None:
+        """Send a heartbeat; its answer comes later (``LiveActor.received``)."""
+        ...
+
+    def launched(self, container: Container) -> None:
+        """The actor has begun an attempt in this container."""
+        ...
+
+
+class LiveActor(AppMaster):
+    """The actor of a modelled job; ``live`` carries its messages."""
+
+    def __init__(self, job: Job, app: Application, live: LiveHost) -> None:
+        super().__init__(job, app, live)
+        self.live = live
+        self._limits = RunningLimits(live.conf)
+
+    def _ask(self, priority: int, count: int) -> None:
+        """Ask at once, or as soon as the job's running limits let it."""
+        at_once = self._limits.asked(priority, count)
+        if at_once:
+            super()._ask(priority, at_once)
+
+    def beat(self, now_ms: int) -> None:
+        """Send what changed, and beat again an interval later."""
+        for priority, count in self._limits.due(self.live.held()):
+            super()._ask(priority, count)
+        asks, self.unsent = self.unsent, []
+        self.live.exchange(asks)
+        self.wake()
+
+    def received(self, granted: list[Container], ended: list[Container], now_ms: int) -> None:
+        """Launch what was granted, start over what was taken."""
+        if not self.alive:
+            return
+        if granted:
+            self._limits.granted(granted)
+            self._launch(granted, now_ms)
+        for container in ended:
+            self.taken(container, now_ms)
+        if self.map_wait_since_ms != NEVER or self.deferred:
+            self._mind_waiting_maps(now_ms)
+
+    def _launch(self, granted: list[Container], now_ms: int) -> None:
+        super()._launch(granted, now_ms)
+        for container in granted:
+            if container.state == RUNNING:
+                self.live.launched(container)
+
+    def wanted(self) -> dict[int, int]:
+        """Return how many containers are still to come, by priority: what a new ResourceManager must hear."""
+        return {priority: len(tasks) for priority, tasks in self.unassigned.items() if tasks}
+
+    def ask_again(self) -> None:
+        """Ask for everything anew (nothing that was asked is known any more)."""
+        self.unsent.clear()
+        self._limits.forget()
+        for priority, count in self.wanted().items():
+            self._ask(priority, count)
+
+    def rerun_map(self, task: int) -> None:
+        """Have a finished map run again: its output is not to be used any more."""
+        self.map_node[task] = -1
+        self.maps_left += 1
+        self._map_again(task)
+
+
+class ProcessActor(LiveActor):
+    """The actor of a job whose tasks are processes."""
+
+    def _launch(self, granted: list[Container], now_ms: int) -> None:
+        super()._launch(granted, now_ms)
+        for container in granted:
+            container.finish_at_ms = NEVER
+
+    def _timetable(self, container: Container, ready_ms: int) -> None:
+        """A process needs none."""
+
+    def done(self, container: Container) -> None:
+        """The task's process says that it is done, its output in place."""
+        container.finish_at_ms = self.kernel.now_ms
+        if container.kind == MAP:
+            self.on_map_done(container)
+        else:
+            self.on_reduce_done(container)

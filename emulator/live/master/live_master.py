@@ -1,0 +1,566 @@
+"""The live ApplicationMaster: the actor of virtual time between a real ResourceManager, nodes and tasks.
+
+Law: what is done stays done. A message to the ResourceManager is repeated with its number until it is
+answered; an attempt that was killed or failed has no effect on the output; a job is over once, after its
+output is. Everything runs on one event loop; whoever calls lets what is due happen first (``around``).
+
+What differs between tasks that are processes and modelled ones stands in ``Tasks`` (``process_tasks``,
+``modelled_tasks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, Protocol, cast
+
+import msgspec
+
+from emulator.cluster.entities import ENDED, Application, Ask, Container, LeafQueue, Node
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import Timing
+from emulator.live.master.attempts import Attempt, Attempts, AttemptState
+from emulator.live.master.job_report import job_told
+from emulator.live.master.live_actor import LiveActor
+from emulator.live.master.recovery import Finished, History
+from emulator.live.wire.master_calls import Carrier
+from emulator.live.wire.messages import (
+    EXIT_ABORTED,
+    EXIT_KILLED_BY_MASTER,
+    EXIT_PREEMPTED,
+    Allocate,
+    Allocated,
+    AskChange,
+    ContainerService,
+    Done,
+    Ended,
+    FinalStatus,
+    Granted,
+    MasterFarewell,
+    MasterLaunch,
+    MasterRegistration,
+    MasterService,
+    MasterWelcome,
+    TaskLaunch,
+    TaskStop,
+)
+from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
+from emulator.workload.job import Job
+from yarnctl.errors import BadInput
+
+RETRY_MS = 1000
+"""A call that nobody answered is repeated after so long."""
+
+BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
+"""A container that ends so was taken: its attempt is KILLED. Any other end without a word is a failure."""
+
+_STATES: dict[str, AttemptState] = {"completed": "SUCCEEDED", "failed": "FAILED"}
+_SAID = {"suspended": "Attempt killed by the user", "killed": "Attempt killed by the user"}
+_KEPT = (
+    "node",
+    "node_http",
+    "started_at_ms",
+    "shuffled_at_ms",
+    "merged_at_ms",
+    "finished_at_ms",
+    "counters",
+)
+"""What the history keeps of an attempt under the same name."""
+
+RM = "rm"
+JobState = Literal["NEW", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
+
+
+class Tasks(Protocol):
+    """What runs in a job's containers."""
+
+    job: Job
+    history: History
+
+    @property
+    def actor_kind(self) -> type[LiveActor]:
+        """The kind of actor that drives them."""
+        ...
+
+    @property
+    def modelled(self) -> bool:
+        """Whether they are timetables."""
+        ...
+
+    def prepare(self, live: LiveMaster) -> None:
+        """The master is registered: get ready; BadInput fails the job."""
+        ...
+
+    def recover(self, done: dict[tuple[str, int], Finished]) -> dict[tuple[str, int], Finished]:
+        """Return what of an earlier master's work still stands."""
+        ...
+
+    def launch(self, attempt: Attempt) -> TaskLaunch:
+        """Return what to start in the attempt's container."""
+        ...
+
+    def begun(self, attempt: Attempt) -> None:
+        """The actor has put the attempt into its container."""
+        ...
+
+    def ended(self, attempt: Attempt) -> None:
+        """The attempt's container is gone."""
+        ...
+
+    def ask_to_end(self, attempt: Attempt, ending: str) -> None:
+        """Somebody wants the attempt to end: tell the actor (kill, or release where its work is saved)."""
+        ...
+
+    def look(self, attempt: Attempt) -> None:
+        """Somebody wants to see the attempt: bring its phase, position and status up to date."""
+        ...
+
+    def ring(self, container: str) -> None:
+        """A doorbell was rung at a modelled container."""
+        ...
+
+    def commit(self) -> None:
+        """Put the job's output in place."""
+        ...
+
+    def abort(self) -> None:
+        """The job has failed: leave no output."""
+        ...
+
+    def close(self) -> None:
+        """The master ends."""
+        ...
+
+
+class LiveMaster:
+    """One attempt at one application. ``gone`` is called once, when its process would end.
+
+    ``nodes`` gives the ContainerService at a node's address.
+    """
+
+    def __init__(
+        self,
+        launch: MasterLaunch,
+        submitted: SubmittedJob,
+        tasks: Tasks,
+        *,
+        rm: MasterService,
+        nodes: Callable[[str], ContainerService],
+        carrier: Carrier,
+        pace: Pace,
+        timing: Timing,
+        gone: Callable[[int, str], object],
+    ) -> None:
+        self.launch = launch
+        self.submitted = submitted
+        self.tasks = tasks
+        self.pace = pace
+        self.kernel: Kernel = pace.kernel
+        self.conf = configuration(submitted)
+        self.timing = _with_slow_start(timing, self.conf)
+        self.tracking_url = ""
+        self.job_id = launch.application.replace("application_", "job_", 1)
+        self.attempts = Attempts(self.job_id, (launch.attempt - 1) * 1000)
+        self.state: JobState = "NEW"
+        self.diagnostics = ""
+        self.started_at_ms = self.finished_at_ms = 0
+        number = int(launch.application.rpartition("_")[2])
+        self.app = Application(number, cast(LeafQueue, None), launch.user, 0, launch.memory_mib)
+        self.app.attempt = launch.attempt
+        self.actor = tasks.actor_kind(tasks.job, self.app, self)
+        self._rm, self._nodes, self._carrier, self._gone = rm, nodes, carrier, gone
+        self._mirrors: dict[str, Container] = {}
+        self._granted: dict[int, Granted] = {}
+        self._node_of: dict[str, Node] = {}
+        self._lost_nodes: set[str] = set()
+        self._unsent: list[AskChange] = []
+        self._release: list[str] = []
+        self._number = 0
+        self._open: Allocate | None = None
+        self._in_flight = False
+        self._failures: dict[tuple[bool, int], int] = {}
+        self._over = False
+
+    # --- time -----------------------------------------------------------------------------
+
+    def around(self, handler: Callable[[], Any]) -> Any:
+        """Let what is due happen, then run a handler, then look when something is due next."""
+        if self._over:
+            return None
+        self.pace.catch_up()
+        try:
+            return handler()
+        finally:
+            if not self._over:
+                self.pace.poke()
+
+    def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
+        """Call a handler after a span of kernel time."""
+        self.kernel.at(self.kernel.now_ms + span_ms, handler, argument)
+
+    # --- beginning ------------------------------------------------------------------------
+
+    def start(self, tracking_url: str) -> None:
+        """Register after ``am_start_ms``; call on the running event loop."""
+        self.tracking_url = tracking_url
+        self.started_at_ms = self.pace.catch_up()
+        self.later(max(1, self.timing.am_start_ms), self._register)
+        self.pace.poke()
+
+    def _register(self, _: object) -> None:
+        message = MasterRegistration(
+            application=self.launch.application, attempt=self.launch.attempt, tracking_url=self.tracking_url
+        )
+        self._carrier.carry(
+            RM,
+            lambda: self._rm.register_master(message),
+            self._registered,
+            lambda _: self.later(RETRY_MS, self._register),
+        )
+
+    def _registered(self, welcome: MasterWelcome) -> None:
+        if welcome.refused:
+            self._leave(1, welcome.refused)
+            return
+        if self.state != "NEW":  # a ResourceManager that had forgotten us
+            self.actor.ask_again()
+            return
+        self.state = "RUNNING"
+        try:
+            self.tasks.prepare(self)
+            self._recover()
+        except BadInput as error:
+            self.fail_job(str(error))
+            return
+        self.actor.register(self.kernel.now_ms)
+        if not self.tasks.job.map_ms and not self.tasks.job.reduce_ms:
+            self.later(1, lambda _: self.finished(self.actor))
+
+    def _recover(self) -> None:
+        """Take over what an earlier attempt of this master has finished."""
+        actor = self.actor
+        base = self.attempts.base
+        actor.reduce_attempts = [base] * len(self.tasks.job.reduce_ms)
+        if not base:
+            return
+        for (kind, task), done in self.tasks.recover(self.tasks.history.read()).items():
+            attempt = Attempt(done.attempt, kind == "map", task, None)
+            attempt.state = "SUCCEEDED"
+            attempt.progress_ratio = 1.0
+            for field in _KEPT:
+                setattr(attempt, field, getattr(done, field))
+            attempt.container_id = done.container
+            attempt.index = done.index
+            self.attempts.recover(attempt)
+            if kind == "map":
+                actor.map_node[task] = self._node(done.node).index
+                actor.maps_left -= 1
+            else:
+                actor.keys.commit(task, base, actor.keys.saved(task))
+                actor.reduces_left -= 1
+
+    # --- the ResourceManager --------------------------------------------------------------
+
+    def allocate(
+        self, app: Application, asks: list[tuple[Ask, int]]
+    ) -> tuple[list[Container], list[Container]]:
+        """Carry nothing: a live actor's answers come later (``exchange``)."""
+        raise AssertionError("a live actor calls exchange")
+
+    def exchange(self, asks: list[tuple[Ask, int]]) -> None:
+        """Beat: send what changed, or what was not answered once more."""
+        self._unsent += [AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks]
+        if self._in_flight:
+            return
+        if self._open is None:
+            self._open = Allocate(
+                application=self.launch.application,
+                attempt=self.launch.attempt,
+                number=self._number + 1,
+                asks=tuple(self._unsent),
+                release=tuple(self._release),
+                progress_ratio=self.progress_ratio(),
+            )
+            self._unsent, self._release = [], []
+        message = self._open
+        self._in_flight = True
+        self._carrier.carry(RM, lambda: self._rm.allocate(message), self._allocated, self._unanswered)
+
+    def _unanswered(self, _: str) -> None:
+        self._in_flight = False
+
+    def _allocated(self, answer: Allocated) -> None:
+        self._in_flight = False
+        if answer.refused:
+            self._leave(1, answer.refused)
+            return
+        if answer.resync:
+            self._number, self._open = 0, None
+            self._register(None)
+            return
+        assert self._open is not None
+        if answer.number != self._open.number:
+            return
+        self._number, self._open = answer.number, None
+        granted = [self._mirror(one) for one in answer.granted]
+        now_ms = self.kernel.now_ms
+        self.actor.received(granted, [], now_ms)
+        for ended in answer.ended:
+            self._container_ended(ended)
+
+    def _mirror(self, granted: Granted) -> Container:
+        number = int(granted.container.rpartition("_")[2])
+        container = Container(
+            number,
+            self.app,
+            self._node(granted.node),
+            granted.memory_mib,
+            granted.vcores,
+            granted.priority,
+            self.kernel.now_ms,
+        )
+        self._mirrors[granted.container] = container
+        self._granted[number] = granted
+        return container
+
+    def held(self) -> Iterable[Container]:
+        """Return the containers that this master has and knows nothing of their end, those of tasks."""
+        return self._mirrors.values()
+
+    def _node(self, name: str) -> Node:
+        node = self._node_of.get(name)
+        if node is None:
+            node = self._node_of[name] = Node(len(self._node_of), 0, 0, 0)
+            node.name = name
+        return node
+
+    # --- containers -----------------------------------------------------------------------
+
+    def launched(self, container: Container) -> None:
+        """The actor has put a task into a container: start it there."""
+        granted = self._granted[container.number]
+        attempt = self.attempts.begin(container)
+        attempt.container_id = granted.container
+        attempt.node, attempt.node_http = granted.node, granted.node_address.partition("//")[2]
+        attempt.started_at_ms = attempt.alive_at_ms = self.kernel.now_ms
+        self.tasks.begun(attempt)
+        self._start(attempt, self.tasks.launch(attempt), granted)
+
+    def _start(self, attempt: Attempt, launch: TaskLaunch, granted: Granted) -> None:
+        if attempt.over:
+            return
+        service = self._nodes(granted.node_address)
+        self._carrier.carry(
+            granted.node_address,
+            lambda: service.start(launch),
+            lambda _: None,
+            lambda _: self.later(RETRY_MS, lambda _: self._start(attempt, launch, granted)),
+        )
+
+    def exit(self, container: Container, at_ms: int) -> None:
+        """The actor is done with a container: have it end, if it does not by itself."""
+        granted = self._granted[container.number]
+        attempt = self.attempts.of_container.get(container.number)
+        if attempt is None:  # nothing was ever started in it
+            self._release.append(granted.container)
+            return
+        state: AttemptState = _STATES.get(container.ending, "KILLED")
+        attempt.end(state, self.kernel.now_ms, _SAID.get(container.ending, ""))
+        if state == "SUCCEEDED":
+            self._note(attempt)
+        if state == "SUCCEEDED" and not self.tasks.modelled:
+            return  # the process ends by itself, now that its word was taken
+        status = 0 if state == "SUCCEEDED" else EXIT_KILLED_BY_MASTER
+        self._stop(granted, TaskStop(container=granted.container, exit_status=status, at_ms=at_ms))
+
+    def _stop(self, granted: Granted, message: TaskStop) -> None:
+        if granted.container not in self._mirrors:
+            return
+        service = self._nodes(granted.node_address)
+        self._carrier.carry(
+            granted.node_address,
+            lambda: service.stop(message),
+            lambda _: None,
+            lambda _: self.later(RETRY_MS, lambda _: self._stop(granted, message)),
+        )
+
+    def crash(self, attempt: Attempt) -> None:
+        """Play a fault: the attempt's process is gone all of a sudden, and nobody has said why."""
+        granted = self._granted[cast(Container, attempt.container).number]
+        self._stop(granted, TaskStop(container=granted.container, exit_status=137, at_ms=self.kernel.now_ms))
+
+    def _container_ended(self, ended: Ended) -> None:
+        """The ResourceManager says that a container is gone."""
+        container = self._mirrors.pop(ended.container, None)
+        if container is None:
+            return
+        attempt = self.attempts.of_container.get(container.number)
+        container.released_at_ms = ended.at_ms
+        blameless = ended.exit_status in BLAMELESS
+        if attempt is None:
+            if container.state != ENDED:  # taken before it was used
+                self.actor.received([], [container], self.kernel.now_ms)
+            return
+        if not attempt.over:
+            said = ended.diagnostics or f"Container exited with a non-zero exit code {ended.exit_status}"
+            container.ending = "killed" if blameless else "failed"
+            attempt.end("KILLED" if blameless else "FAILED", self.kernel.now_ms, said)
+            if not blameless and self._too_many(attempt):
+                return
+            self.actor.received([], [container], self.kernel.now_ms)
+        self.tasks.ended(attempt)
+        if blameless and "node was lost" in ended.diagnostics and attempt.node not in self._lost_nodes:
+            self._lost_nodes.add(attempt.node)
+            if self.tasks.modelled:  # files of processes lie where all can read them
+                self.actor.node_lost(self._node(attempt.node).index)
+
+    # --- attempts that end before their time ----------------------------------------------
+
+    def kill_attempt(self, attempt: Attempt) -> None:
+        """Somebody asks for the end of an attempt (PUT state KILLED); one that is over stays as it is."""
+        if not attempt.over and attempt.container is not None:
+            self.tasks.ask_to_end(attempt, "killed")
+
+    def fail_attempt(self, attempt: Attempt, why: str) -> None:
+        """An attempt has failed; the job too, if it was one too many."""
+        if attempt.over or attempt.container is None:
+            return
+        attempt.end("FAILED", self.kernel.now_ms, why)
+        if self._too_many(attempt):
+            self._end_container(attempt)
+        else:
+            self.actor.fail(attempt.container)
+
+    def _end_container(self, attempt: Attempt) -> None:
+        container = cast(Container, attempt.container)
+        container.ending = "failed"
+        self.exit(container, self.kernel.now_ms)
+
+    def _too_many(self, attempt: Attempt) -> bool:
+        """Count a failure; say whether the job fails by it (and let it)."""
+        key = attempt.is_map, attempt.task
+        self._failures[key] = failures = self._failures.get(key, 0) + 1
+        kind = "map" if attempt.is_map else "reduce"
+        if failures < number_setting(self.conf, f"mapreduce.{kind}.maxattempts", 4):
+            return False
+        task = self.attempts.task_id(*key)
+        self.fail_job(f"Task failed {task}: {failures} attempts failed, the last: {attempt.diagnostics}")
+        return True
+
+    def _note(self, attempt: Attempt) -> None:
+        """Write a finished task into the history."""
+        self.tasks.history.finished(
+            Finished(
+                kind="map" if attempt.is_map else "reduce",
+                task=attempt.task,
+                attempt=attempt.id,
+                container=attempt.container_id,
+                index=attempt.index,
+                **{field: getattr(attempt, field) for field in _KEPT},
+            )
+        )
+
+    # --- the end --------------------------------------------------------------------------
+
+    def finished(self, master: Any) -> None:
+        """All tasks are done: commit the job."""
+        if self.state != "RUNNING":
+            return
+        try:
+            self.tasks.commit()
+        except OSError as error:
+            self.fail_job(f"Job commit failed: {error}")
+            return
+        self._finish("SUCCEEDED")
+
+    def fail_job(self, why: str) -> None:
+        """The job has failed: end what runs and leave no output."""
+        if self.state in ("NEW", "RUNNING"):
+            self.diagnostics = why
+            self._finish("FAILED")
+            self.tasks.abort()
+
+    def _finish(self, state: FinalStatus) -> None:
+        self.state = state
+        self.finished_at_ms = self.kernel.now_ms
+        self.actor.die()
+        self._say_farewell(
+            MasterFarewell(
+                application=self.launch.application,
+                attempt=self.launch.attempt,
+                final_status=state,
+                diagnostics=self.diagnostics[:4000],
+                told=job_told(self.tasks.job, self.attempts.all.values(), self.pace.wall_of),
+            )
+        )
+
+    def _say_farewell(self, message: MasterFarewell) -> None:
+        def taken(_: Done) -> None:
+            self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
+
+        self._carrier.carry(
+            RM,
+            lambda: self._rm.farewell(message),
+            taken,
+            lambda _: self.later(RETRY_MS, lambda _: self._say_farewell(message)),
+        )
+
+    def ring(self, container: str) -> None:
+        """A doorbell was rung at a modelled container (of this master, or of another: then nothing)."""
+        if self.state == "RUNNING":
+            self.around(lambda: self.tasks.ring(container))
+
+    def end(self) -> None:
+        """The AM's container is to end (its node says so): all its tasks end with it."""
+        if not self._over:
+            if self.state in ("NEW", "RUNNING"):
+                self.state = "KILLED"
+            self._leave(EXIT_KILLED_BY_MASTER, "the container was stopped")
+
+    def _leave(self, exit_status: int, why: str) -> None:
+        if self._over:
+            return
+        self._over = True
+        self.actor.alive = False
+        self.pace.stop()
+        self.tasks.close()
+        self._carrier.close()
+        self._gone(exit_status, why)
+
+    # --- what others ask of it ------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """Whether it has left."""
+        return self._over
+
+    def progress_ratio(self) -> float:
+        """Return the job's progress."""
+        actor = self.actor
+        if self.state in ("SUCCEEDED", "FAILED", "KILLED"):
+            return 1.0
+        if self.tasks.modelled:
+            return actor.progress_ratio(self.kernel.now_ms)
+        job = self.tasks.job
+        done = {True: 0.0, False: 0.0}
+        for (is_map, _), attempts in self.attempts.of_task.items():
+            done[is_map] += max((_part_done(one) for one in attempts), default=0.0)
+        maps = done[True] / len(job.map_ms) if job.map_ms else 1.0
+        if not job.reduce_ms:
+            return 0.05 + 0.9 * maps
+        return 0.05 + 0.45 * maps + 0.45 * done[False] / len(job.reduce_ms)
+
+
+def _part_done(attempt: Attempt) -> float:
+    if attempt.state == "SUCCEEDED":
+        return 1.0
+    return 0.0 if attempt.over else attempt.progress_ratio
+
+
+def _with_slow_start(timing: Timing, conf: dict[str, str]) -> Timing:
+    """Return the spans with the job's own slow start, if it names another than the default."""
+    name = "mapreduce.job.reduce.slowstart.completedmaps"
+    text = conf[name]
+    if text == DEFAULTS[name]:
+        return timing
+    return msgspec.structs.replace(timing, slow_start_ratio=number_setting(conf, name, 0.05))

@@ -1,0 +1,320 @@
+"""The NodeManager live: heartbeats on a grid, and the containers that masters start on it.
+
+Law: it beats at ``phase + k x interval`` and tells what ended only there. A heartbeat whose answer was
+lost is repeated, same number and same content, at the next instant of the grid; what ended is told
+again until an answer says that it was taken. To a ResourceManager that does not know it, it registers
+again with the containers it holds. How a message travels is the wire's business (``NodeWire``), how a
+container runs its launcher's; the node knows neither sockets nor processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from emulator.live.wire.messages import (
+    EXIT_ABORTED,
+    EXIT_SIGKILL,
+    EXIT_SIGTERM,
+    Done,
+    Doorbell,
+    Ended,
+    MasterLaunch,
+    NodeOrders,
+    NodeRegistration,
+    NodeReport,
+    NodeWelcome,
+    ResourceTracker,
+    Signal,
+    TaskLaunch,
+    TaskStop,
+)
+from emulator.live.wire.real_time_driver import Pace
+
+REMEMBERED = 50_000
+"""So many past containers are known by name: a late repetition of a start starts nothing."""
+
+Gone = Callable[[int, str], None]
+"""Called once when a container is over: exit status and diagnostics."""
+
+
+class Held(Protocol):
+    """A container that was started."""
+
+    def ring(self, signal: Signal) -> None:
+        """Send it a signal."""
+        ...
+
+    def end(self) -> None:
+        """Have it end; its ``Gone`` is called when it has."""
+        ...
+
+
+class Launcher(Protocol):
+    """Runs the containers of a node. Both calls return at once and raise nothing."""
+
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
+        """Start a task's container."""
+        ...
+
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+        """Start an AM."""
+        ...
+
+    def ring_modelled(self, bell: Doorbell) -> None:
+        """A doorbell for a modelled container, which has no process that would hear it."""
+        ...
+
+
+class NodeWire(Protocol):
+    """Carries a node's calls; exactly one of the two is called back, now or later (None: no answer)."""
+
+    def register_node(
+        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
+    ) -> None:
+        """Carry a registration; the wire repeats it until somebody answers."""
+        ...
+
+    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
+        """Carry one heartbeat, once."""
+        ...
+
+
+class DirectWire:
+    """The wire to a ResourceManager in the same process: a call."""
+
+    def __init__(self, tracker: ResourceTracker) -> None:
+        self._tracker = tracker
+
+    def register_node(
+        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
+    ) -> None:
+        """Register, now."""
+        answered(self._tracker.register_node(registration))
+
+    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
+        """Beat, now."""
+        answered(self._tracker.node_heartbeat(report))
+
+
+class _Modelled:
+    """A container without a process: held until it is told how and when it ends."""
+
+    __slots__ = ("_name", "_node")
+
+    def __init__(self, node: LiveNode, name: str) -> None:
+        self._node = node
+        self._name = name
+
+    def ring(self, signal: Signal) -> None:
+        """A doorbell goes to whoever models the container; the other two end it."""
+        if signal == "OUTPUT_THREAD_DUMP":
+            self._node.launcher.ring_modelled(Doorbell(self._name, signal))
+        else:
+            status = EXIT_SIGTERM if signal == "GRACEFUL_SHUTDOWN" else EXIT_SIGKILL
+            self._node.end_modelled(self._name, status, self._node.now_ms())
+
+    def end(self) -> None:
+        """Be gone at once."""
+        self._node.end_modelled(self._name, EXIT_ABORTED, self._node.now_ms())
+
+
+class LiveNode:
+    """One NodeManager. ``shape`` says what it is; its ``running`` is filled in here."""
+
+    def __init__(self, shape: NodeRegistration, wire: NodeWire, pace: Pace, launcher: Launcher) -> None:
+        self.shape = shape
+        self.launcher = launcher
+        self.name = shape.node
+        self.welcome: NodeWelcome | None = None
+        self.on_joined: Callable[[], object] = lambda: None
+        self.beats = 0
+        self.late_beats = 0
+        self._wire = wire
+        self._pace = pace
+        self._held: dict[str, Held] = {}
+        self._past: dict[str, None] = {}
+        self._told_to_end: dict[str, int] = {}
+        self._ends_at: dict[str, tuple[int, int]] = {}
+        self._ended: list[Ended] = []
+        self._number = 0
+        self._open: NodeReport | None = None
+        self._in_flight = False
+        self._life = 0
+
+    def now_ms(self) -> int:
+        """Return now, in kernel time."""
+        return self._pace.now_ms()
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The containers it holds."""
+        return tuple(self._held)
+
+    # --- joining --------------------------------------------------------------------------------
+
+    def join(self) -> None:
+        """Register; beat from then on."""
+        self._life += 1
+        life = self._life
+        self.welcome = None
+        shape = self.shape
+        registration = NodeRegistration(
+            node=shape.node,
+            address=shape.address,
+            memory_mib=shape.memory_mib,
+            vcores=shape.vcores,
+            rack=shape.rack,
+            phase_ms=shape.phase_ms,
+            running=self.running,
+        )
+        self._wire.register_node(registration, lambda welcome: self._joined(life, welcome))
+
+    def _joined(self, life: int, welcome: NodeWelcome | None) -> None:
+        if life != self._life:
+            return
+        if welcome is None:
+            self.join()
+            return
+        self.welcome = welcome
+        self._number = 0
+        self._open = None
+        self._in_flight = False
+        self._next_beat(life)
+        self._pace.poke()
+        self.on_joined()
+
+    def leave(self) -> None:
+        """Beat no more and end every container: a goodbye by silence."""
+        self._life += 1
+        self.welcome = None
+        for held in list(self._held.values()):
+            held.end()
+
+    # --- heartbeats -----------------------------------------------------------------------------
+
+    def _next_beat(self, life: int) -> None:
+        """Put in the first beat on the grid after now, however late this one was."""
+        assert self.welcome is not None
+        from_ms = max(self._pace.kernel.now_ms, self._pace.now_ms()) + 1
+        interval_ms = self.welcome.heartbeat_ms
+        at_ms = from_ms + (self.welcome.phase_ms - from_ms) % interval_ms
+        self._pace.kernel.at(at_ms, self._beat, (life, at_ms))
+
+    def _beat(self, due: tuple[int, int]) -> None:
+        life, at_ms = due
+        if life != self._life:
+            return
+        self._next_beat(life)
+        if self._in_flight:  # the wire will say what became of the last one
+            self.late_beats += 1
+            return
+        if self._open is None:
+            self._end_modelled_until(at_ms)
+            self._open = NodeReport(
+                node=self.name, number=self._number + 1, ended=tuple(self._ended), running=self.running
+            )
+        self._in_flight = True
+        self.beats += 1
+        report = self._open
+        self._wire.node_heartbeat(report, lambda orders: self._answered(life, report, orders))
+
+    def _answered(self, life: int, report: NodeReport, orders: NodeOrders | None) -> None:
+        if life != self._life:
+            return
+        self._in_flight = False
+        if orders is None or (not orders.resync and orders.number != report.number):
+            return
+        if orders.resync:
+            self.join()
+            return
+        self._open = None
+        self._number = report.number
+        del self._ended[: len(report.ended)]
+        self._obey(orders)
+
+    def _obey(self, orders: NodeOrders) -> None:
+        for launch in orders.masters:
+            if self._is_new(launch.container):
+                self._hold(launch)
+        for bell in orders.signals:
+            held = self._held.get(bell.container)
+            if held is not None:
+                held.ring(bell.signal)
+        for container in orders.stop:
+            self._end(container, EXIT_ABORTED)
+
+    # --- containers (ContainerService) ----------------------------------------------------------
+
+    def start(self, launch: TaskLaunch) -> Done:
+        """Start a container; once per container, a repeated start changes nothing."""
+        if self._is_new(launch.container):
+            self._hold(launch)
+        return Done()
+
+    def stop(self, message: TaskStop) -> Done:
+        """End a container; fine if it is gone already. A modelled one ends at ``at_ms``."""
+        held = self._held.get(message.container)
+        if isinstance(held, _Modelled):
+            self.end_modelled(message.container, message.exit_status, message.at_ms or self.now_ms())
+        else:
+            self._end(message.container, message.exit_status)
+        return Done()
+
+    def _is_new(self, container: str) -> bool:
+        return container not in self._held and container not in self._past
+
+    def _hold(self, launch: TaskLaunch | MasterLaunch) -> None:
+        name = launch.container
+        if isinstance(launch, TaskLaunch) and launch.modelled:
+            self._held[name] = _Modelled(self, name)
+            return
+        early: list[tuple[int, str]] = []
+
+        def gone(status: int, diagnostics: str) -> None:
+            if name in self._held:
+                self._take_end(name, status, diagnostics)
+            else:  # it was over before its launcher returned
+                early.append((status, diagnostics))
+
+        start = self.launcher.launch_task if isinstance(launch, TaskLaunch) else self.launcher.launch_master
+        self._held[name] = start(self.name, launch, gone)  # type: ignore[arg-type]
+        if early:
+            self._take_end(name, *early[0])
+
+    def _take_end(self, container: str, status: int, diagnostics: str) -> None:
+        asked = self._told_to_end.pop(container, None)
+        if asked is not None:  # what it says of its own end does not matter
+            status, diagnostics = asked, ""
+        self._over(Ended(container, status, self.now_ms(), diagnostics))
+
+    def _over(self, ended: Ended) -> None:
+        self._held.pop(ended.container, None)
+        self._ended.append(ended)
+        self._past[ended.container] = None
+        if len(self._past) > REMEMBERED:
+            del self._past[next(iter(self._past))]
+
+    def _end(self, container: str, exit_status: int) -> None:
+        """End a container. One that was never started is over, and nobody may start it any more."""
+        held = self._held.get(container)
+        if held is not None:
+            self._told_to_end.setdefault(container, exit_status)
+            held.end()
+        elif container not in self._past:
+            self._over(Ended(container, exit_status, self.now_ms(), "it was not started"))
+
+    def end_modelled(self, container: str, exit_status: int, at_ms: int) -> None:
+        """A modelled container ends at ``at_ms``; of two ends the earlier holds."""
+        self._told_to_end.pop(container, None)
+        planned = self._ends_at.get(container)
+        if container in self._held and (planned is None or at_ms < planned[0]):
+            self._ends_at[container] = (at_ms, exit_status)
+
+    def _end_modelled_until(self, now_ms: int) -> None:
+        if not self._ends_at:
+            return
+        due = [(at_ms, name, status) for name, (at_ms, status) in self._ends_at.items() if at_ms <= now_ms]
+        for at_ms, name, status in sorted(due):
+            del self._ends_at[name]
+            self._over(Ended(name, status, at_ms))

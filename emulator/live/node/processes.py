@@ -1,0 +1,197 @@
+"""Processes: real containers, each in a session of its own, run by one warden per NodeManager process.
+
+Law: what was started here has ended only when its whole process group is gone, and nothing outlives
+whoever opened it, be it killed with -9 (``emulator.live.node.process_supervisor`` says how). No shell is
+involved, and a process sees the environment it is given and nothing of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from emulator.live.wire.messages import EXIT_ABORTED, Signal
+
+SIGNALS: dict[Signal, int] = {
+    "OUTPUT_THREAD_DUMP": signal.SIGQUIT,
+    "GRACEFUL_SHUTDOWN": signal.SIGTERM,
+    "FORCEFUL_SHUTDOWN": signal.SIGKILL,
+}
+"""What a container signal of YARN's REST is on a POSIX system."""
+
+Gone = Callable[[int, str], None]
+"""Called once with the exit status (128 + N if signal N ended it) and diagnostics."""
+
+
+class _Order(msgspec.Struct, omit_defaults=True):
+    start: str = ""
+    argv: Sequence[str] = ()
+    env: Mapping[str, str] = {}
+    folder: str = ""
+    signal: str = ""
+    number: int = 0
+    end: str = ""
+
+
+class _Answer(msgspec.Struct):
+    started: str = ""
+    pid: int = 0
+    ended: str = ""
+    status: int = 0
+    diagnostics: str = ""
+
+
+class Process:
+    """A container's process group; ``pid`` is 0 until it runs."""
+
+    __slots__ = ("_gone", "_name", "_processes", "pid")
+
+    def __init__(self, processes: Processes, name: str, gone: Gone) -> None:
+        self._processes = processes
+        self._name = name
+        self._gone = gone
+        self.pid = 0
+
+    def ring(self, signal_name: Signal) -> None:
+        """Send a signal to the whole group."""
+        self._processes.order(_Order(signal=self._name, number=int(SIGNALS[signal_name])))
+
+    def end(self) -> None:
+        """SIGTERM to the group, 250 ms later SIGKILL; ``gone`` is called when nobody is left."""
+        self._processes.order(_Order(end=self._name))
+
+    def is_gone(self, status: int, diagnostics: str) -> None:
+        """Tell whoever waits."""
+        self._gone(status, diagnostics)
+
+
+class Processes(asyncio.Protocol):
+    """All processes of one NodeManager process; made by ``open_processes``, ended by ``close``."""
+
+    def __init__(self) -> None:
+        self._warden: subprocess.Popen[bytes] | None = None
+        self._transport: asyncio.WriteTransport | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._processes: dict[str, Process] = {}
+        self._unsent: list[bytes] = []
+        self._unread = b""
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._closed = False
+
+    @property
+    def warden_pid(self) -> int:
+        """The pid of the warden that runs now, 0 if there is none."""
+        return 0 if self._warden is None else self._warden.pid
+
+    async def open(self) -> None:
+        """Start a warden in a session of its own (a terminal's Ctrl-C is the owner's business)."""
+        ours, wardens = socket.socketpair()
+        with wardens:
+            program = Path(__file__).with_name("process_supervisor.py")
+            self._warden = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-I", "-S", str(program)],
+                stdin=wardens.fileno(),
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                env=clean_environment({}),
+            )
+        ours.setblocking(False)
+        await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
+
+    def start(
+        self, name: str, argv: Sequence[str], environment: Mapping[str, str], folder: Path, gone: Gone
+    ) -> Process:
+        """Start a process under a name of its own; output goes to ``stdout`` and ``stderr`` in ``folder``.
+
+        A program that cannot be started is gone with status 127 and says why.
+        """
+        process = Process(self, name, gone)
+        self._processes[name] = process
+        self._empty.clear()
+        self.order(_Order(start=name, argv=tuple(argv), env=environment, folder=str(folder)))
+        return process
+
+    def order(self, order: _Order) -> None:
+        """Pass an order on to the warden, as soon as there is one."""
+        line = msgspec.json.encode(order) + b"\n"
+        if self._transport is None:
+            self._unsent.append(line)
+        else:
+            self._transport.write(line)
+
+    async def close(self) -> None:
+        """End all processes as a NodeManager does when it stops; return when none is left."""
+        for process in list(self._processes.values()):
+            process.end()
+        await self._empty.wait()
+        self._closed = True
+        if self._opening is not None:
+            await self._opening
+        if self._transport is not None:
+            self._transport.close()
+        if self._warden is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._warden.wait)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Hold the way to the warden; tell it what has waited for it."""
+        self._transport = transport  # type: ignore[assignment]
+        unsent, self._unsent = self._unsent, []
+        transport.writelines(unsent)  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        """Hear the warden."""
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            answer = msgspec.json.decode(line, type=_Answer)
+            if answer.started:
+                self._processes[answer.started].pid = answer.pid
+            else:
+                self._end(answer.ended, answer.status, answer.diagnostics)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The warden was killed, and the leaders with it: kill what they left behind, start another."""
+        self._transport, self._unread = None, b""
+        if self._closed:
+            return
+        if self._warden is not None:
+            self._warden.kill()  # it closed the socket and cannot go on
+            self._warden.wait()
+        for name, process in list(self._processes.items()):
+            if process.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            self._end(name, EXIT_ABORTED, "the warden of this node's processes was killed")
+        self._opening = asyncio.get_running_loop().create_task(self.open())
+
+    def _end(self, name: str, status: int, diagnostics: str) -> None:
+        process = self._processes.pop(name)
+        if not self._processes:
+            self._empty.set()
+        process.is_gone(status, diagnostics)
+
+
+async def open_processes() -> Processes:
+    """Return what runs processes, its warden at work."""
+    processes = Processes()
+    await processes.open()
+    return processes
+
+
+def clean_environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a container: a base that names no secret of ours, and what is given."""
+    base = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "HOME": os.environ.get("HOME", "/"),
+    }
+    return {**base, **more}

@@ -1,0 +1,242 @@
+"""All in one: ResourceManager, NodeManagers and masters of a live cluster in one event loop.
+
+Law: these are the very objects that run in processes of their own; only the wires between them are
+calls. What is slow or may break is outside: tasks are real processes (or modelled), under one warden.
+"""
+
+from __future__ import annotations
+
+import getpass
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from emulator.cluster.kernel import Kernel
+from emulator.live.manager.service import Settings
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.master.master_rest import master_web
+from emulator.live.node.launching import ProcessLauncher, refuse
+from emulator.live.node.node_manager import DirectWire, Gone, Held, LiveNode
+from emulator.live.node.processes import Processes, open_processes
+from emulator.live.programs.manager_program import Options, settings_of, site_of
+from emulator.live.programs.master_setup import open_master
+from emulator.live.rest.site import Site
+from emulator.live.wire.http_calls import NoAnswer
+from emulator.live.wire.master_calls import DirectCarrier
+from emulator.live.wire.messages import (
+    ContainerService,
+    Doorbell,
+    MasterLaunch,
+    NodeRegistration,
+    Signal,
+    TaskLaunch,
+)
+from emulator.live.wire.web import Web
+from emulator.workload.job import Job
+from yarnctl.errors import BadInput, YarnctlError
+
+NODE_PORT, NODE_HTTP_PORT = 8041, 8042
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes: how many, of which size each. ``processes``: tasks may be real ones."""
+
+    nodes: int = 3
+    memory_mib: int = 4096
+    vcores: int = 4
+    processes: bool = True
+
+
+class LocalMaster:
+    """An AM in this process, as its node holds it: a SIGTERM ends it, a thread dump does not."""
+
+    def __init__(self, live: LiveMaster) -> None:
+        self._live = live
+
+    def ring(self, signal: Signal) -> None:
+        """Hear a signal as a process would."""
+        if signal != "OUTPUT_THREAD_DUMP":
+            self._live.end()
+
+    def end(self) -> None:
+        """End it and all its tasks."""
+        self._live.end()
+
+
+@dataclass
+class LocalLauncher:
+    """Starts masters in this process, and tasks as ``tasks`` does."""
+
+    site: Site
+    work: Path
+    tasks: ProcessLauncher
+    node_at: Callable[[str], ContainerService]
+    masters: dict[str, LiveMaster]
+
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
+        """Start a task's process."""
+        return self.tasks.launch_task(node, launch, gone)
+
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+        """Start an AM on this event loop; the proxy calls its REST without a socket."""
+        name, local = launch.container, self.site.proxy.local
+        url = f"http://{node}/{name}"
+
+        def over(status: int, why: str) -> None:
+            self.masters.pop(name, None)
+            local.pop(url, None)
+            gone(status, why)
+
+        try:
+            live = open_master(
+                launch,
+                rm=self.site.manager,
+                nodes=self.node_at,
+                carrier=DirectCarrier(),
+                pace=self.site.manager.pace.sibling(Kernel()),
+                work=self.work,
+                gone=over,
+                timing=self.site.manager.settings.timing,
+            )
+        except BadInput as error:
+            return refuse(str(error), gone)
+        self.masters[name] = live
+        local[url] = master_web(live)
+        live.start(url)
+        return LocalMaster(live)
+
+    def ring_modelled(self, bell: Doorbell) -> None:
+        """Let the master that models the container hear the doorbell."""
+        for live in list(self.masters.values()):
+            live.ring(bell.container)
+
+
+class AllInOne:
+    """A whole live cluster. ``web`` is what to serve: serving it starts the cluster, its end ends all."""
+
+    def __init__(self, site: Site, plan: Plan, work: Path) -> None:
+        self.site = site
+        self.plan = plan
+        self.work = work
+        self.nodes: dict[str, LiveNode] = {}
+        self.masters: dict[str, LiveMaster] = {}
+        self._pace = site.manager.pace.sibling(Kernel())
+        self._processes: Processes | None = None
+        site.web.on_start.append(self._start)
+        site.web.on_stop.insert(0, self._stop)
+
+    @property
+    def web(self) -> Web:
+        """The application to serve."""
+        return self.site.web
+
+    async def _start(self) -> None:
+        self._processes = await open_processes()
+        tasks = ProcessLauncher(self.work, self.site.url, self._processes, tasks=self.plan.processes)
+        launcher = LocalLauncher(self.site, self.work, tasks, self.node_at, self.masters)
+        wire = DirectWire(self.site.manager)
+        for shape in shapes(self.plan):
+            node = self.nodes[shape.address] = LiveNode(shape, wire, self._pace, launcher)
+            node.join()
+
+    async def _stop(self) -> None:
+        for node in self.nodes.values():
+            node.leave()
+        self._pace.stop()
+        if self._processes is not None:
+            await self._processes.close()
+
+    def node_at(self, address: str) -> ContainerService:
+        """Return the node at an address. A node of another process cannot be had from here: NoAnswer."""
+        node = self.nodes.get(address)
+        if node is None:
+            raise NoAnswer(f"{address}: no node of this 'serve'; for several processes start 'rm' and 'nm'")
+        return node
+
+
+def shapes(plan: Plan) -> list[NodeRegistration]:
+    """Return what the nodes say of themselves: names and order of the cluster in virtual time."""
+    return [
+        NodeRegistration(
+            node=f"node{index:05d}:{NODE_PORT}",
+            address=f"http://node{index:05d}:{NODE_HTTP_PORT}",
+            memory_mib=plan.memory_mib,
+            vcores=plan.vcores,
+        )
+        for index in range(plan.nodes)
+    ]
+
+
+def build(options: Options, plan: Plan, url: str, settings: Settings | None = None) -> AllInOne:
+    """Make a whole cluster that will be served at ``url``. Raises BadInput.
+
+    ``settings`` are the ResourceManager's, if not those that ``options`` say.
+    """
+    site = site_of(options, settings or settings_of(options), url)
+    return AllInOne(site, plan, options.work.absolute())
+
+
+def jobs_of(workloads: Sequence[str]) -> tuple[Job, ...]:
+    """Return the jobs of workloads, ``QUEUE=SPEC`` each, in the order of submission. Raises BadInput."""
+    from emulator.workload.spec import load
+
+    jobs: list[Job] = []
+    for text in workloads:
+        queue, given, spec = text.partition("=")
+        if not given or not queue:
+            raise BadInput(f"--workload {text[:60]}", "names no queue", "expected QUEUE=SPEC")
+        loaded = load(spec, "production" if queue == "production" else "research")
+        jobs += [msgspec.structs.replace(job, queue=queue) for job in loaded.jobs]
+    return tuple(sorted(jobs, key=lambda job: job.submitted_at_ms))
+
+
+def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[[str], object]) -> None:
+    """Submit jobs at their instants as any client would, from a thread that ends with the process.
+
+    ``warn`` hears of progress.
+    """
+    from emulator.live.jobs.submission_client import Client
+    from emulator.live.jobs.workload_replay import play
+
+    def submit_all() -> None:
+        try:
+            rows = play(Client(url, getpass.getuser()), jobs, speed, tell=warn)
+            failed = sum(row.final_status != "SUCCEEDED" for row in rows)
+            warn(f"the workload is over: {len(rows) - failed} jobs succeeded, {failed} did not")
+        except YarnctlError as error:
+            warn(f"error: the workload ends here: {error}")
+
+    threading.Thread(target=submit_all, name="workload", daemon=True).start()
+
+
+def run(
+    options: Options,
+    plan: Plan,
+    workloads: Sequence[str],
+    as_json: bool,
+    say: Callable[[str], object],
+    warn: Callable[[str], object],
+) -> None:
+    """Serve a whole cluster until told to end. Raises BadInput."""
+    from emulator.live.wire.http_server import bind, serve, url_of
+
+    settings = settings_of(options)
+    jobs = jobs_of(workloads)
+    listener = bind(options.host, options.port)
+    cluster = build(options, plan, url_of(listener), settings)
+    url = cluster.site.url
+
+    def started() -> None:
+        if as_json:
+            told = {"url": url, "epoch": cluster.site.manager.epoch, "nodes": len(cluster.nodes)}
+            say(msgspec.json.encode(told).decode())
+        else:
+            size = f"{plan.nodes} x ({plan.memory_mib} MiB, {plan.vcores} vcores)"
+            say(f"yarn-emulator serve: {url} answers, {size}; stop with Ctrl-C")
+        if jobs:
+            replay_beside(url, jobs, options.speed, warn)
+
+    serve(cluster.web, listener, started)

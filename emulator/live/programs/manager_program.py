@@ -1,0 +1,93 @@
+"""The program behind ``yarn-emulator rm``: manager, REST and WebHDFS on one port.
+
+Law: everything is made before the first request is taken, and bad input is found before a port is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.timing import HADOOP3
+from emulator.live.manager.scheduler_xml import queues_of_file, queues_of_text
+from emulator.live.manager.service import QUEUES, LiveResourceManager, Settings
+from emulator.live.rest.dialect import Version
+from emulator.live.rest.site import Site
+from emulator.live.store.webhdfs import WebHdfsServer
+from emulator.live.store.webhdfs_faults import Faults
+from emulator.live.wire.guard import name_in
+from emulator.live.wire.http_server import bind, serve, url_of
+from emulator.live.wire.real_time_driver import Pace
+from yarnctl.errors import BadInput
+
+SUPERUSER = "yarnctl"
+"""Who may read everybody's checkpoints: the user that ``yarnctl run`` is to a cluster by default."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line says; spans in ms of kernel time, None: the default."""
+
+    port: int = 8088
+    host: str = "127.0.0.1"
+    public_url: str = ""
+    work: Path
+    queues: str = ""
+    scheduler_xml: Path | None = None
+    dialect: Version = "3.4"
+    speed: float = 1.0
+    node_expiry_ms: int | None = None
+    am_expiry_ms: int | None = None
+    superuser: str = ""
+    seed: int = 1
+    faults: bool = False
+    allow_hosts: tuple[str, ...] = ()
+
+
+def settings_of(options: Options) -> Settings:
+    """Return the manager's settings. Raises BadInput."""
+    if options.queues and options.scheduler_xml is not None:
+        raise BadInput("--queues", "given together with --scheduler-xml", "give one of them")
+    queues = QUEUES
+    if options.queues:
+        queues = queues_of_text(options.queues)
+    elif options.scheduler_xml is not None:
+        queues = queues_of_file(options.scheduler_xml)
+    timing = HADOOP3
+    if options.node_expiry_ms is not None:
+        timing = msgspec.structs.replace(timing, node_expiry_ms=options.node_expiry_ms)
+    settings = Settings(queues=queues, timing=timing, seed=options.seed)
+    if options.am_expiry_ms is not None:
+        settings = msgspec.structs.replace(settings, am_expiry_ms=options.am_expiry_ms)
+    return settings
+
+
+def site_of(options: Options, settings: Settings, url: str) -> Site:
+    """Make the manager and its site at ``url``."""
+    manager = LiveResourceManager(Pace(Kernel(), options.speed), settings)
+    site = Site(manager, options.public_url or url, dialect=options.dialect)
+    store = WebHdfsServer(
+        options.work / "hdfs",
+        options.public_url or url,
+        superuser=options.superuser or SUPERUSER,
+        faults=Faults() if options.faults else None,
+    )
+    store.install(site.web)
+    site.web.names |= {name_in(site.url), *options.allow_hosts}
+    return site
+
+
+def run(options: Options, as_json: bool, say: Callable[[str], object]) -> None:
+    """Serve until told to end. Raises BadInput."""
+    settings = settings_of(options)
+    listener = bind(options.host, options.port)
+    site = site_of(options, settings, url_of(listener))
+
+    def started() -> None:
+        told = {"url": site.url, "epoch": site.manager.epoch}
+        line = f"yarn-emulator rm: {site.url} answers (Hadoop {site.dialect.hadoop_version} dialect)"
+        say(msgspec.json.encode(told).decode() if as_json else line)
+
+    serve(site.web, listener, started)

@@ -1,0 +1,281 @@
+"""WebHDFS: NameNode and DataNode of an HDFS in a folder (facts, section 10).
+
+Law: it has the traps of the real one. A create is two requests; an upload whose client dies leaves a
+shorter file that looks complete; a rename says no in its body with status 200. Bodies are streamed to
+disk and from it, never held. Who asks is ``user.name``, else dr.who.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+import msgspec
+
+from emulator.live.store.namespace import ENTER, READ, WRITE, Namespace, checked_path
+from emulator.live.store.webhdfs_faults import Fault, Faults, break_answer, cut, dripping
+from emulator.live.wire.hadoop_request import caller
+from emulator.live.wire.web import (
+    Problem,
+    Receive,
+    Reply,
+    Request,
+    Scope,
+    Send,
+    Web,
+    json_reply,
+    remote_exception,
+    send_reply,
+)
+
+PREFIX = "/webhdfs/v1"
+SECOND_STEP = "namenoderpcaddress"
+"""The parameter that real redirects carry: whoever comes with it talks to the DataNode."""
+CHUNK_BYTES = 1 << 18
+STREAM = "application/octet-stream"
+_HOST = re.compile(r"[A-Za-z0-9.\-]{1,253}(:[0-9]{1,5})?|\[[0-9a-fA-F:]{2,45}\](:[0-9]{1,5})?")
+_METHODS = {
+    "GETFILESTATUS": "GET", "LISTSTATUS": "GET", "OPEN": "GET", "GETCONTENTSUMMARY": "GET",
+    "GETHOMEDIRECTORY": "GET", "CHECKACCESS": "GET", "CREATE": "PUT", "MKDIRS": "PUT", "RENAME": "PUT",
+    "SETPERMISSION": "PUT", "SETOWNER": "PUT", "DELETE": "DELETE",
+}  # fmt: skip
+_ACTIONS = {"r": READ, "w": WRITE, "x": ENTER, "-": 0}
+
+
+class WebHdfsServer:
+    """WebHDFS over ``folder`` at ``url``. ``faults`` is the switch of tests (None: there is none)."""
+
+    def __init__(self, folder: Path, url: str, superuser: str, faults: Faults | None = None) -> None:
+        self.names = Namespace(folder, superuser)
+        self.faults = faults
+        self._url = url.rstrip("/")
+        self._answers: dict[str, Callable[[str, str, Request], Reply]] = {
+            "GETFILESTATUS": self._get_status,
+            "LISTSTATUS": self._list,
+            "GETCONTENTSUMMARY": self._summary,
+            "GETHOMEDIRECTORY": self._home,
+            "CHECKACCESS": self._check,
+            "MKDIRS": self._make_folders,
+            "RENAME": self._rename,
+            "SETPERMISSION": self._set_mode,
+            "SETOWNER": self._set_owner,
+            "DELETE": self._delete,
+        }
+
+    def install(self, web: Web) -> None:
+        """Answer below /webhdfs, and at /emulator/v1/faults if there is a switch."""
+        web.mount("webhdfs", self)
+        web.on_stop.append(self.names.owners.close)
+        if self.faults is not None:
+            web.add("GET PUT", "/emulator/v1/faults", self._switch)
+        web.add("GET", "/jmx", self._jmx)
+
+    def _jmx(self, _: Request) -> Reply:
+        """Answer what a NameNode's bean FSNamesystemState says."""
+        fault = self.faults.now if self.faults is not None else None
+        state = "safeMode" if fault is not None and fault.safe_mode else "Operational"
+        name = "Hadoop:service=NameNode,name=FSNamesystemState"
+        return json_reply({"beans": [{"name": name, "FSState": state}]})
+
+    def _switch(self, request: Request) -> Reply:
+        assert self.faults is not None
+        if request.method == "PUT":
+            self.faults.now = msgspec.json.decode(request.body or b"null", type=Fault | None)
+        return json_reply({"fault": self.faults.now, "hit": self.faults.hit})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        request = Request(scope["method"], "", scope["query_string"], scope["headers"])
+        op = request.query.get("op", "").upper()
+        fault = self.faults.take(op) if self.faults is not None else None
+        if fault is not None:
+            if await break_answer(fault, receive, send):
+                return
+            if fault.drip_ms:
+                send = dripping(send, fault.drip_ms)
+        try:
+            user, path = caller(request), _path(scope)
+            if _METHODS.get(op) != scope["method"]:
+                what = f'Invalid value for webhdfs parameter "op": {op[:40]} by {scope["method"][:10]}'
+                raise Problem(400, "IllegalArgumentException", what)
+            if fault is not None and fault.safe_mode and scope["method"] != "GET":
+                raise Problem(403, "SafeModeException", f"Cannot change {path}. Name node is in safe mode.")
+            if op == "CREATE" and SECOND_STEP in request.query:
+                reply = await self._take(user, path, request, receive, fault)
+            elif op == "OPEN" and SECOND_STEP in request.query:
+                await self._give(user, path, request, send)
+                return
+            elif op in ("CREATE", "OPEN"):
+                reply = self._redirect(user, path, op, request)
+            else:
+                reply = self._answers[op](user, path, request)
+        except Problem as problem:
+            reply = remote_exception(problem)
+        except OSError as error:
+            reply = remote_exception(Problem(403, "IOException", error.strerror or "the folder failed"))
+        if reply is not None:
+            await send_reply(send, reply)
+
+    # --- the two-step operations --------------------------------------------------------------
+
+    def _redirect(self, user: str, path: str, op: str, request: Request) -> Reply:
+        """Name the DataNode: this very server, as the caller reached it."""
+        if op == "CREATE":
+            self.names.may_create(user, path, _flag(request, "overwrite"))
+        else:
+            self.names.open(user, path)[0].close()
+        host = request.header("host")
+        base = f"http://{host}" if _HOST.fullmatch(host) else self._url
+        query = {key: value for key, value in request.query.items() if key != "noredirect"}
+        query[SECOND_STEP] = urlsplit(self._url).netloc
+        where = f"{base}{PREFIX}{quote(path)}?{urlencode(query)}"
+        if _flag(request, "noredirect"):
+            return json_reply({"Location": where})
+        return Reply(307, b"", STREAM, (("Location", where),))
+
+    async def _take(
+        self, user: str, path: str, request: Request, receive: Receive, fault: Fault | None
+    ) -> Reply | None:
+        """Write a body to a new file; None if its sender went away (what came stays, as in HDFS)."""
+        overwrite, mode = _flag(request, "overwrite"), _mode(request, 0o644)
+        tear = fault.tear_bytes if fault is not None else -1
+        with self.names.create(user, path, overwrite, mode) as file:
+            size = 0
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                chunk = message.get("body", b"")
+                if 0 <= tear < size + len(chunk):
+                    _write(file, chunk[: tear - size])
+                    cut(receive)
+                    return None
+                _write(file, chunk)
+                size += len(chunk)
+                if not message.get("more_body"):
+                    break
+        where = f"webhdfs://{urlsplit(self._url).netloc}{quote(path)}"
+        return Reply(201, b"", "", (("Location", where),))
+
+    async def _give(self, user: str, path: str, request: Request, send: Send) -> None:
+        """Send a file's bytes from ``offset`` on, at most ``length``."""
+        offset, wanted = _number(request, "offset", 0), _number(request, "length", -1)
+        file, size = self.names.open(user, path)
+        with file:
+            if offset > size:
+                raise Problem(
+                    403, "IOException", f"Offset={offset} out of the range [0, {size}); OPEN, path={path}"
+                )
+            left = size - offset if wanted < 0 else min(wanted, size - offset)
+            headers = [(b"content-length", b"%d" % left), (b"content-type", STREAM.encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            file.seek(offset)
+            while left:
+                chunk = file.read(min(left, CHUNK_BYTES))
+                if not chunk:  # it became shorter meanwhile: the server cuts the connection off
+                    return
+                left -= len(chunk)
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+    # --- the NameNode's own -------------------------------------------------------------------
+
+    def _get_status(self, user: str, path: str, _: Request) -> Reply:
+        return json_reply({"FileStatus": self.names.status(user, path)})
+
+    def _list(self, user: str, path: str, _: Request) -> Reply:
+        return json_reply({"FileStatuses": {"FileStatus": self.names.listing(user, path)}})
+
+    def _summary(self, user: str, path: str, _: Request) -> Reply:
+        return json_reply({"ContentSummary": self.names.summary(user, path)})
+
+    def _home(self, user: str, _path: str, _: Request) -> Reply:
+        return json_reply({"Path": f"/user/{user}"})
+
+    def _check(self, user: str, path: str, request: Request) -> Reply:
+        action = request.query.get("fsaction", "")
+        if not re.fullmatch("[r-][w-][x-]", action):
+            raise Problem(400, "IllegalArgumentException", 'Invalid value for webhdfs parameter "fsaction"')
+        self.names.check(user, path, sum(_ACTIONS[letter] for letter in action))
+        return Reply(200, b"", STREAM)
+
+    def _make_folders(self, user: str, path: str, request: Request) -> Reply:
+        return _boolean(self.names.make_folders(user, path, _mode(request, 0o755)))
+
+    def _rename(self, user: str, path: str, request: Request) -> Reply:
+        target = checked_path(request.query.get("destination", ""))
+        options = request.query.get("renameoptions", "").upper()
+        if not options:
+            return _boolean(self.names.rename(user, path, target))
+        if options not in ("NONE", "OVERWRITE"):
+            raise Problem(
+                400, "IllegalArgumentException", 'Invalid value for webhdfs parameter "renameoptions"'
+            )
+        self.names.replace(user, path, target, overwrite=options == "OVERWRITE")
+        return Reply(200, b"", STREAM)
+
+    def _set_mode(self, user: str, path: str, request: Request) -> Reply:
+        self.names.set_mode(user, path, _mode(request, 0o755))
+        return Reply(200, b"", STREAM)
+
+    def _set_owner(self, user: str, path: str, request: Request) -> Reply:
+        self.names.set_owner(user, path, request.query.get("owner", "")[:255])
+        return Reply(200, b"", STREAM)
+
+    def _delete(self, user: str, path: str, request: Request) -> Reply:
+        return _boolean(self.names.delete(user, path, _flag(request, "recursive")))
+
+
+def _path(scope: Scope) -> str:
+    """Return the HDFS path of a request."""
+    raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
+    if not raw.startswith(PREFIX) or (len(raw) > len(PREFIX) and raw[len(PREFIX)] != "/"):
+        raise Problem(404, "FileNotFoundException", f"not below {PREFIX}")
+    try:
+        return checked_path(unquote(raw[len(PREFIX) :], errors="strict") or "/")
+    except UnicodeDecodeError:
+        raise Problem(400, "IllegalArgumentException", "the path is not UTF-8") from None
+
+
+def _write(file: Any, data: bytes) -> None:
+    """Write all of it: an unbuffered file may take less."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _boolean(value: bool) -> Reply:
+    return json_reply({"boolean": value})
+
+
+def _flag(request: Request, name: str) -> bool:
+    text = request.query.get(name, "false").lower()
+    if text not in ("true", "false", ""):
+        raise _invalid(name, text)
+    return text == "true"
+
+
+def _mode(request: Request, default: int) -> int:
+    text = request.query.get("permission", "")
+    if not text:
+        return default
+    if not re.fullmatch("[01]?[0-7]{1,3}", text):
+        raise _invalid("permission", text)
+    return int(text, 8)
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query.get(name, "")
+    if not text or text == "null":
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise _invalid(name, text)
+    return int(text)
+
+
+def _invalid(name: str, text: str) -> Problem:
+    what = f'Invalid value for webhdfs parameter "{name}": {text[:60]!r}'
+    return Problem(400, "IllegalArgumentException", what)

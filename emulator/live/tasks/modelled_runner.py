@@ -1,0 +1,396 @@
+"""The modelled task runner: it speaks the real runner's protocol, so that yarnctl cannot tell it from one.
+
+Law: the store and the requests are the real ones, read and written by the real runner's own functions; only
+the reducer is a timetable. What a suspension takes is what ``emulator.cluster.suspension`` says of virtual
+time: the key that is under way after ``drain_ms`` is finished, ``upload_ms`` later the manifest is written,
+and the attempt holds until it is killed, the order is withdrawn, or ``hold_ms`` is over and it goes on in
+place.
+
+What waits for the store waits in a thread (``ask``); what it says is heard on the event loop.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from emulator.cluster.app_master import Manifest as Saved
+from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
+from emulator.cluster.key_log import Piece
+from emulator.cluster.task import key_end_ms, keys_done
+from emulator.live.master.attempts import Attempt
+from emulator.live.master.live_actor import LiveActor
+from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.manifests import (
+    SCHEMA,
+    VERSION,
+    Manifest,
+    Request,
+    TaskId,
+    attempt_number,
+    canonical,
+    read_request,
+)
+from yarnctl.task_runner.runner.protocol.stores import Spool, check_owner
+from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
+
+T = TypeVar("T")
+
+REDUCER = ["modelled"]
+RULE = KeyRule()
+PART_BYTES_OF_KEY = 16
+
+
+class Host(Protocol):
+    """What the runners of one job need of their master."""
+
+    @property
+    def actor(self) -> LiveActor:
+        """The job's actor."""
+        ...
+
+    def ask(
+        self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
+    ) -> None:
+        """Call in a thread; hear on the event loop."""
+        ...
+
+    def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
+        """Call a handler after a span."""
+        ...
+
+    def task_id(self, attempt: Attempt) -> TaskId:
+        """Return the attempt's ids as the runner writes them."""
+        ...
+
+    def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
+        """Note a checkpoint."""
+        ...
+
+
+class Look(NamedTuple):
+    """What lies in an attempt's folder of requests."""
+
+    requests: tuple[Request, ...]
+    withdrawn: frozenset[str]
+
+
+class Kept:
+    """What one attempt's runner remembers."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.withdrawn: set[str] = set()
+        self.order = ""
+        self.hold_ms: int | None = None
+        self.manifest: Manifest | None = None
+        self.highest = 0
+        self.looking = False
+        self.again = False
+        self.heard = False
+
+
+class ModelledRunners:
+    """The runners of one job's reduces."""
+
+    def __init__(self, host: Host, store: str, requests: str, owners: tuple[str, ...], user: str) -> None:
+        self._host = host
+        self._user = user
+        self._owners = owners
+        self._store_url, self._requests_url = store, requests
+        self.store = open_store(store, user)
+        self.requests = open_store(requests, user)
+
+    # --- beginning ------------------------------------------------------------------------
+
+    def begin(self, attempt: Attempt, container: Container) -> None:
+        """A reduce attempt is launched: find what it may go on from."""
+        attempt.kept = kept = Kept()
+        task = self._host.task_id(attempt)
+
+        def find() -> Found:
+            return find_checkpoint(self.store, task, RULE, REDUCER, (self._user,))
+
+        def found(answer: Found) -> None:
+            kept.manifest, kept.highest = answer.manifest, answer.highest_generation
+            self._fit(attempt, container, answer.manifest)
+
+        self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
+
+    def _fit(self, attempt: Attempt, container: Container, manifest: Manifest | None) -> None:
+        """Let the attempt begin where the store says, should the master have thought otherwise."""
+        actor = self._host.actor
+        done = manifest.groups_done if manifest is not None else 0
+        task = container.task
+        if container.state != RUNNING or done == container.log_from_key:
+            return
+        if done > actor.job.reduce_keys[task] or container.stage != NOT_ASKED:
+            return
+        number = attempt_number(manifest.attempt) if manifest is not None else 0
+        if done:
+            actor.keys._pieces[task] = [Piece(number, 0, done)]
+            actor.store[task] = Saved(manifest.generation if manifest is not None else 0, done)
+        else:
+            actor.keys._pieces.pop(task, None)
+            actor.store.pop(task, None)
+        container.from_key = container.log_from_key = done
+        container.resumed = bool(done)
+        if container.work_at_ms != NEVER:  # its timetable stands already: another one
+            ready_ms = max(container.launched_at_ms + actor.timing.launch_ms, actor.kernel.now_ms)
+            actor._timetable(container, ready_ms)
+
+    # --- requests -------------------------------------------------------------------------
+
+    def ring(self, attempt: Attempt) -> None:
+        """The doorbell: look for a request."""
+        kept = attempt.kept
+        if not isinstance(kept, Kept) or attempt.over:
+            return
+        kept.heard = True
+        if kept.looking:
+            kept.again = True
+            return
+        kept.looking = True
+        task = self._host.task_id(attempt)
+
+        def seen(look: Look) -> None:
+            kept.looking = False
+            self._seen(attempt, look)
+            if kept.again:
+                kept.again = False
+                self.ring(attempt)
+
+        def failed(_: str) -> None:
+            kept.looking = False
+            self._host.later(1000, lambda _: self.ring(attempt))
+
+        self._host.ask(lambda: self._look(task, set(kept.seen)), seen, failed)
+
+    def _look(self, task: TaskId, known: set[str]) -> Look:
+        """Read an attempt's folder of requests (in a thread)."""
+        folder = f"{task.job}/{task.attempt}"
+        above = self.requests.entry(folder)
+        if above is None:
+            return Look((), frozenset())
+        found: list[Request] = []
+        withdrawn: set[str] = set()
+        try:
+            check_owner(above, self._owners, folder)
+            for entry in self.requests.list(folder):
+                if entry.name.endswith(".withdrawn"):
+                    check_owner(entry, self._owners, entry.name)
+                    withdrawn.add(entry.name.removesuffix(".withdrawn"))
+                elif entry.name.endswith(".request.json") and entry.name not in known:
+                    check_owner(entry, self._owners, entry.name)
+                    data = self.requests.read_small(f"{folder}/{entry.name}")
+                    found.append(read_request(data, entry.name, task))
+        except Unusable:
+            return Look(tuple(found), frozenset(withdrawn))  # what is not to be believed does not count
+        return Look(tuple(found), frozenset(withdrawn))
+
+    def _seen(self, attempt: Attempt, look: Look) -> None:
+        kept: Kept = attempt.kept
+        container = attempt.container
+        if attempt.over or container is None:
+            return
+        kept.withdrawn |= look.withdrawn
+        if kept.order in kept.withdrawn and container.stage == HOLDING:
+            self._go_on(container)
+        for request in look.requests:
+            name = f"{request.order}.request.json"
+            if name not in kept.seen:
+                kept.seen.add(name)
+                if request.order not in kept.withdrawn:
+                    self._serve(attempt, container, request)
+
+    def _serve(self, attempt: Attempt, container: Container, request: Request) -> None:
+        actor = self._host.actor
+        now_ms = actor.kernel.now_ms
+        kept: Kept = attempt.kept
+        if container.stage == HOLDING:
+            self._answer(
+                attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
+            )
+            kept.order, kept.hold_ms = request.order, request.hold_ms
+            self._hold(attempt, container)  # a late order has a hold of its own, and the status names it
+            return
+        if container.stage != NOT_ASKED or container.work_at_ms == NEVER:
+            return  # asked already; or its reducer does not run yet
+        kept.order, kept.hold_ms = request.order, request.hold_ms
+        keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
+        if now_ms <= container.work_at_ms:
+            self._answer(
+                attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
+            )
+            container.to_key = container.from_key
+            self._hold(attempt, container)
+            return
+        stop_ms = now_ms + actor.timing.drain_ms
+        to_key = keys_done(container, stop_ms, keys)
+        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
+        if begun_ms + key_end_ms(to_key, keys, length_ms) < stop_ms:
+            to_key += 1
+        if to_key >= keys:
+            self._answer(attempt, request.order, "completing", "the input is at its end")
+            return
+        container.order, container.stage, container.to_key = request.order, DRAINING, to_key
+        container.hold_token += 1
+        container.finish_at_ms = NEVER
+        drained_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms))
+        wait_ms = drained_ms + actor.timing.upload_ms - now_ms
+        self._host.later(wait_ms, lambda token: self._save(attempt, container, token), container.hold_token)
+
+    @staticmethod
+    def _generation(kept: Kept) -> int:
+        return kept.manifest.generation if kept.manifest is not None else 0
+
+    # --- saving and holding ---------------------------------------------------------------
+
+    def _save(self, attempt: Attempt, container: Container, token: int) -> None:
+        if container.state != RUNNING or container.hold_token != token:
+            return
+        kept: Kept = attempt.kept
+        task = self._host.task_id(attempt)
+        fields = self._fields(task, kept, container.to_key, self._host.actor.kernel.now_ms)
+        output = Spool(1 << 20)
+        # A tiny part: the output is a model, too.
+        output.add(b"%015d\n" % container.to_key)
+
+        def written(manifest: Manifest) -> None:
+            if container.state == RUNNING and container.hold_token == token:
+                self._saved(attempt, container, manifest)
+
+        def failed(why: str) -> None:
+            if container.state == RUNNING and container.hold_token == token:
+                kept.highest += 1
+                self._answer(attempt, kept.order, "refused", f"not saved: {why}")
+                self._go_on(container)
+
+        self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
+
+    def _fields(self, task: TaskId, kept: Kept, to_key: int, now_ms: int) -> dict[str, Any]:
+        """Return what the manifest says, as the real runner's does."""
+        last = kept.manifest
+        past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
+        generation = max(kept.highest, self._generation(kept)) + 1
+        kept.highest = generation
+        return {
+            "schema": SCHEMA,
+            "tool": "yarn-emulator",
+            "version": VERSION,
+            "job": task.job,
+            "task": task.task,
+            "attempt": task.attempt,
+            "container": task.container,
+            "past_containers": list(dict.fromkeys(name for name in past if name != task.container)),
+            "host": "modelled",
+            "user": self._user,
+            "order": kept.order,
+            "created_at_ms": now_ms,
+            "took_ms": {"drain": 0},
+            "generation": generation,
+            "previous_generation": self._generation(kept),
+            "key_rule": RULE.as_json(),
+            "reducer": REDUCER,
+            "groups_done": to_key,
+            "keys_digest": hashlib.sha256(b"%d keys\n" % to_key).hexdigest(),
+            "last_key": base64.b64encode(b"%09d" % to_key).decode(),
+            "input_bytes": to_key * PART_BYTES_OF_KEY,
+            "parts": [part._asdict() for part in last.parts] if last is not None else [],
+            "counters": {},
+        }
+
+    def _saved(self, attempt: Attempt, container: Container, manifest: Manifest) -> None:
+        actor, kept = self._host.actor, attempt.kept
+        kept.manifest = manifest
+        actor.keys.save(container.task, container.attempt, container.log_from_key, container.to_key)
+        container.log_from_key = container.to_key
+        actor.store[container.task] = Saved(manifest.generation, container.to_key)
+        self._host.saved(attempt, manifest.generation, container.to_key)
+        self._hold(attempt, container)
+
+    def _hold(self, attempt: Attempt, container: Container) -> None:
+        """Wait to be killed; go on when nobody does, or when the order is withdrawn."""
+        kept: Kept = attempt.kept
+        container.stage = HOLDING
+        container.order = kept.order
+        container.finish_at_ms = NEVER
+        container.hold_token += 1
+        if kept.order in kept.withdrawn:
+            self._go_on(container)
+            return
+        timing = self._host.actor.timing
+        hold_ms = timing.hold_ms if kept.hold_ms is None else kept.hold_ms
+
+        def over(token: int) -> None:
+            if container.state == RUNNING and container.hold_token == token:
+                self._go_on(container)
+
+        self._host.later(max(1, hold_ms), over, container.hold_token)
+
+    def _go_on(self, container: Container) -> None:
+        """Restart the reducer in place behind the last key it finished (as ``Suspension`` does)."""
+        actor = self._host.actor
+        container.stage = NOT_ASKED
+        container.order = ""
+        container.hold_token += 1
+        keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
+        worked_ms = key_end_ms(container.to_key, keys, length_ms)
+        worked_ms -= key_end_ms(container.from_key, keys, length_ms)
+        drained_ms = container.work_at_ms + worked_ms
+        work_at_ms = max(actor.kernel.now_ms, drained_ms) + actor.timing.restart_ms
+        actor.overhead_ms += work_at_ms - drained_ms
+        actor.go_on(container, work_at_ms, container.to_key)
+
+    def _answer(self, attempt: Attempt, order: str, kind: str, reason: str) -> None:
+        """Leave an answer that is no manifest, as the real runner does."""
+        task = self._host.task_id(attempt)
+        said = {"schema": SCHEMA, "order": order, "attempt": task.attempt, "answer": kind}
+        data = canonical({**said, "generation": self._generation(attempt.kept), "reason": reason})
+        name = f"{task.folder}/answer-{order}-{task.attempt}.json"
+
+        def write() -> None:
+            self.store.make_folder(task.folder)
+            self.store.create(f"{name}.tmp", len(data), [data])
+            self.store.rename(f"{name}.tmp", name)
+
+        self._host.ask(write, lambda _: None, lambda _: None)
+
+
+def status_of(container: Container, actor: LiveActor, kept: Kept, now_ms: int) -> str:
+    """Return the status line the real runner would have reported by now.
+
+    Bytes are a model: one for every ms of the reduce, so that a rate of bytes is a rate of work.
+    """
+    keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
+    generation = kept.manifest.generation if kept.manifest is not None else 0
+    if container.stage in (DRAINING, HOLDING):
+        groups, phase = container.to_key, "hold" if container.stage == HOLDING else "drain"
+        done = key_end_ms(groups, keys, length_ms)
+    elif now_ms < container.work_at_ms:
+        groups = container.from_key
+        return f"yarnctl phase={'skip' if groups else 'run'} groups={groups} gen={generation}"
+    else:
+        groups, phase = min(keys, keys_done(container, now_ms, keys) + 1), "run"
+        begun_ms = container.work_at_ms - key_end_ms(container.from_key, keys, length_ms)
+        done = min(length_ms, now_ms - begun_ms)
+    line = f"yarnctl phase={phase} groups={groups} done={done} known={length_ms} all=1 gen={generation} can=1"
+    if phase == "run":
+        base = key_end_ms(container.from_key, keys, length_ms)
+        line += f" ran={max(0, now_ms - container.work_at_ms)} base={base}"
+    if container.resumed:
+        line += f" back={_back_ms(container, actor)}"
+    return line + (f" order={container.order}" if phase == "hold" and container.order else "")
+
+
+def _back_ms(container: Container, actor: LiveActor) -> int:
+    """Return how long a resumed attempt took from its process's start to its first new key, without shuffle.
+
+    ``log_from_key`` grows when it saves: by then it has been told.
+    """
+    shuffle_ms = actor.job.shuffle_ms if actor.timing.reshuffle else 0
+    return max(0, actor.return_ms(container.task, container.from_key) - shuffle_ms)

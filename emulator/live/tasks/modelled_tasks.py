@@ -1,0 +1,239 @@
+"""Modelled tasks: containers that hold their room for as long as a timetable says, by the wall clock.
+
+Law: the timetable is the actor's own, the same as in virtual time; what a reduce's runner does goes through
+the real store. Only latencies of the wires make a difference between the two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from emulator.cluster.app_master import Manifest as Saved
+from emulator.cluster.entities import HOLDING, MAP, NEVER, Container
+from emulator.cluster.task import key_end_ms
+from emulator.live.master.attempts import Attempt
+from emulator.live.master.live_actor import LiveActor
+from emulator.live.master.live_master import LiveMaster
+from emulator.live.master.recovery import Finished, History
+from emulator.live.tasks.modelled_runner import Kept, ModelledRunners, status_of
+from emulator.live.wire.messages import MasterLaunch, TaskLaunch
+from emulator.live.wire.submitted_job import ModelledJob
+from emulator.workload.job import Job
+from yarnctl.errors import BadInput
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.manifests import TaskId, attempt_number
+
+T = TypeVar("T")
+
+STORE_THREADS = 4
+
+
+class ModelledTasks:
+    """The tasks of one modelled job. ``poll_ms``: look for requests so often where no doorbell can ring."""
+
+    actor_kind = LiveActor
+    modelled = True
+
+    def __init__(self, launch: MasterLaunch, submitted: ModelledJob, work: Path, poll_ms: int = 0) -> None:
+        self.submitted = submitted
+        self.job: Job = submitted.job
+        self.job_id = launch.application.replace("application_", "job_", 1)
+        self.history = History((work / "staging" / self.job_id).absolute())
+        self.runners: ModelledRunners | None = None
+        self._launch = launch
+        self._poll_ms = poll_ms
+        self._live: LiveMaster | None = None
+        self._threads: ThreadPoolExecutor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def live(self) -> LiveMaster:
+        """The master whose tasks these are."""
+        assert self._live is not None
+        return self._live
+
+    @property
+    def actor(self) -> LiveActor:
+        """The job's actor."""
+        return self.live.actor
+
+    # --- beginning and end ----------------------------------------------------------------
+
+    def prepare(self, live: LiveMaster) -> None:
+        """Get ready; open the store if the job's reduces carry a runner."""
+        self._live = live
+        try:
+            self.history.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(
+                f"staging {self.history.path.parent}", error.strerror or "cannot be made"
+            ) from error
+        told = self.submitted.cmdenv
+        if not self.submitted.runner or not told.get("YARNCTL_STORE"):
+            return
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(STORE_THREADS, f"store of {self.job_id}")
+        store = told["YARNCTL_STORE"]
+        requests = told.get("YARNCTL_REQUESTS") or store.rstrip("/") + "/requests"
+        owners = tuple(filter(None, (told.get("YARNCTL_REQUESTS_OWNER"),))) or (self._launch.user,)
+        try:
+            self.runners = ModelledRunners(self, store, requests, owners, self._launch.user)
+        except StoreError as error:
+            raise BadInput("YARNCTL_STORE", str(error)) from error
+        if self._poll_ms:
+            live.later(self._poll_ms, self._poll)
+
+    def recover(self, done: dict[tuple[str, int], Finished]) -> dict[tuple[str, int], Finished]:
+        """Return what is done; take over which checkpoints there are."""
+        for (kind, task), finished in done.items():
+            if kind == "saved" and ("reduce", task) not in done:
+                told = finished.counters["checkpoint"]
+                self.actor.store[task] = Saved(told["generation"], told["keys_done"])
+                self.actor.keys.save(task, attempt_number(finished.attempt), 0, told["keys_done"])
+        return {key: finished for key, finished in done.items() if key[0] != "saved"}
+
+    def commit(self) -> None:
+        """Nothing lies anywhere."""
+
+    def abort(self) -> None:
+        """Nothing lies anywhere."""
+
+    def close(self) -> None:
+        """Hear no more of the store."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+
+    # --- attempts -------------------------------------------------------------------------
+
+    def launch(self, attempt: Attempt) -> TaskLaunch:
+        """Return the launch of a container without a process."""
+        kind = "map" if attempt.is_map else "reduce"
+        return TaskLaunch(
+            container=attempt.container_id,
+            application=self._launch.application,
+            kind=kind,  # type: ignore[arg-type]
+            modelled=True,
+        )
+
+    def begun(self, attempt: Attempt) -> None:
+        """It runs from when its JVM would be up; a reduce's runner finds its checkpoint meanwhile."""
+        live, container = self.live, cast(Container, attempt.container)
+        live.later(max(1, live.timing.launch_ms), self._up, attempt)
+        if container.kind != MAP and self.runners is not None:
+            self.runners.begin(attempt, container)
+
+    def _up(self, attempt: Attempt) -> None:
+        if not attempt.over:
+            attempt.state = "RUNNING"
+
+    def ended(self, attempt: Attempt) -> None:
+        """Nothing is left of it."""
+
+    def ask_to_end(self, attempt: Attempt, ending: str) -> None:
+        """Release an attempt whose work is saved, kill any other."""
+        live, container = self.live, cast(Container, attempt.container)
+        exit_at_ms = live.kernel.now_ms + live.timing.exit_ms
+        if container.stage == HOLDING:
+            live.actor.suspended(container, exit_at_ms)
+        else:
+            live.actor.kill(container, ending, exit_at_ms)
+
+    def look(self, attempt: Attempt) -> None:
+        """Derive where the attempt stands from its timetable."""
+        container = attempt.container
+        if attempt.over or container is None or attempt.state != "RUNNING":
+            return
+        now_ms = self.live.kernel.now_ms
+        if attempt.is_map:
+            span_ms = max(1, container.length_ms)
+            attempt.progress_ratio = min(1.0, max(0.0, (now_ms - container.work_at_ms) / span_ms))
+        elif container.work_at_ms != NEVER:
+            self._look_at_reduce(attempt, container, now_ms)
+
+    def _look_at_reduce(self, attempt: Attempt, container: Container, now_ms: int) -> None:
+        actor = self.actor
+        if not attempt.merged_at_ms:
+            returning_ms = actor.return_ms(container.task, container.from_key) - self.job.shuffle_ms
+            merged_ms = container.work_at_ms - (max(0, returning_ms) if container.resumed else 0)
+            if now_ms < merged_ms:
+                return
+            attempt.shuffled_at_ms = attempt.merged_at_ms = merged_ms
+        keys = self.job.reduce_keys[container.task]
+        from_ms = key_end_ms(container.from_key, keys, container.length_ms)
+        done_ms = from_ms + max(0, min(now_ms, container.finish_at_ms) - container.work_at_ms)
+        attempt.progress_ratio = min(1.0, 2 / 3 + done_ms / max(1, container.length_ms) / 3)
+        if isinstance(attempt.kept, Kept):
+            attempt.status = status_of(container, actor, attempt.kept, now_ms)
+
+    # --- doorbell and store (the runners' host) ---------------------------------------------
+
+    def ring(self, container: str) -> None:
+        """A doorbell was rung at a container of this job; other containers are none of ours."""
+        for attempt in self.live.attempts.all.values():
+            if attempt.container_id == container and not attempt.over and self.runners is not None:
+                self.runners.ring(attempt)
+                return
+
+    def _poll(self, _: object) -> None:
+        """Look which attempts have requests at all, and have those look that run."""
+        runners = self.runners
+        assert runners is not None
+
+        def listed(names: list[str]) -> None:
+            for name in names:
+                attempt = self.live.attempts.all.get(name)
+                if attempt is not None and not attempt.over:
+                    runners.ring(attempt)
+            self.live.later(self._poll_ms, self._poll)
+
+        self.ask(
+            lambda: [entry.name for entry in runners.requests.list(self.job_id)],
+            listed,
+            lambda _: self.live.later(self._poll_ms, self._poll),
+        )
+
+    def ask(
+        self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
+    ) -> None:
+        """Call in a thread; hear on the event loop."""
+        threads, loop = self._threads, self._loop
+        if threads is None or loop is None:
+            return
+
+        def work() -> None:
+            try:
+                answer = call()
+            except (StoreError, Unusable, OSError) as error:
+                why = str(error)
+                loop.call_soon_threadsafe(lambda: self.live.around(lambda: failed(why)))
+            else:
+                loop.call_soon_threadsafe(lambda: self.live.around(lambda: heard(answer)))
+
+        threads.submit(work)
+
+    def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
+        """Call a handler after a span."""
+        self.live.later(span_ms, handler, argument)
+
+    def task_id(self, attempt: Attempt) -> TaskId:
+        """Return the attempt's ids."""
+        task = self.live.attempts.task_id(attempt.is_map, attempt.task)
+        return TaskId(self.job_id, task, attempt.id, attempt.container_id)
+
+    def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
+        """Note a checkpoint for the next master."""
+        self.history.finished(
+            Finished(
+                kind="saved",
+                task=attempt.task,
+                attempt=attempt.id,
+                container=attempt.container_id,
+                node=attempt.node,
+                counters={"checkpoint": {"generation": generation, "keys_done": keys_done}},
+            )
+        )

@@ -1,0 +1,209 @@
+"""Jobs: what is submitted to the live emulator, and the configuration a job shows.
+
+Law: the ResourceManager passes a job on unread, as JSON in the environment entry ``ENTRY``; only masters
+read it. A job names no folder of the cluster's own (staging, shuffle): whoever starts the master does.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote_plus
+
+import msgspec
+
+from emulator.workload.job import ONE_SLOT, Job
+from yarnctl.errors import BadInput
+from yarnctl.units import Resources
+
+ENTRY = "YARN_EMULATOR_JOB"
+"""The name of the environment entry that carries a job."""
+
+LARGEST_JOB_BYTES = 8 << 20
+MOST_TASKS = 100_000
+
+
+class StreamingJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="streaming"):
+    """A job of real processes, as ``hadoop jar hadoop-streaming.jar`` would submit it.
+
+    ``inputs`` are files or folders, ``output`` a folder that does not exist yet; all paths are absolute and
+    seen by every process. ``files``: name in a task's folder -> path of the file. ``settings`` are those of
+    ``-D``, ``cmdenv`` those of ``-cmdenv``. The runner, where there is one, is part of ``reducer``.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    output: str
+    mapper: str
+    reducer: str = ""
+    combiner: str = ""
+    reduces: int = 1
+    user: str = "hadoop"
+    queue: str = "default"
+    settings: dict[str, str] = {}
+    cmdenv: dict[str, str] = {}
+    files: dict[str, str] = {}
+    am_size: Resources = ONE_SLOT
+    map_size: Resources = ONE_SLOT
+    reduce_size: Resources = ONE_SLOT
+    deadline_at_ms: int | None = None
+
+
+class ModelledJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="modelled"):
+    """A job without processes: the timetable of the virtual emulator, lived through in real time.
+
+    ``runner``: its reduces carry the task runner (they answer requests); without it they are left alone.
+    ``cmdenv`` holds where its checkpoints and requests lie (``YARNCTL_STORE``, ``YARNCTL_REQUESTS``).
+    """
+
+    job: Job
+    runner: bool = True
+    settings: dict[str, str] = {}
+    cmdenv: dict[str, str] = {}
+
+
+SubmittedJob = StreamingJob | ModelledJob
+
+_DECODER: msgspec.json.Decoder[SubmittedJob] = msgspec.json.Decoder(SubmittedJob)
+
+
+def read_job(data: bytes | str | msgspec.Raw) -> SubmittedJob:
+    """Return a submitted job from its JSON; BadInput says what is wrong with it."""
+    raw = data.encode() if isinstance(data, str) else bytes(data)
+    if len(raw) > LARGEST_JOB_BYTES:
+        raise BadInput(ENTRY, f"{len(raw)} bytes", f"a job may have {LARGEST_JOB_BYTES}")
+    try:
+        job = _DECODER.decode(raw)
+    except msgspec.DecodeError as error:
+        raise BadInput(ENTRY, f"no job: {error}", "see emulator/live/wire/submitted_job.py") from error
+    check(job)
+    return job
+
+
+NUMBERS = (
+    "mapreduce.job.reduce.slowstart.completedmaps",
+    "mapreduce.map.maxattempts",
+    "mapreduce.reduce.maxattempts",
+    "mapreduce.task.timeout",
+    "mapreduce.task.io.sort.mb",
+    "mapreduce.job.maps",
+    "mapreduce.job.running.map.limit",
+    "mapreduce.job.running.reduce.limit",
+    "mapreduce.input.fileinputformat.split.minsize",
+    "stream.num.map.output.key.fields",
+    "stream.num.reduce.output.key.fields",
+)
+"""Settings that must be numbers."""
+
+
+def check(job: SubmittedJob) -> None:
+    """Refuse a job that no master could run."""
+    for name in NUMBERS:
+        number_setting(job.settings, name, 0)
+    if isinstance(job, ModelledJob):
+        work = job.job
+        if len(work.reduce_ms) != len(work.reduce_keys) or any(keys < 1 for keys in work.reduce_keys):
+            raise BadInput(f"job {work.name}", "reduce_ms and reduce_keys do not match")
+        if len(work.map_ms) + len(work.reduce_ms) > MOST_TASKS:
+            raise BadInput(f"job {work.name}", f"more than {MOST_TASKS} tasks")
+        return
+    if not 0 <= job.reduces <= MOST_TASKS:
+        raise BadInput(f"job {job.name}", f"{job.reduces} reduces", f"0 to {MOST_TASKS}")
+    if not job.inputs or not job.output or not job.mapper:
+        raise BadInput(f"job {job.name}", "input, output and mapper are needed")
+    if job.reduces and not job.reducer:
+        raise BadInput(f"job {job.name}", "reduces without a reducer", "set reduces to 0")
+    if any("/" in name or name in ("", ".", "..") for name in job.files):
+        raise BadInput(f"job {job.name}", "a file's name in the task's folder is no plain name")
+
+
+def write_job(job: SubmittedJob) -> str:
+    """Return the JSON text of a job."""
+    return msgspec.json.encode(job).decode()
+
+
+def configuration(job: SubmittedJob) -> dict[str, str]:
+    """Return the job's configuration as its master shows it, and as streaming hands it to commands."""
+    base = _streaming_base(job) if isinstance(job, StreamingJob) else _modelled_base(job)
+    return {**DEFAULTS, **base, **job.settings}
+
+
+DEFAULTS = {
+    "mapreduce.framework.name": "yarn",
+    "mapreduce.job.reduce.slowstart.completedmaps": "0.05",
+    "mapreduce.map.maxattempts": "4",
+    "mapreduce.reduce.maxattempts": "4",
+    "mapreduce.task.timeout": "600000",
+    "mapreduce.job.running.map.limit": "0",
+    "mapreduce.job.running.reduce.limit": "0",
+    "mapreduce.map.speculative": "true",
+    "mapreduce.reduce.speculative": "true",
+    "mapreduce.job.ubertask.enable": "false",
+    "mapreduce.task.io.sort.mb": "100",
+    "mapreduce.map.output.key.class": "org.apache.hadoop.io.Text",
+    "mapreduce.map.output.value.class": "org.apache.hadoop.io.Text",
+    "mapreduce.job.output.key.class": "org.apache.hadoop.io.Text",
+    "mapreduce.job.output.value.class": "org.apache.hadoop.io.Text",
+    "mapred.input.format.class": "org.apache.hadoop.mapred.TextInputFormat",
+    "mapred.output.format.class": "org.apache.hadoop.mapred.TextOutputFormat",
+    "mapred.output.committer.class": "org.apache.hadoop.mapred.FileOutputCommitter",
+    "stream.map.input": "text",
+    "stream.map.output": "text",
+    "stream.reduce.input": "text",
+    "stream.reduce.output": "text",
+    "stream.num.map.output.key.fields": "1",
+    "stream.num.reduce.output.key.fields": "1",
+}
+"""What mapred-default.xml and streaming say, as far as somebody may ask."""
+
+
+def added_environment(cmdenv: dict[str, str]) -> str:
+    """Return ``stream.addenvironment``: the pairs of ``-cmdenv``, one blank between."""
+    return " ".join(f"{name}={value}" for name, value in cmdenv.items())
+
+
+def _streaming_base(job: StreamingJob) -> dict[str, str]:
+    found = {
+        "mapreduce.job.name": job.name,
+        "mapreduce.job.user.name": job.user,
+        "mapreduce.job.queuename": job.queue,
+        "mapreduce.job.reduces": str(job.reduces),
+        "mapreduce.input.fileinputformat.inputdir": ",".join(job.inputs),
+        "mapreduce.output.fileoutputformat.outputdir": job.output,
+        "mapreduce.map.memory.mb": str(job.map_size.memory_mib),
+        "mapreduce.reduce.memory.mb": str(job.reduce_size.memory_mib),
+        "yarn.app.mapreduce.am.resource.mb": str(job.am_size.memory_mib),
+        "stream.map.streamprocessor": quote_plus(job.mapper),
+        "stream.addenvironment": added_environment(job.cmdenv),
+    }
+    if job.reducer:
+        found["stream.reduce.streamprocessor"] = quote_plus(job.reducer)
+    if job.combiner:
+        found["stream.combine.streamprocessor"] = quote_plus(job.combiner)
+    return found
+
+
+MODELLED_REDUCER = "sh yarnctl_task.py --restartable -- modelled"
+
+
+def _modelled_base(job: ModelledJob) -> dict[str, str]:
+    work = job.job
+    return {
+        "mapreduce.job.name": work.name,
+        "mapreduce.job.user.name": work.user,
+        "mapreduce.job.queuename": work.queue or work.job_class,
+        "mapreduce.job.reduces": str(len(work.reduce_ms)),
+        "mapreduce.reduce.speculative": "false",
+        "mapreduce.map.memory.mb": str(work.map_size.memory_mib),
+        "mapreduce.reduce.memory.mb": str(work.reduce_size.memory_mib),
+        "yarn.app.mapreduce.am.resource.mb": str(work.am_size.memory_mib),
+        "stream.reduce.streamprocessor": quote_plus(MODELLED_REDUCER if job.runner else "modelled"),
+        "stream.addenvironment": added_environment(job.cmdenv),
+    }
+
+
+def number_setting(settings: dict[str, str], name: str, default: float) -> float:
+    """Return a numeric setting, the default where it is absent; BadInput if it is no number."""
+    text = settings.get(name, "")
+    try:
+        return float(text) if text else default
+    except ValueError as error:
+        raise BadInput(f"-D {name}={text[:60]}", "is no number") from error
