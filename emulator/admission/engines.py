@@ -8,9 +8,9 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, get_args
 
-from emulator.admission.outcome import Outcome
-from emulator.admission.replay import replay
-from emulator.admission.trace import Trace
+from emulator.admission.plain.event_replay import replay
+from emulator.admission.plain.outcome import Outcome
+from emulator.admission.traces.trace import Trace
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from emulator.admission.outcome import Outcome
-    from emulator.admission.trace import Trace
+    from emulator.admission.plain.outcome import Outcome
+    from emulator.admission.traces.trace import Trace
 
 INTERVAL_MS = 60_000
 """Fairness and equality are taken at every full minute (Justice 5.1: "60-sec intervals")."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from emulator.admission.trace import Trace
+from emulator.admission.traces.trace import Trace
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:

@@ -48,8 +48,8 @@ def command(
     output: str,
 ) -> None:
     """Replay SPEC on N containers and measure who met deadlines, who wasted work, and how fair it was."""
-    from emulator.admission.asking import ask
-    from emulator.admission.runs import admission
+    from emulator.admission.options import ask
+    from emulator.admission.replays import admission
 
     asked = ask(capacity, deadlines, allocators, engine, seed, chosen)
     found = admission(spec, asked, save)

@@ -15,13 +15,13 @@ from functools import lru_cache
 from math import isfinite
 from typing import Literal, NamedTuple
 
-from emulator.admission.asking import Asked
 from emulator.admission.engines import Engine
-from emulator.admission.generator import generate
-from emulator.admission.marginals import PUBLISHED
 from emulator.admission.metrics import Scores
-from emulator.admission.runs import one
-from emulator.admission.trace import Trace
+from emulator.admission.options import Asked
+from emulator.admission.replays import one
+from emulator.admission.traces.generator import generate
+from emulator.admission.traces.marginals import PUBLISHED
+from emulator.admission.traces.trace import Trace
 from emulator.experiments.figures import Claim, Row, mean, row
 from emulator.experiments.intervals import Verdict, above_zero, worst
 from emulator.experiments.workers import cores

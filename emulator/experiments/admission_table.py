@@ -5,9 +5,9 @@ Law: these rows are what the generator is fitted on; they count in no error.
 
 from __future__ import annotations
 
-from emulator.admission.generator import in_flight
-from emulator.admission.marginals import HOUR_MS
-from emulator.admission.trace import Trace
+from emulator.admission.traces.generator import in_flight
+from emulator.admission.traces.marginals import HOUR_MS
+from emulator.admission.traces.trace import Trace
 from emulator.experiments.admission_lab import made
 from emulator.experiments.figures import Figure, Row, row
 
@@ -38,7 +38,8 @@ def table_1(runs: int) -> Figure:
     tr1 = made("tr1", 0)
     below_100_s = (tr1.work_ms < 100_000).mean() * 100
     notes = (
-        "the traces are not public: generated ones pin these numbers, see emulator/admission/marginals.py",
+        "the traces are not public: generated ones pin these numbers, see"
+        " emulator/admission/traces/marginals.py",
         f"40 % of TR1's jobs compute less than 100 s by Justice 5.4, {below_100_s:.0f} % of ours: section 4 "
         "of both papers (80 % of 58 % with one task, 60 % of 12 % with 2 to 9) alone makes 54 %",
     )

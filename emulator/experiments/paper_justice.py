@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from emulator.admission.deadlines import DEADLINES
 from emulator.admission.engines import chosen, run
 from emulator.admission.metrics import idle_groups
+from emulator.admission.traces.trace_deadlines import DEADLINES
 from emulator.experiments.admission_lab import (
     MODERATE,
     TIGHT,
@@ -254,7 +254,7 @@ def figure_8(lab: Lab) -> Figure:
 
 
 def _idle(lab: Lab, seed: int, size: int) -> tuple[float, ...]:
-    from emulator.admission.deadlines import deadlines_ms
+    from emulator.admission.traces.trace_deadlines import deadlines_ms
 
     trace, capacity = made("tr1", seed), TIGHT["tr1"]
     deadline_ms = deadlines_ms(trace, "Aria1x3x", capacity, seed)

@@ -12,16 +12,16 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from emulator.admission.asking import Asked
-from emulator.admission.columns import write_trace
 from emulator.admission.compiled import replay_compiled
-from emulator.admission.deadlines import deadlines_ms
-from emulator.admission.generator import generate
-from emulator.admission.marginals import TR2
-from emulator.admission.outcome import Outcome, same
-from emulator.admission.replay import replay
-from emulator.admission.runs import sweep
-from emulator.admission.trace import Trace
+from emulator.admission.options import Asked
+from emulator.admission.plain.event_replay import replay
+from emulator.admission.plain.outcome import Outcome, same
+from emulator.admission.replays import sweep
+from emulator.admission.traces.columns import write_trace
+from emulator.admission.traces.generator import generate
+from emulator.admission.traces.marginals import TR2
+from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace_deadlines import deadlines_ms
 from tests.bench.row import Row, cpu_ms, spread
 from tests.bench.simpy_admission import Model
 from yarnctl.deciding.admission.allocators import ALLOCATORS

@@ -8,9 +8,9 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from emulator.admission.generator import generate
-from emulator.admission.marginals import TR1
-from emulator.admission.runs import one
+from emulator.admission.replays import one
+from emulator.admission.traces.generator import generate
+from emulator.admission.traces.marginals import TR1
 from emulator.cli.paper import command
 from emulator.experiments import admission_lab, admission_table, paper_justice, paper_pythia
 from emulator.experiments.admission_lab import (

@@ -14,13 +14,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from emulator.admission.deadlines import DEADLINES, Optimal, deadlines_ms
-from emulator.admission.generator import generate
-from emulator.admission.marginals import TR1
 from emulator.admission.optimum import optimum
-from emulator.admission.outcome import NEVER, Outcome, same
-from emulator.admission.replay import replay
-from emulator.admission.trace import Trace
+from emulator.admission.plain.event_replay import replay
+from emulator.admission.plain.outcome import NEVER, Outcome, same
+from emulator.admission.traces.generator import generate
+from emulator.admission.traces.marginals import TR1
+from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace_deadlines import DEADLINES, Optimal, deadlines_ms
 from tests.bench.simpy_admission import Model
 from tests.thoroughness import examples
 from yarnctl.deciding.admission.allocators import ALLOCATORS

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emulator.admission.compiled import kernels
-from emulator.admission.outcome import NEVER, Outcome
+from emulator.admission.plain.outcome import NEVER, Outcome
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from emulator.admission.trace import Trace
+    from emulator.admission.traces.trace import Trace
     from yarnctl.deciding.admission.records import Choices
 
 ORDERS = {"tasks": kernels.BY_TASKS, "ratio": kernels.BY_RATIO, "earliest": kernels.BY_DEADLINE}
@@ -27,7 +27,9 @@ SIZED = {"oracle": kernels.ORACLE, "pythia": kernels.PYTHIA, "justice": kernels.
 def replay_compiled(
     trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, name: str, choices: Choices
 ) -> Outcome:
-    """Replay as ``emulator.admission.replay.replay`` does; runs without the interpreter's lock."""
+    """Replay as ``emulator.admission.plain.event_replay.replay`` does; runs without the interpreter's
+    lock.
+    """
     if name not in SIZED and choices.sharing == "rebalanced":
         return _rebalanced(trace, deadline_ms, capacity, ALLOCATORS[name].drops_late)
     jobs = len(trace)
@@ -62,7 +64,7 @@ def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
 
 def _rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool) -> Outcome:
     from emulator.admission.compiled.rebalancing import rebalanced
-    from emulator.admission.rebalanced import averaged, require_small
+    from emulator.admission.plain.rebalanced import averaged, require_small
 
     require_small(trace, capacity)
     jobs = len(trace)

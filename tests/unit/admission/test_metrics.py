@@ -16,8 +16,8 @@ from emulator.admission.metrics import (
     utilisation,
     wasted_ratio,
 )
-from emulator.admission.outcome import NEVER, Outcome
-from emulator.admission.trace import Trace
+from emulator.admission.plain.outcome import NEVER, Outcome
+from emulator.admission.traces.trace import Trace
 
 MINUTE = 60_000
 

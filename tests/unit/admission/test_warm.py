@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from emulator.admission import runs
-from emulator.admission.asking import ask
-from emulator.admission.replay import replay
-from emulator.admission.trace import Trace
+from emulator.admission import replays
+from emulator.admission.options import ask
+from emulator.admission.plain.event_replay import replay
+from emulator.admission.traces.trace import Trace
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 
 
@@ -22,9 +22,9 @@ def test_the_first_replay_is_not_the_one_that_is_timed(engine, jobs, monkeypatch
         return replay(trace, deadline_ms, capacity, ALLOCATORS[name], choices)
 
     columns = (np.array(each, dtype=np.int64) for each in ([0, 1, 2], [1, 2, 3], [500, 600, 700]))
-    monkeypatch.setattr(runs, "load_trace", lambda *_: Trace("three jobs", *columns))
-    monkeypatch.setattr(runs, "run", counting)
+    monkeypatch.setattr(replays, "load_trace", lambda *_: Trace("three jobs", *columns))
+    monkeypatch.setattr(replays, "run", counting)
     asked = ask(4, "Fixed2x", "justice", "python", 0)._replace(engine=engine)
-    told = runs.admission("three", asked)
+    told = replays.admission("three", asked)
     assert ran == jobs
     assert told["jobs"] == 3

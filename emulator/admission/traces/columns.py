@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from emulator.admission.trace import Trace, checked
+from emulator.admission.traces.trace import Trace, checked
 from yarnctl.errors import BadInput
 
 VERSION_KEY, VERSION = b"yarnctl.admission.version", b"1"

@@ -10,9 +10,9 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from emulator.admission.outcome import NEVER, Outcome
-from emulator.admission.rebalanced import replay_rebalanced
-from emulator.admission.trace import Trace
+from emulator.admission.plain.outcome import NEVER, Outcome
+from emulator.admission.plain.rebalanced import replay_rebalanced
+from emulator.admission.traces.trace import Trace
 from yarnctl.deciding.admission.allocators import Allocator, Memory
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Grant, hold

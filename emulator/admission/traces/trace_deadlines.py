@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from emulator.admission.trace import Trace
+from emulator.admission.traces.trace import Trace
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.admission.deadlines import DEADLINES, Optimal
 from emulator.admission.engines import ENGINES, Engine, chosen
+from emulator.admission.traces.trace_deadlines import DEADLINES, Optimal
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput

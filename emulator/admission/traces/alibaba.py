@@ -12,7 +12,7 @@ import csv
 import math
 from pathlib import Path
 
-from emulator.admission.trace import MOST_TASKS, Trace, checked
+from emulator.admission.traces.trace import MOST_TASKS, Trace, checked
 from emulator.workload.limits import LONGEST_MS
 from emulator.workload.trace_file import read_text
 from yarnctl.errors import BadInput

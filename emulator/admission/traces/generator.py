@@ -13,8 +13,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from emulator.admission.marginals import DAYS, HOUR_MS, Marginals, TaskClass
-from emulator.admission.trace import Trace, checked
+from emulator.admission.traces.marginals import DAYS, HOUR_MS, Marginals, TaskClass
+from emulator.admission.traces.trace import Trace, checked
 from emulator.workload.limits import DAY_MS
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.admission.asking import Asked
-from emulator.admission.columns import write_trace
-from emulator.admission.deadlines import deadlines_ms
 from emulator.admission.engines import run
 from emulator.admission.metrics import Scores, scores
-from emulator.admission.sources import load_trace
-from emulator.admission.trace import Trace
+from emulator.admission.options import Asked
+from emulator.admission.traces.columns import write_trace
+from emulator.admission.traces.sources import load_trace
+from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace_deadlines import deadlines_ms
 from yarnctl.command_line import Progress
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emulator.admission.trace import Trace, checked
+from emulator.admission.traces.trace import Trace, checked
 from yarnctl.errors import BadInput
 
 FORMS = "one of tr1, tr2, packaged:fb2009, swim:PATH[@FROM-TO], rumen:PATH, alibaba:PATH, parquet:PATH"
@@ -17,19 +17,19 @@ FORMS = "one of tr1, tr2, packaged:fb2009, swim:PATH[@FROM-TO], rumen:PATH, alib
 
 def load_trace(text: str, seed: int = 0) -> Trace:
     """Return the trace that a SPEC names; ``seed`` serves tr1 and tr2. Raises BadInput otherwise."""
-    from emulator.admission.marginals import PUBLISHED
+    from emulator.admission.traces.marginals import PUBLISHED
 
     if text in PUBLISHED:
-        from emulator.admission.generator import generate
+        from emulator.admission.traces.generator import generate
 
         return generate(PUBLISHED[text], seed)
     kind, _, rest = text.partition(":")
     if rest and kind == "alibaba":
-        from emulator.admission.alibaba import read_alibaba
+        from emulator.admission.traces.alibaba import read_alibaba
 
         return read_alibaba(Path(rest))
     if rest and kind == "parquet":
-        from emulator.admission.columns import read_trace
+        from emulator.admission.traces.columns import read_trace
 
         return read_trace(Path(rest))
     if rest and kind in ("swim", "rumen", "packaged"):
