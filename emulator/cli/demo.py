@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @output_option
 def command(out: Path, workers: int | None, live: bool, output: str) -> int:
     """Show what each scheme does to production and to research; then a live loop with real processes."""
-    from emulator.experiments.runs import compare_json
+    from emulator.experiments.results.runs import compare_json
     from emulator.experiments.showing import print_reading, run_shown
     from emulator.scenario import Scenario, prepare
 

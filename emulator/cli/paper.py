@@ -50,7 +50,7 @@ def natjam(
 
     A run that DIR holds already is not run again, whichever figures asked for it.
     """
-    from emulator.experiments.paper_natjam import (
+    from emulator.experiments.papers.paper_natjam import (
         alternatives_kept,
         blocks_numbers,
         figure_numbers,
@@ -92,7 +92,7 @@ def replay_options(function: Callable[..., None]) -> Callable[..., None]:
 @output_option
 def pythia(figure: str, runs: int, engine: str | None, workers: int | None, output: str) -> None:
     """PYTHIA (Dimopoulos et al., UCSB 2017-02): Table I, Figs 1 to 5."""
-    from emulator.experiments.paper_pythia import paper_pythia
+    from emulator.experiments.papers.paper_pythia import paper_pythia
 
     report = paper_pythia(figure, runs, engine, workers)
     if output == "json":
@@ -109,7 +109,7 @@ def justice(
     figure: str, runs: int, engine: str | None, workers: int | None, open_choices: bool, output: str
 ) -> None:
     """Justice (Dimopoulos et al., UCSB 2019-09): Table 1, Figs 1 to 8."""
-    from emulator.experiments.paper_justice import paper_justice, readings
+    from emulator.experiments.papers.paper_justice import paper_justice, readings
 
     if open_choices:
         _show_readings(readings(runs, engine, workers), output)
@@ -130,7 +130,7 @@ def _show_readings(found: list[Any], output: str) -> None:
 
 
 def _show(report: dict[str, Any]) -> None:
-    from emulator.experiments.paper_natjam import in_short
+    from emulator.experiments.papers.paper_natjam import in_short
 
     for figure in report["figures"]:
         if figure.rows:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from emulator.experiments.figures import Figure
-from emulator.experiments.folder import Folder
-from emulator.experiments.picture import picture_svg
-from emulator.experiments.progress import shown_progress
-from emulator.experiments.reading import finding, over_ideal, reading
-from emulator.experiments.report import COLUMNS, report_html, summary_row
-from emulator.experiments.runs import Outcome, compare_json, run_experiment
+from emulator.experiments.report.conclusions import finding, over_ideal, reading
+from emulator.experiments.report.page import COLUMNS, report_html, summary_row
+from emulator.experiments.report.picture import picture_svg
+from emulator.experiments.results.figures import Figure
+from emulator.experiments.results.folder import Folder
+from emulator.experiments.results.progress import shown_progress
+from emulator.experiments.results.runs import Outcome, compare_json, run_experiment
 from emulator.scenario import Prepared, setup
 from yarnctl.command_line import print_json, print_table
 
@@ -52,7 +52,7 @@ def run_shown(
 
 def paper_figures(outcome: Outcome) -> tuple[Figure, ...]:
     """Return the figures of the paper of which the outcome is a run; mostly none."""
-    from emulator.experiments.natjam_micro import figures_of
+    from emulator.experiments.papers.natjam_micro import figures_of
 
     return figures_of(setup(outcome.prepared.scenario), outcome.prepared.jobs, outcome.results)
 

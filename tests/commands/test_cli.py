@@ -13,7 +13,8 @@ import pytest
 from emulator.cli import PROGRAM
 from emulator.demo import live_act
 from emulator.demo.live_act import LiveOutcome
-from emulator.experiments import runs, showing
+from emulator.experiments import showing
+from emulator.experiments.results import runs
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.parquet import read_parquet, write_parquet
 from emulator.workload.spec import load

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from emulator.cli import PROGRAM as EMULATOR
-from emulator.experiments.runs import run_experiment
+from emulator.experiments.results.runs import run_experiment
 from emulator.scenario import Scenario, prepare
 from yarnctl import command_line
 from yarnctl.cli import PROGRAM as YARNCTL

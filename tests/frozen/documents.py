@@ -16,10 +16,10 @@ from unittest.mock import patch
 
 from emulator.cli import PROGRAM as EMULATOR
 from emulator.demo.live_act import LiveOutcome
-from emulator.experiments.figures import Figure
-from emulator.experiments.natjam_blocks import OverBlocks, Spread
-from emulator.experiments.paper_natjam import paper_natjam
-from emulator.experiments.paper_pythia import report
+from emulator.experiments.papers.natjam_blocks import OverBlocks, Spread
+from emulator.experiments.papers.paper_natjam import paper_natjam
+from emulator.experiments.papers.paper_pythia import report
+from emulator.experiments.results.figures import Figure
 from emulator.virtual.run import Result
 from tests.bench.row import Row
 from tests.cluster import fidelity, judging, predicting

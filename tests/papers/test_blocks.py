@@ -10,10 +10,7 @@ from click.testing import CliRunner
 from scipy.stats import t
 
 from emulator.cli.paper import command
-from emulator.experiments.cell_runs import CellRuns
-from emulator.experiments.cells import carry_out
-from emulator.experiments.intervals import T_975, Verdict, above_zero, interval, t_975, worst
-from emulator.experiments.natjam_blocks import (
+from emulator.experiments.papers.natjam_blocks import (
     BLOCKS,
     Judged,
     block_4,
@@ -23,7 +20,10 @@ from emulator.experiments.natjam_blocks import (
     over_blocks,
     within,
 )
-from emulator.experiments.natjam_micro import Lab, runs_6
+from emulator.experiments.papers.natjam_micro import Lab, runs_6
+from emulator.experiments.results.cell_runs import CellRuns
+from emulator.experiments.results.cells import carry_out
+from emulator.experiments.results.intervals import T_975, Verdict, above_zero, interval, t_975, worst
 from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput
 

@@ -17,11 +17,11 @@ import msgspec
 import pytest
 
 from emulator.cluster.faults import NodeLost, StoreDown
-from emulator.experiments import folder as folders
-from emulator.experiments import runs
-from emulator.experiments.runs import compare_json, results_json, run_experiment
-from emulator.experiments.summary import median_ms, percentile_ms, summary_of
-from emulator.experiments.workers import RunFailed
+from emulator.experiments.results import folder as folders
+from emulator.experiments.results import runs
+from emulator.experiments.results.runs import compare_json, results_json, run_experiment
+from emulator.experiments.results.summary import median_ms, percentile_ms, summary_of
+from emulator.experiments.results.workers import RunFailed
 from emulator.scenario import Prepared, Scenario, Tuning, jobs, prepare, read_scenario, settings, setup
 from emulator.virtual.run import JobResult, Result
 from emulator.virtual.schemes import SCHEMES

@@ -13,17 +13,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from emulator.cli.paper import command
-from emulator.experiments import cell_runs, folder
-from emulator.experiments.cell_runs import CellRuns
-from emulator.experiments.cells import Cell, Plan, carry_out, identity_of
-from emulator.experiments.figures import Figure, errors, mean, quantile, row, share, stdev
-from emulator.experiments.folder import CELLS
-from emulator.experiments.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
-from emulator.experiments.natjam_traces import same_kind
-from emulator.experiments.paper_natjam import FIGURES
-from emulator.experiments.runs import Done, run_experiment
+from emulator.experiments.papers.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
+from emulator.experiments.papers.natjam_traces import same_kind
+from emulator.experiments.papers.paper_natjam import FIGURES
+from emulator.experiments.results import cell_runs, folder
+from emulator.experiments.results.cell_runs import CellRuns
+from emulator.experiments.results.cells import Cell, Plan, carry_out, identity_of
+from emulator.experiments.results.figures import Figure, errors, mean, quantile, row, share, stdev
+from emulator.experiments.results.folder import CELLS
+from emulator.experiments.results.runs import Done, run_experiment
+from emulator.experiments.results.workers import RunFailed
 from emulator.experiments.showing import paper_figures
-from emulator.experiments.workers import RunFailed
 from emulator.scenario import prepare
 from emulator.virtual.run import Result as RunResult
 from emulator.virtual.run import run_scheme

@@ -12,8 +12,8 @@ from emulator.admission.replays import one
 from emulator.admission.traces.generator import generate
 from emulator.admission.traces.marginals import TR1
 from emulator.cli.paper import command
-from emulator.experiments import admission_lab, admission_table, paper_justice, paper_pythia
-from emulator.experiments.admission_lab import (
+from emulator.experiments.papers import admission_cells, admission_table, paper_justice, paper_pythia
+from emulator.experiments.papers.admission_cells import (
     Cell,
     Lab,
     all_bars,
@@ -35,7 +35,7 @@ SHAPE = ["paper", "calibrated_on", "figures", "mean_abs_relative_error", "worst_
 def small(monkeypatch):
     """Both traces are the first jobs of TR1: the shape does not depend on their length."""
     trace = generate(TR1, 0).head(1500 if is_thorough() else 400)
-    for module in (admission_lab, admission_table, paper_justice):
+    for module in (admission_cells, admission_table, paper_justice):
         monkeypatch.setattr(module, "made", lambda name, seed: trace)
 
 
@@ -95,7 +95,7 @@ def test_a_cell_is_run_once_and_knows_its_readings(monkeypatch):
         ran.append(order)
         return one(*order)
 
-    monkeypatch.setattr(admission_lab, "one", counted)
+    monkeypatch.setattr(admission_cells, "one", counted)
     for _ in range(2):
         lab.mean(Cell("tr1", 2250, "Fixed2x", "pythia"), sdr)
     assert len(ran) == 1

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.experiments.folder import PAPER, Folder, code_digest
-from emulator.experiments.store import CellStore, SchemeStore, Store
+from emulator.experiments.results.folder import PAPER, Folder, code_digest
+from emulator.experiments.results.store import CellStore, SchemeStore, Store
 from emulator.virtual.run import JobResult, Result, Sample
 from emulator.virtual.schemes import SCHEMES
 

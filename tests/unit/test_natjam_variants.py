@@ -11,8 +11,8 @@ import pytest
 from emulator.cluster.app_master import Manifest
 from emulator.cluster.entities import Container
 from emulator.cluster.timing import PAPER
-from emulator.experiments.natjam_alternatives import ALTERNATIVES
-from emulator.experiments.natjam_micro import Lab
+from emulator.experiments.papers.natjam_alternatives import ALTERNATIVES
+from emulator.experiments.papers.natjam_micro import Lab
 from emulator.virtual.natjam_variants import VariantMaster, VariantTiming, legacy_remaining_ms, variant
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from emulator.experiments.cells import Cell
-from emulator.experiments.folder import Folder
-from emulator.experiments.runs import Done, NoJournal
-from emulator.experiments.store import CellStore, Store
-from emulator.experiments.workers import spread
+from emulator.experiments.results.cells import Cell
+from emulator.experiments.results.folder import Folder
+from emulator.experiments.results.runs import Done, NoJournal
+from emulator.experiments.results.store import CellStore, Store
+from emulator.experiments.results.workers import spread
 from emulator.virtual.run import Result, run_scheme
 from yarnctl.command_line import Progress
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from emulator.admission.traces.generator import in_flight
 from emulator.admission.traces.marginals import HOUR_MS
 from emulator.admission.traces.trace import Trace
-from emulator.experiments.admission_lab import made
-from emulator.experiments.figures import Figure, Row, row
+from emulator.experiments.papers.admission_cells import made
+from emulator.experiments.results.figures import Figure, Row, row
 
 PUBLISHED_NUMBERS: dict[str, tuple[float, ...]] = {
     "tr1": (9345, 159_194, 8_585_673, 58, 0.1, 13, 98, 70, 70),

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import click
 
-from emulator.experiments.runs import Progress
+from emulator.experiments.results.runs import Progress
 from yarnctl import command_line
 
 

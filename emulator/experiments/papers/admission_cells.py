@@ -22,9 +22,9 @@ from emulator.admission.replays import one
 from emulator.admission.traces.generator import generate
 from emulator.admission.traces.marginals import PUBLISHED
 from emulator.admission.traces.trace import Trace
-from emulator.experiments.figures import Claim, Row, mean, row
-from emulator.experiments.intervals import Verdict, above_zero, worst
-from emulator.experiments.workers import cores
+from emulator.experiments.results.figures import Claim, Row, mean, row
+from emulator.experiments.results.intervals import Verdict, above_zero, worst
+from emulator.experiments.results.workers import cores
 from yarnctl.command_line import Progress
 from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.experiments.folder import (
+from emulator.experiments.results.folder import (
     CELLS,
     JOURNAL,
     RESULT,

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import msgspec
 
 from emulator.cluster.timing import PAPER
-from emulator.experiments.cells import Cell, Plan, gather
-from emulator.experiments.figures import Claim, Figure, Row, mean, row
+from emulator.experiments.results.cells import Cell, Plan, gather
+from emulator.experiments.results.figures import Claim, Figure, Row, mean, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from emulator.experiments.figures import mean, stdev
+from emulator.experiments.results.figures import mean, stdev
 
 Verdict = Literal["holds", "tie", "fails"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from emulator.admission.engines import chosen
-from emulator.experiments.admission_lab import (
+from emulator.experiments.papers.admission_cells import (
     MODERATE,
     TIGHT,
     Cell,
@@ -28,9 +28,9 @@ from emulator.experiments.admission_lab import (
     sdr,
     wtr,
 )
-from emulator.experiments.admission_table import table_1
-from emulator.experiments.figures import Figure, errors, mean, row
-from emulator.experiments.intervals import Verdict
+from emulator.experiments.papers.admission_table import table_1
+from emulator.experiments.results.figures import Figure, errors, mean, row
+from emulator.experiments.results.intervals import Verdict
 from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput
 

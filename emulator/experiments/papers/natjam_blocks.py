@@ -13,10 +13,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.experiments.cells import Plan, Runner, carry_out
-from emulator.experiments.figures import Figure, Row, errors, mean
-from emulator.experiments.intervals import Verdict, above_zero, worst
-from emulator.experiments.natjam_micro import (
+from emulator.experiments.papers.natjam_micro import (
     CHAINS_4,
     FIG5_S,
     FIG6_S,
@@ -32,6 +29,9 @@ from emulator.experiments.natjam_micro import (
     runs_6,
     times_6,
 )
+from emulator.experiments.results.cells import Plan, Runner, carry_out
+from emulator.experiments.results.figures import Figure, Row, errors, mean
+from emulator.experiments.results.intervals import Verdict, above_zero, worst
 from emulator.virtual.run import Result
 
 RESOLUTION_S = 0.1

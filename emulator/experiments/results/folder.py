@@ -39,7 +39,7 @@ from yarnctl.errors import BadInput
 RESULT, JOURNAL, CELLS = "result.json", "journal.jsonl", "cells.jsonl"
 LOCK = ".yarn-emulator.lock"
 PART = ".part-"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 _TRIES = 100
 UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)

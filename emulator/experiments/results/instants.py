@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emulator.experiments.folder import JOURNAL
+from emulator.experiments.results.folder import JOURNAL
 
 
 def evicted_at_ms(out: Path | None, scheme: str) -> tuple[int, ...]:

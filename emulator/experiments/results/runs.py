@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
-from emulator.experiments.folder import JOURNAL, Folder, unwritable, write_whole
-from emulator.experiments.store import SchemeStore, Store
-from emulator.experiments.summary import SchemeSummary, summary_of
-from emulator.experiments.workers import spread
+from emulator.experiments.results.folder import JOURNAL, Folder, unwritable, write_whole
+from emulator.experiments.results.store import SchemeStore, Store
+from emulator.experiments.results.summary import SchemeSummary, summary_of
+from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.virtual.run import SAMPLES, Result, run_scheme
 from emulator.virtual.schemes import SCHEMES

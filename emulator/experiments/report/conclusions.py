@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from emulator.experiments.summary import ClassSummary, SchemeSummary
+from emulator.experiments.results.summary import ClassSummary, SchemeSummary
 from emulator.virtual.schemes import SCHEMES
 
 Summaries = Mapping[str, SchemeSummary]

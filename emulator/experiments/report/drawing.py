@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from emulator.experiments.summary import SchemeSummary, completions_ms
+from emulator.experiments.results.summary import SchemeSummary, completions_ms
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from emulator.experiments.figures import Figure as PaperFigure
-    from emulator.experiments.figures import Row
+    from emulator.experiments.results.figures import Figure as PaperFigure
+    from emulator.experiments.results.figures import Row
     from emulator.virtual.run import Result, Sample
 
 INK = "#010203"

@@ -15,16 +15,16 @@ from typing import Any
 
 import msgspec
 
-from emulator.experiments import natjam_deadlines, natjam_micro, natjam_traces
-from emulator.experiments.cell_runs import CellRuns
-from emulator.experiments.cells import Plan, Runner, carry_out
-from emulator.experiments.figures import Figure, errors
-from emulator.experiments.folder import PAPER, Folder, write_whole
-from emulator.experiments.natjam_alternatives import Alternative, alternatives
-from emulator.experiments.natjam_blocks import natjam_blocks
-from emulator.experiments.natjam_micro import Lab
-from emulator.experiments.report import paper_html
-from emulator.experiments.runs import program_facts
+from emulator.experiments.papers import natjam_deadlines, natjam_micro, natjam_traces
+from emulator.experiments.papers.natjam_alternatives import Alternative, alternatives
+from emulator.experiments.papers.natjam_blocks import natjam_blocks
+from emulator.experiments.papers.natjam_micro import Lab
+from emulator.experiments.report.page import paper_html
+from emulator.experiments.results.cell_runs import CellRuns
+from emulator.experiments.results.cells import Plan, Runner, carry_out
+from emulator.experiments.results.figures import Figure, errors
+from emulator.experiments.results.folder import PAPER, Folder, write_whole
+from emulator.experiments.results.runs import program_facts
 from yarnctl.command_line import Progress
 from yarnctl.errors import BadInput
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from emulator.experiments.cells import Runner, carry_out
-from emulator.experiments.figures import errors
-from emulator.experiments.natjam_micro import MICRO, Lab
+from emulator.experiments.papers.natjam_micro import MICRO, Lab
+from emulator.experiments.results.cells import Runner, carry_out
+from emulator.experiments.results.figures import errors
 from emulator.virtual.natjam_variants import variant
 
 Variant = Callable[[Lab], Lab]

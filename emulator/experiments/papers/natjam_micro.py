@@ -15,8 +15,8 @@ import msgspec
 
 from emulator.cluster.timing import PAPER as PAPER_TIMING
 from emulator.cluster.timing import Timing
-from emulator.experiments.cells import Cell, Plan, gather
-from emulator.experiments.figures import Claim, Figure, Row, row
+from emulator.experiments.results.cells import Cell, Plan, gather
+from emulator.experiments.results.figures import Claim, Figure, Row, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass

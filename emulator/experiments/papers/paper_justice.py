@@ -14,7 +14,7 @@ import msgspec
 from emulator.admission.engines import chosen, run
 from emulator.admission.metrics import idle_groups
 from emulator.admission.traces.trace_deadlines import DEADLINES
-from emulator.experiments.admission_lab import (
+from emulator.experiments.papers.admission_cells import (
     MODERATE,
     TIGHT,
     Cell,
@@ -38,10 +38,10 @@ from emulator.experiments.admission_lab import (
     utilisation,
     wtr,
 )
-from emulator.experiments.admission_table import table_1
-from emulator.experiments.figures import Figure, mean, row
-from emulator.experiments.intervals import worst
-from emulator.experiments.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
+from emulator.experiments.papers.admission_table import table_1
+from emulator.experiments.papers.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
+from emulator.experiments.results.figures import Figure, mean, row
+from emulator.experiments.results.intervals import worst
 from yarnctl.command_line import Progress
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 

@@ -16,8 +16,8 @@ from functools import lru_cache
 import msgspec
 
 from emulator.cluster.timing import PAPER
-from emulator.experiments.cells import Cell, Plan, gather
-from emulator.experiments.figures import Claim, Figure, Row, mean, quantile, row, share
+from emulator.experiments.results.cells import Cell, Plan, gather
+from emulator.experiments.results.figures import Claim, Figure, Row, mean, quantile, row, share
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass

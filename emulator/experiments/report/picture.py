@@ -8,10 +8,10 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from emulator.experiments import drawing
-from emulator.experiments.instants import evicted_at_ms
-from emulator.experiments.reading import finding
-from emulator.experiments.runs import Outcome
+from emulator.experiments.report import drawing
+from emulator.experiments.report.conclusions import finding
+from emulator.experiments.results.instants import evicted_at_ms
+from emulator.experiments.results.runs import Outcome
 from emulator.scenario import node_size
 
 BESIDE = ("soft-cap", "yarn-tuned", "natjam")
