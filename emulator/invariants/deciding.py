@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from emulator.cluster.entities import RUNNING
 from emulator.cluster.resource_manager import container_id
-from emulator.invariants.naming import Stories, name_of
+from emulator.invariants.breaches import Stories, name_of
 from yarnctl.deciding.invariants import LEDGER
 from yarnctl.deciding.model import Kill
 from yarnctl.deciding.records import Decision, Performed, Transition
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def ledger_is_sound(watch: Watch) -> Stories:

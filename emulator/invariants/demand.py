@@ -9,10 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, Reservation
-from emulator.invariants.naming import Stories, name_of
+from emulator.invariants.breaches import Stories, name_of
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def demand_is_listed(watch: Watch) -> Stories:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.cluster.entities import ENDED, NEVER, Reservation
-from emulator.invariants.naming import Stories, name_of
+from emulator.invariants.breaches import Stories, name_of
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def all_jobs_are_done(watch: Watch) -> Stories:

@@ -5,11 +5,7 @@ Law: for every name a test plants a bug and expects exactly that name.
 
 from __future__ import annotations
 
-from emulator.invariants.clock import (
-    clock_never_goes_back,
-    next_event_is_the_earliest,
-    no_event_at_never,
-)
+from emulator.invariants.breaches import named
 from emulator.invariants.deciding import (
     containers_obey_the_ledger,
     controller_stays_awake,
@@ -33,6 +29,7 @@ from emulator.invariants.ending import (
     only_last_exits_are_held,
     suspending_loses_nothing,
 )
+from emulator.invariants.events import clock_never_goes_back, next_event_is_the_earliest, no_event_at_never
 from emulator.invariants.masters import (
     every_task_is_asked_for,
     no_end_is_missed,
@@ -41,7 +38,6 @@ from emulator.invariants.masters import (
     task_in_one_place,
     tasks_left_are_counted,
 )
-from emulator.invariants.naming import named
 from emulator.invariants.nodes import (
     cluster_is_its_nodes,
     dead_nodes_do_no_work,
@@ -54,7 +50,7 @@ from emulator.invariants.nodes import (
     room_adds_up,
     room_never_negative,
 )
-from emulator.invariants.queues import (
+from emulator.invariants.queue_laws import (
     application_is_its_containers,
     masters_keep_their_share,
     nobody_waits_needlessly,
@@ -76,7 +72,7 @@ from emulator.invariants.suspending import (
     saved_only_grows,
     suspended_has_saved,
 )
-from emulator.invariants.watch import Watch
+from emulator.invariants.watched_run import Watch
 
 INVARIANTS = named(
     clock_never_goes_back,

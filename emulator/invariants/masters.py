@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
 from emulator.cluster.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
-from emulator.invariants.naming import Stories, name_of
+from emulator.invariants.breaches import Stories, name_of
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def one_master_per_job(watch: Watch) -> Stories:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from emulator.cluster.app_master import REDUCE_PRIORITY
 from emulator.cluster.entities import AM, ENDED, NEVER, RELEASED, RUNNING
 from emulator.cluster.timing import CrowdedTiming
-from emulator.invariants.naming import Stories, name_of
+from emulator.invariants.breaches import Stories, name_of
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def room_never_negative(watch: Watch) -> Stories:

@@ -11,7 +11,7 @@ A scenario is read from TOML; a key that is not understood is refused with its l
 from __future__ import annotations
 
 from emulator.scenario.checking import check
-from emulator.scenario.entries import QueueEntry, WorkloadEntry
+from emulator.scenario.from_toml import read_scenario
 from emulator.scenario.preparing import (
     identity,
     jobs,
@@ -22,8 +22,8 @@ from emulator.scenario.preparing import (
     setup,
     slots_of,
 )
-from emulator.scenario.reading import read_scenario
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Tuning, Where
+from emulator.scenario.toml_tables import QueueEntry, WorkloadEntry
 
 __all__ = [
     "TIMINGS",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from emulator.cluster.faults import NodeSlow
-from emulator.scenario.queues import check_queues, check_workloads, known, within
+from emulator.scenario.extra_queues import check_queues, check_workloads, known, within
 from emulator.scenario.record import (
     MAX_COUNT,
     MAX_NODES,

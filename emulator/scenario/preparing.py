@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from emulator.scenario.checking import check_fault_jobs
-from emulator.scenario.queues import OWN, limits, more_queues, names_of, notes_on, with_role
+from emulator.scenario.extra_queues import OWN, limits, more_queues, names_of, notes_on, with_role
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import ONE_SLOT, Job, JobClass

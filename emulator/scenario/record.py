@@ -12,7 +12,7 @@ import msgspec
 
 from emulator.cluster.faults import Fault
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
-from emulator.scenario.entries import QueueEntry, WorkloadEntry
+from emulator.scenario.toml_tables import QueueEntry, WorkloadEntry
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from emulator.workload.limits import DAY_MS

@@ -28,7 +28,7 @@ from yarnctl import command_line
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import judge
 from yarnctl.checkpoint.collecting import Kept
-from yarnctl.checkpoint.opening import Row
+from yarnctl.checkpoint.opened_store import Row
 from yarnctl.checkpoint.verifying import Verdict
 from yarnctl.cli import PROGRAM, check, checkpoints
 from yarnctl.command_line import exit_status_of

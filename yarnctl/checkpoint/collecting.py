@@ -19,8 +19,8 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.checkpoint.endings import Ending
-from yarnctl.checkpoint.holding import JobHeld, application_of
+from yarnctl.checkpoint.application_ends import Ending
+from yarnctl.checkpoint.contents import JobHeld, application_of
 from yarnctl.hadoop.terminal_states import TERMINAL
 
 DAY_MS = 24 * 3_600_000

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
-from yarnctl.checkpoint.holding import TaskHeld
+from yarnctl.checkpoint.contents import TaskHeld
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.generations import check_files
 from yarnctl.task_runner.runner.protocol.manifests import (

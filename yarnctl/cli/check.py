@@ -47,7 +47,7 @@ def command(
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.preflight import Facts
     from yarnctl.attach.check.rules import judge
-    from yarnctl.checkpoint.opening import checked_root
+    from yarnctl.checkpoint.opened_store import checked_root
 
     cluster = cluster_of(managers, name_nodes, config, user)
     hurried, victims = queues_of(hurried, victims, mode)

@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.checkpoint.collecting import Kept
-    from yarnctl.checkpoint.opening import Opening
+    from yarnctl.checkpoint.opened_store import Opening
     from yarnctl.config import Cluster
 
 _SPAN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h|d)")
@@ -51,7 +51,7 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
         requests: str,
         **more: Any,
     ) -> Any:
-        from yarnctl.checkpoint.opening import checked_root
+        from yarnctl.checkpoint.opened_store import checked_root
 
         cluster = cluster_of(managers, name_nodes, config, user)
         roots = checked_root("--store", store), checked_root("--requests", requests)
@@ -67,7 +67,7 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
 
     from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
     from yarnctl.attach.observing.checkpoint_store import SeenStore
-    from yarnctl.checkpoint.opening import Opening
+    from yarnctl.checkpoint.opened_store import Opening
     from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager
 
@@ -119,7 +119,7 @@ def list_command(opening: Opening, output: str) -> None:
 @_cluster_options
 def show_command(opening: Opening, name: str, output: str) -> int:
     """Show the manifests of a job or a task in full."""
-    from yarnctl.checkpoint.opening import shown_manifest
+    from yarnctl.checkpoint.opened_store import shown_manifest
 
     found = opening.manifests(name)
     if output == "json":

@@ -10,7 +10,7 @@ from typing import Any
 
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
-from emulator.live.rest.cluster import reservations, vector
+from emulator.live.rest.cluster_info import reservations, vector
 from emulator.live.rest.dialect import Dialect
 from emulator.live.rest.queues import usage
 from emulator.live.wire.hadoop_request import bad, whole, words

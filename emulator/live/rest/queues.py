@@ -11,7 +11,7 @@ from typing import Any
 from emulator.cluster.entities import LeafQueue
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord
-from emulator.live.rest.cluster import reservations, vector
+from emulator.live.rest.cluster_info import reservations, vector
 from emulator.live.rest.scheduler_conf import SchedulerConfiguration
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord
-from emulator.live.rest import cluster, queues
+from emulator.live.rest import cluster_info, queues
 from emulator.live.rest.applications import Rows
 from emulator.live.rest.changes import Changes
 from emulator.live.rest.configuration import DaemonConfiguration
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
-from emulator.live.rest.history import History
+from emulator.live.rest.job_history import History
 from emulator.live.rest.proxy import HTML, Proxy
 from emulator.live.rest.scheduler_conf import APPLIED, IMMUTABLE, SchedulerConfiguration, read_changes
 from emulator.live.rest.submission import new_application, submit
@@ -85,7 +85,7 @@ class Site:
     def _cluster(self) -> None:
         add, natural, manager = self.web.add, self.dialect.natural, self.manager
         for path in (ROOT, f"{ROOT}/info"):
-            add("GET", path, lambda _: natural("clusterInfo", cluster.info(manager, self.dialect)))
+            add("GET", path, lambda _: natural("clusterInfo", cluster_info.info(manager, self.dialect)))
         add("GET", f"{ROOT}/userinfo", self._userinfo)
         add("GET", f"{ROOT}/metrics", self._metrics)
         add("GET", f"{ROOT}/scheduler", self._scheduler)
@@ -163,7 +163,7 @@ class Site:
 
     def _metrics(self, _: Request) -> Reply:
         self.manager.now_ms()
-        return self.dialect.natural("clusterMetrics", cluster.metrics(self.manager))
+        return self.dialect.natural("clusterMetrics", cluster_info.metrics(self.manager))
 
     def _scheduler(self, _: Request) -> Reply:
         self.manager.now_ms()
@@ -178,18 +178,18 @@ class Site:
     def _nodes(self, request: Request) -> Reply:
         self.manager.now_ms()
         states = frozenset(state.upper() for state in words(request, "states"))
-        unknown = states - set(cluster.NODE_STATES)
+        unknown = states - set(cluster_info.NODE_STATES)
         if unknown:
             raise bad(f"No enum constant org.apache.hadoop.yarn.api.records.NodeState.{min(unknown)[:40]}")
-        return self.dialect.listed("nodes", "node", cluster.nodes(self.manager, self.dialect, states))
+        return self.dialect.listed("nodes", "node", cluster_info.nodes(self.manager, self.dialect, states))
 
     def _node(self, request: Request) -> Reply:
         name = request.values[0]
         node = self.manager.nodes.get(name) or self.manager.lost.get(name)
         if node is None:
             raise missing(f"nodeId, {name[:100]}, is not found")
-        held = cluster.containers_by_node(self.manager)[name]
-        row = cluster.node_row(self.manager, node, self.dialect, held, name not in self.manager.nodes)
+        held = cluster_info.containers_by_node(self.manager)[name]
+        row = cluster_info.node_row(self.manager, node, self.dialect, held, name not in self.manager.nodes)
         return self.dialect.natural("node", row)
 
     def _attempt_of(self, app: AppRecord, request: Request) -> AttemptRecord:

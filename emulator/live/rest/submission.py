@@ -13,7 +13,7 @@ from msgspec import field
 
 from emulator.live.manager.service import LiveResourceManager, Refused
 from emulator.live.manager.state import Submission
-from emulator.live.rest.cluster import vector
+from emulator.live.rest.cluster_info import vector
 from emulator.live.rest.dialect import JSON_KIND
 from emulator.live.wire.hadoop_request import bad, body_of, caller
 from emulator.live.wire.web import Reply, Request, json_reply

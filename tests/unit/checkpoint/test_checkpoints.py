@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
+from yarnctl.checkpoint.application_ends import Ending
 from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, Forgotten, decide, why_forgotten_kept, why_kept
-from yarnctl.checkpoint.endings import Ending
-from yarnctl.checkpoint.holding import JobHeld, TaskHeld
+from yarnctl.checkpoint.contents import JobHeld, TaskHeld
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.task_runner.runner.protocol.manifests import sealed

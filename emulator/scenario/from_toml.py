@@ -15,8 +15,8 @@ import msgspec
 
 from emulator.cluster.faults import Fault
 from emulator.scenario.checking import check
-from emulator.scenario.entries import QueueEntry, WorkloadEntry
 from emulator.scenario.record import Scenario, Tuning, Where
+from emulator.scenario.toml_tables import QueueEntry, WorkloadEntry
 from yarnctl.errors import BadInput
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.invariants.naming import Stories
+from emulator.invariants.breaches import Stories
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def queue_is_its_containers(watch: Watch) -> Stories:

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from yarnctl.checkpoint.application_ends import Ending, Endings
 from yarnctl.checkpoint.collecting import Forgotten, Kept, decide
-from yarnctl.checkpoint.endings import Ending, Endings
-from yarnctl.checkpoint.holding import (
+from yarnctl.checkpoint.contents import (
     CHECKPOINTS,
     JOB,
     REQUESTS,

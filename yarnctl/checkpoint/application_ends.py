@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.checkpoint.holding import JOB
+from yarnctl.checkpoint.contents import JOB
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.dates import HISTORY_INFO, MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.http.problems import BadAnswer, Missing

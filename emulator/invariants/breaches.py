@@ -13,7 +13,7 @@ from emulator.cluster.entities import Container
 from yarnctl.errors import InvariantBroken
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 Stories = Iterator[str]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.cluster.entities import NEVER
-from emulator.invariants.naming import Stories
+from emulator.invariants.breaches import Stories
 
 if TYPE_CHECKING:
-    from emulator.invariants.watch import Watch
+    from emulator.invariants.watched_run import Watch
 
 
 def clock_never_goes_back(watch: Watch) -> Stories:

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from emulator.cluster.entities import QueueConfig
-from emulator.scenario.entries import QueueEntry
 from emulator.scenario.record import Scenario, Where
+from emulator.scenario.toml_tables import QueueEntry
 from emulator.virtual.queue_limits import QueueLimits
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import JobClass
