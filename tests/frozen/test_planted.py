@@ -26,7 +26,7 @@ from tests.frozen.schemas import lines, shape
 from tests.unit.service.played import busy
 from yarnctl.cli import PROGRAM
 from yarnctl.errors import BadInput
-from yarnctl.journal.explaining import rendering
+from yarnctl.journal.explaining import explanation_text
 from yarnctl.service.app import make_app
 
 ROOT = Path(__file__).parents[2]
@@ -187,7 +187,7 @@ def test_a_key_of_a_document_that_goes_is_reported() -> None:
 
 
 def test_one_byte_of_a_reason_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rendering.REASONS, "next", "could have been taken, others came firsT")
+    monkeypatch.setitem(explanation_text.REASONS, "next", "could have been taken, others came firsT")
     found = planted(f"journals/{JOURNAL}", journals.outcome(JOURNAL))
     assert found
     assert all(".text.out[" in line for line in found)

@@ -37,8 +37,8 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.releaser import Reason
 from yarnctl.journal.explaining.explain import explain, in_words
+from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import POLICIES, instant, key_words
-from yarnctl.journal.explaining.rendering import REASONS
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.short_ids import ids_in

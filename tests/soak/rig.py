@@ -29,8 +29,8 @@ from emulator.live.programs.manager_program import SUPERUSER, Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
 from yarnctl.attach.attaching import attach
+from yarnctl.attach.connection.checkpoint_store import SeenStore
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.observing.checkpoint_store import SeenStore
 from yarnctl.attach.port import AttachedPort
 from yarnctl.config import Cluster
 from yarnctl.task_runner.runner.protocol.failures import Unusable

@@ -65,8 +65,8 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
     """Open the store and those who know which jobs have ended; finds HDFS by /conf if nobody named it."""
     import msgspec
 
+    from yarnctl.attach.connection.checkpoint_store import SeenStore
     from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
-    from yarnctl.attach.observing.checkpoint_store import SeenStore
     from yarnctl.checkpoint.opened_store import Opening
     from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager

@@ -20,11 +20,11 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 
 from __future__ import annotations
 
+from yarnctl.attach.connection.checkpoint_store import SeenStore
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.job_rules import Proof
 from yarnctl.attach.eligibility.permission import Permission, later
-from yarnctl.attach.observing.checkpoint_store import SeenStore
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import Watch, Watched

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from yarnctl.attach.connection.checkpoint_store import SeenStore
 from yarnctl.attach.eligibility.job_rules import Proof
-from yarnctl.attach.observing.checkpoint_store import SeenStore
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.generations import find_checkpoint
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENSE, Manifest, TaskId

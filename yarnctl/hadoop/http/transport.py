@@ -146,8 +146,7 @@ class Transport:
         accept: str = JSON,
     ) -> T:
         """Put the question to each address in turn, the pinned one first."""
-        # A loop asks often: compressing a list of thousands of applications would cost the ResourceManager
-        # dear.
+        # A loop asks often, and compressing thousands of applications costs the ResourceManager much.
         headers = {"Accept": accept, "Accept-Encoding": "gzip" if self.limits.retries else "identity"}
         if media:
             headers["Content-Type"] = media

@@ -32,8 +32,8 @@ from yarnctl.deciding.model import ApplicationView, Kill, SetPriority, SetQueueM
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
+from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import instant
-from yarnctl.journal.explaining.rendering import REASONS
 from yarnctl.service.answers.from_view import counted, size
 
 
