@@ -1,7 +1,8 @@
 """Be ``yarnctl run`` in a quicker world, and list the files that one kill goes through.
 
-Law: only functions that are entered count, in any thread: an import does not. The list begins when the first
-answer of the ResourceManager in a tick has been read, and ends when the request that kills an attempt is sent.
+Law: only functions that are entered count, in any thread: an import does not. The list begins when the
+ResourceManager's applications are asked for, the last time before the kill, and ends when the request that
+kills an attempt is sent.
 
 ``main`` takes the arguments OUTPUT SPEED and those of ``yarnctl run``, and writes the list to OUTPUT.
 """
@@ -19,19 +20,17 @@ from typing import Any
 import yarnctl
 from tests.soak import virtual_live_sides
 from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.http.transport import Transport
-from yarnctl.loop import tick
+from yarnctl.hadoop.resource_manager import ResourceManager
 
 ROOT = Path(yarnctl.__file__).parents[1]
 
 
 class Traced:
-    """Collects the files that are entered, tick by tick, until an attempt is killed."""
+    """Collects the files that are entered until an attempt is killed."""
 
     def __init__(self, output: Path) -> None:
         self.output = output
         self._entered: set[str] = set()
-        self._in_tick = self._answered = False
         self._known: dict[CodeType, str] = {}
 
     def start(self) -> None:
@@ -43,7 +42,6 @@ class Traced:
         """Write the list; trace nothing more."""
         threading.setprofile(None)
         sys.setprofile(None)
-        self._in_tick = self._answered = False
         whole = self.output.with_name(f"{self.output.name}.part")
         whole.write_text(json.dumps(sorted(self._entered)), encoding="utf-8")
         whole.rename(self.output)
@@ -51,15 +49,12 @@ class Traced:
     def event(self, frame: FrameType, kind: str, _: Any) -> None:
         """Take one event of the interpreter."""
         code = frame.f_code
-        if kind == "call":
-            if code is TICK:
-                self._entered, self._in_tick, self._answered = {self._path(code)}, True, False
-            elif self._answered and (path := self._path(code)):
-                self._entered.add(path)
-                if code is KILL:
-                    self.stop()
-        elif kind == "return" and code is ANSWER:
-            self._answered = self._in_tick
+        if kind == "call" and (path := self._path(code)):
+            if code is ASKED:
+                self._entered = set()
+            self._entered.add(path)
+            if code is KILL:
+                self.stop()
 
     def _path(self, code: CodeType) -> str:
         """Return the file of a function of yarnctl, ``""`` of all else: an import runs no function."""
@@ -71,8 +66,7 @@ class Traced:
         return found
 
 
-TICK = tick.__code__
-ANSWER = Transport._whole.__code__
+ASKED = ResourceManager.applications.__code__
 KILL = AppMaster.kill.__code__
 
 

@@ -1,4 +1,4 @@
-"""How many files a reader opens to follow one kill, from the ResourceManager's answer to the master's request.
+"""How many files a reader opens to follow one kill, from the ResourceManager's answer to the request to kill.
 
 Law: the list is traced while yarnctl runs against a live cluster over HTTP, not written down.
 """
@@ -11,18 +11,24 @@ import pytest
 
 from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
-from tests.live.test_virtual_live import SMALL, SPEED
-from tests.soak.virtual_live_sides import program, told
+from tests.soak.virtual_live import job
+from tests.soak.virtual_live_sides import Case, program, told
 
-MOST_FILES = 47
+MOST_FILES = 60
+SPEED = 10.0
+SMALL = Case(
+    "one-kill",
+    nodes=1,
+    slots=4,
+    jobs=(job("research", 0, [2], [60, 80, 100]), job("production", 15, [2], [2])),
+)
 THROUGH = (
-    "yarnctl/loop.py",
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",
     "yarnctl/attach/orders/performing.py",
     "yarnctl/hadoop/app_master.py",
 )
-"""What no trace of a kill can leave out: the body, the decision, the permission check, the request."""
+"""What no trace of a kill can leave out: the decision, the permission check, the request."""
 
 
 @pytest.fixture(scope="module")
