@@ -19,8 +19,8 @@ from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.dates import MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
 
 QUICK = Limits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
 
@@ -73,8 +73,7 @@ def test_answers_carry_a_date_that_goes_on(tmp_path: Path) -> None:
         while len(seen) < 2 and time.monotonic() < deadline_s:
             seen.add(requests.get(client.url + MANAGER_INFO, timeout=30).headers["Date"])
         assert len(seen) == 2, "the Date stands still"
-        ahead = ahead_ms(
-            client.url + MANAGER_INFO, Identity(user="x"), QUICK, lambda: time.time_ns() // 1_000_000
-        )
+        with Transport([client.url], Identity(user="x"), QUICK) as manager:
+            ahead = manager.ahead_ms(MANAGER_INFO, lambda: time.time_ns() // 1_000_000)
         assert ahead is not None
         assert abs(ahead) < 600_000

@@ -13,9 +13,8 @@ import msgspec
 
 from yarnctl.checkpoint.contents import JOB
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.http.dates import HISTORY_INFO, MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.http.problems import BadAnswer, Missing
-from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.http.transport import HISTORY_INFO, MANAGER_INFO, Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.terminal_states import End, application_end, job_end
 
@@ -65,17 +64,13 @@ class Endings:
         except YarnctlError:
             return None
 
-    def now_ms(self, clock_ms: Callable[[], int], ca_file: str = "") -> int | None:
+    def now_ms(self, clock_ms: Callable[[], int]) -> int | None:
         """Return an instant that is surely not later than now by any clock; None: not known.
 
         Every source that answers must tell its time, for an end may be by its clock.
         """
         asked = [(self._manager, MANAGER_INFO), (self._history, HISTORY_INFO)]
-        ahead = [
-            ahead_ms(to.pinned + path, to.identity, to.limits, clock_ms, ca_file)
-            for to, path in asked
-            if to is not None
-        ]
+        ahead = [to.ahead_ms(path, clock_ms) for to, path in asked if to is not None]
         known = [span for span in ahead if span is not None]
         return clock_ms() + min(0, *known) if known and len(known) == len(ahead) else None
 

@@ -13,8 +13,8 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 import click
 import msgspec
@@ -23,14 +23,35 @@ from yarnctl.command_line import output_option
 from yarnctl.deciding.lifecycle import State
 from yarnctl.errors import BadInput, Different, Unreachable
 
+if TYPE_CHECKING:
+    from yarnctl.hadoop.http.session import Fault, NoAnswer
+
 DEFAULT_URL = "http://127.0.0.1:8188"
 CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"
 """The environment's name for the file with the caller's token: for writes, and where reading needs it."""
-CONNECT_S = 3.0
+CONNECT_MS = 3_000
 ANSWER_S = 10.0
+WHOLE_ANSWER_MS = 60_000
 ANSWER_MAX_BYTES = 64 * 2**20
 PAGE = 500
 SHOWN_MAX = 200
+
+NO_CONNECTION: dict[Fault, str] = {
+    "connect-timeout": f"no connection within {CONNECT_MS / 1000:g} s",
+    "tls": "TLS fails: {}",
+    "unknown-host": "no such host is known",
+    "refused": "{}",
+    "no-connection": "{}",
+}
+ENDED_EARLY = "the connection ended before the answer did"
+BROKEN_OFF: dict[Fault, str] = {
+    "timeout": "nothing was heard in time",
+    "compression": ENDED_EARLY,
+    "cut-off": ENDED_EARLY,
+    "protocol": ENDED_EARLY,
+    "broken": ENDED_EARLY,
+    "no-http": ENDED_EARLY,
+}
 
 Function = Callable[..., Any]
 Answer = dict[str, Any]
@@ -121,30 +142,27 @@ def send(
     is not known, Unreachable if nobody (or somebody else) answers: then a change may have been made (Busy and
     Unanswered say more).
     """
-    import requests
+    from yarnctl.hadoop.http.session import Limits, NoAnswer, exchange, open_session
 
     address = f"{_checked(url)}/{path}"
     known = {name: value for name, value in (parameters or {}).items() if value is not None}
-    wanted = {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in known.items()
-    }
+    wanted = {name: str(value).lower() if isinstance(value, bool) else value for name, value in known.items()}
+    limits = Limits(
+        connect_ms=CONNECT_MS,
+        silence_ms=int(answer_s * 1000),
+        answer_ms=max(WHOLE_ANSWER_MS, int(answer_s * 1000)),
+        answer_bytes=ANSWER_MAX_BYTES,
+        retries=0,
+    )
+    content = b"" if body is None else msgspec.json.encode(body)
+    media = {} if body is None else {"Content-Type": "application/json"}
+    place = f"{address}?{urlencode(wanted)}" if wanted else address
     try:
-        with requests.Session() as session:
-            session.trust_env = False  # a daemon is asked directly
-            session.headers.update(_credentials())
-            answer = session.request(
-                method,
-                address,
-                params=wanted,
-                json=body,
-                timeout=(CONNECT_S, answer_s),
-                stream=True,
-                allow_redirects=False,
-            )
-            content = _bounded(answer.iter_content(65_536), address)
-    except requests.RequestException as error:
-        raise _unanswered(address, error) from None
-    return _read(address, answer.status_code, content)
+        with open_session(limits) as session:  # no proxy: a daemon is asked directly
+            got = exchange(session, limits, method, place, media | _credentials(), content)
+    except NoAnswer as problem:
+        raise _unanswered(address, problem) from None
+    return _read(address, got.status, got.body)
 
 
 def ask_all(url: str, path: str, parameters: Mapping[str, object], limit: int) -> Answer:
@@ -199,36 +217,14 @@ def _credentials() -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _bounded(pieces: Any, address: str) -> bytes:
-    content = bytearray()
-    for piece in pieces:
-        content += piece
-        if len(content) > ANSWER_MAX_BYTES:
-            raise Unreachable(f"{address}: answers more than {ANSWER_MAX_BYTES} bytes; this is no yarnctl")
-    return bytes(content)
-
-
-def _unanswered(address: str, error: Exception) -> Unanswered:
+def _unanswered(address: str, problem: NoAnswer) -> Unreachable:
     """Say in a few words why no answer came."""
-    import requests
-    from urllib3 import exceptions as wire
-
-    cause = error.args[0] if error.args else error
-    cause = getattr(cause, "reason", None) or cause
-    if isinstance(error, requests.exceptions.ConnectTimeout):
-        return Unanswered(address, f"no connection within {CONNECT_S:g} s", connected=False)
-    if isinstance(error, requests.exceptions.SSLError):
-        return Unanswered(address, f"TLS fails: {str(cause)[:SHOWN_MAX]}", connected=False)
-    if isinstance(cause, wire.NameResolutionError):
-        return Unanswered(address, "no such host is known", connected=False)
-    if isinstance(cause, wire.NewConnectionError):
-        reason = str(cause).rpartition("] ")[2][:SHOWN_MAX]
-        return Unanswered(address, reason or "no connection", connected=False)
-    if isinstance(error, requests.exceptions.Timeout) or isinstance(cause, wire.ReadTimeoutError):
-        return Unanswered(address, "nothing was heard in time", connected=True)
-    if isinstance(cause, wire.HTTPError):
-        return Unanswered(address, "the connection ended before the answer did", connected=True)
-    return Unanswered(address, type(error).__name__, connected=True)
+    said = problem.said[:SHOWN_MAX]
+    if problem.fault == "too-long":
+        return Unreachable(f"{address}: answers more than {ANSWER_MAX_BYTES} bytes; this is no yarnctl")
+    if problem.fault in NO_CONNECTION:
+        return Unanswered(address, NO_CONNECTION[problem.fault].format(said), connected=False)
+    return Unanswered(address, BROKEN_OFF.get(problem.fault, said), connected=True)
 
 
 def _read(address: str, status: int, content: bytes) -> Answer:

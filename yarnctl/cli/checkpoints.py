@@ -68,6 +68,7 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
     from yarnctl.attach.connection.checkpoint_store import SeenStore
     from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
     from yarnctl.checkpoint.opened_store import Opening
+    from yarnctl.hadoop.history_server import DAEMON
     from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager
 
@@ -77,7 +78,8 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
         cluster = msgspec.structs.replace(cluster, name_nodes=require_name_nodes(found))
     server = None
     if history:
-        server = Transport((history,), cluster.identity, cluster.limits, daemon="history server")
+        ca_file = cluster.ca_file
+        server = Transport((history,), cluster.identity, cluster.limits, daemon=DAEMON, ca_file=ca_file)
     hdfs = cluster.store()
     return Opening(hdfs, manager, server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1]))
 

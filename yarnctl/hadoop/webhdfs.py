@@ -36,8 +36,8 @@ from yarnctl.hadoop.http.problems import (
     is_safe_mode,
     safe_mode,
 )
-from yarnctl.hadoop.http.session import Limits, open_session
-from yarnctl.hadoop.http.transport import Transport, is_refused
+from yarnctl.hadoop.http.session import Limits, no_answer, open_session
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire.decoders import One
 
 PREFIX = "/webhdfs/v1"
@@ -257,7 +257,7 @@ class WebHdfs:
         except requests.ConnectTimeout:
             raise Unreachable(explain(url, "no connection in time", "a NameNode")) from None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            if is_refused(error):  # nothing was sent
+            if no_answer(error).fault == "refused":  # nothing was sent
                 remedy = "check that NameNode and DataNodes run and that this host may reach them"
                 raise Unreachable(explain(url, "connection refused", "HDFS", remedy)) from None
             story = f"the transfer broke off ({type(error).__name__})"

@@ -17,9 +17,8 @@ from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.discover import name_nodes_in
 from yarnctl.config import Cluster
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.hadoop.http.dates import MANAGER_INFO, ahead_ms
 from yarnctl.hadoop.http.problems import Missing
-from yarnctl.hadoop.http.transport import Transport
+from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import read_all
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -49,9 +48,7 @@ def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
     seen["counted"] = _try(why, "counted", manager.counted_resources)
     seen["leaves"] = _try(why, "leaves", lambda: leaves(manager.root_queue()))
-    seen["clock_ahead_ms"] = ahead_ms(
-        to.pinned + MANAGER_INFO, cluster.identity, cluster.limits, clock_ms, cluster.ca_file
-    )
+    seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's answers carry no Date")
     configuration = seen["configuration"] or {}

@@ -1,6 +1,7 @@
-"""Sessions: requests with a bound on time and on size, whatever the other side does.
+"""The HTTP client of yarnctl: sessions and single exchanges, each with a bound on time and on size.
 
-Law: no call made through a session can hang or fill the memory. A time-out of sockets alone does not
+Law: no call made through a session can hang or fill the memory, and no other module of yarnctl opens an HTTP
+connection (the task runner apart, which carries its own). A time-out of sockets alone does not
 hold this: a server that sends one byte now and then keeps every single read short. So the reader
 under each answer carries a deadline for the whole of it, headers included, and counts its bytes.
 Only GET and HEAD are sent again after an answer was lost; a connection that could not be opened is
@@ -15,12 +16,14 @@ import io
 import socket
 import ssl
 import time
+from collections.abc import Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 import requests
+import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -39,6 +42,15 @@ FOREIGN = "/proxy/"
 """Below this path of a ResourceManager programs of applications answer."""
 HEADER_SLACK = 1 << 20
 """Bytes that headers and framing may take on top of the body's bound."""
+CHUNK_BYTES = 1 << 20
+
+# fmt: off
+Fault = Literal[
+    "too-long", "refused", "unknown-host", "no-connection", "connect-timeout", "tls", "timeout",
+    "compression", "cut-off", "protocol", "broken", "no-http", "other",
+]
+# fmt: on
+"""Why no whole answer came."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -229,3 +241,121 @@ def open_session(
     session.mount("http://", adapter)
     session.mount("https://", adapter)
     return session
+
+
+# --- one exchange -------------------------------------------------------------------------------------
+
+
+class Received(NamedTuple):
+    """A whole answer; ``body`` is decompressed."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class NoAnswer(Exception):
+    """No whole answer came. ``said`` is the system's or the library's text: it may quote the whole URL.
+
+    ``is_sent``: the request may have arrived. ``is_closed``: a connection that was open already was closed
+    before anything of an answer came.
+    """
+
+    def __init__(self, fault: Fault, said: str, *, is_sent: bool, is_closed: bool) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.said = said
+        self.is_sent = is_sent
+        self.is_closed = is_closed
+
+
+def exchange(
+    session: requests.Session, limits: Limits, method: str, url: str, headers: Mapping[str, str], body: bytes
+) -> Received:
+    """Send one request and return the whole answer, redirects as they are; raises NoAnswer."""
+    try:
+        response = session.request(
+            method,
+            url,
+            data=body or None,
+            headers=headers,
+            timeout=limits.pair(),
+            allow_redirects=False,
+            stream=True,
+        )
+        with response:
+            return Received(response.status_code, response.headers, _whole(response, limits))
+    except _CAUGHT as error:
+        raise no_answer(error) from None
+
+
+def _whole(response: requests.Response, limits: Limits) -> bytes:
+    parts, size = [], 0
+    while chunk := response.raw.read(CHUNK_BYTES, decode_content=True):
+        size += len(chunk)
+        if size > limits.answer_bytes:
+            raise TooLarge(f"longer than {limits.answer_bytes} bytes")
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+_CAUGHT = (
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+    UnicodeError,
+)
+_NOT_SENT = (
+    requests.exceptions.ConnectTimeout,
+    requests.exceptions.InvalidURL,
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.NameResolutionError,
+    urllib3.exceptions.LocationValueError,
+    ssl.SSLCertVerificationError,
+)
+_FAULTS: tuple[tuple[type[BaseException], Fault], ...] = (
+    (TooLarge, "too-long"),
+    (ConnectionRefusedError, "refused"),
+    (urllib3.exceptions.NameResolutionError, "unknown-host"),
+    (urllib3.exceptions.NewConnectionError, "no-connection"),
+    (urllib3.exceptions.ConnectTimeoutError, "connect-timeout"),
+    (urllib3.exceptions.SSLError, "tls"),
+    (urllib3.exceptions.ReadTimeoutError, "timeout"),
+    (TimeoutError, "timeout"),
+    (urllib3.exceptions.DecodeError, "compression"),
+    (urllib3.exceptions.IncompleteRead, "cut-off"),
+    (http.client.IncompleteRead, "cut-off"),
+    (urllib3.exceptions.ProtocolError, "protocol"),
+    (ConnectionError, "broken"),
+    (http.client.HTTPException, "no-http"),
+)
+
+
+def no_answer(error: BaseException) -> NoAnswer:
+    """Return what a library's exception means."""
+    chain = _chain(error)
+    found = ((one, fault) for kind, fault in _FAULTS for one in chain if isinstance(one, kind))
+    cause, fault = next(found, (error, "other"))
+    system = (one.strerror for one in chain if isinstance(one, OSError) and one.strerror)
+    said = next(system, "") if fault in ("refused", "no-connection") else str(cause)
+    return NoAnswer(
+        fault,
+        said or type(error).__name__,
+        is_sent=not any(isinstance(one, _NOT_SENT) for one in chain),
+        is_closed=isinstance(error, requests.ConnectionError)
+        and any(isinstance(one, http.client.RemoteDisconnected) for one in chain),
+    )
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Collect an exception with all that caused it or is wrapped in it."""
+    found: list[BaseException] = []
+    waiting: list[Any] = [error]
+    while waiting and len(found) < 30:
+        one = waiting.pop()
+        if isinstance(one, BaseException) and one not in found:
+            found.append(one)
+            waiting += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
+    return found

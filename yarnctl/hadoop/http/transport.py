@@ -15,33 +15,42 @@ they would carry our name to wherever it likes, and its cookies are not kept (``
 
 from __future__ import annotations
 
-import http.client
-import ssl
 from collections.abc import Callable, Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
-
-import requests
-import urllib3.exceptions
 
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.http.answers import JSON, Answer, decoded, judge
 from yarnctl.hadoop.http.auth import Identity, session_auth
 from yarnctl.hadoop.http.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
-from yarnctl.hadoop.http.session import FOREIGN, Limits, TooLarge, open_session
+from yarnctl.hadoop.http.session import FOREIGN, Fault, Limits, NoAnswer, Received, exchange, open_session
 from yarnctl.hadoop.wire.decoders import Many, One
+
+if TYPE_CHECKING:
+    import requests
+
+MANAGER_INFO = "/ws/v1/cluster/info"
+HISTORY_INFO = "/ws/v1/history/info"
 
 T = TypeVar("T")
 
-_CHUNK = 1 << 20
-_FAULTS = (
-    requests.RequestException,
-    urllib3.exceptions.HTTPError,
-    http.client.HTTPException,
-    OSError,
-    UnicodeError,
-)
+_WORDS: dict[Fault, str] = {
+    "too-long": "the answer is too long",
+    "refused": "connection refused",
+    "unknown-host": "the host's name is not known",
+    "no-connection": "no connection",
+    "connect-timeout": "no connection in time",
+    "tls": "no trusted TLS connection (check the scheme and ca_file)",
+    "timeout": "no whole answer in time",
+    "compression": "the answer's compression is broken",
+    "cut-off": "the answer ends in its middle",
+    "protocol": "the connection broke or does not speak HTTP",
+    "broken": "the connection broke",
+    "no-http": "the answer is no HTTP",
+    "other": "no answer",
+}
 
 
 class Transport:
@@ -230,115 +239,53 @@ class Transport:
         """Return the configured address that ``url`` belongs to (``base`` if to none)."""
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
+    def ahead_ms(self, path: str, clock_ms: Callable[[], int]) -> int | None:
+        """Return the daemon's clock minus ours at the middle of one GET, in ms; None if it is not told.
+
+        Not better than a second, which is the grain of the header Date. One that is missing or cannot be read
+        is unknown, never zero.
+        """
+        base = self._pinned
+        try:
+            before = clock_ms()
+            got = exchange(self._sessions[base], self.limits, "GET", base + path, {}, b"")
+            after = clock_ms()
+            told = parsedate_to_datetime(got.headers.get("Date", ""))
+            return int(told.timestamp() * 1000) - (before + after) // 2
+        except (NoAnswer, ValueError, TypeError, OverflowError):
+            return None
+
     def _send(
         self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
     ) -> Answer:
         try:
             try:
-                return self._exchange(session, method, url, body, headers)
-            except requests.ConnectionError as fault:
-                if method != "GET" or not _closed_unanswered(fault):
+                got = exchange(session, self.limits, method, url, headers, body)
+            except NoAnswer as problem:
+                if method != "GET" or not problem.is_closed:
                     raise
                 # A daemon may close a kept connection at any time; nothing of an answer had come.
-                return self._exchange(session, method, url, body, headers)
-        except _FAULTS as fault:
-            raise self._fault(url, method, fault) from None
+                got = exchange(session, self.limits, method, url, headers, body)
+        except NoAnswer as problem:
+            raise self._explained(url, method, problem) from None
+        return _answer(got, url)
 
-    def _exchange(
-        self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
-    ) -> Answer:
-        response = session.request(
-            method,
-            url,
-            data=body or None,
-            headers=headers,
-            timeout=self.limits.pair(),
-            allow_redirects=False,
-            stream=True,
-        )
-        with response:
-            return self._whole(url, response)
-
-    def _whole(self, url: str, response: requests.Response) -> Answer:
-        """Read the body within its bound (decompressed) and close the books on this exchange."""
-        parts, size = [], 0
-        while chunk := response.raw.read(_CHUNK, decode_content=True):
-            size += len(chunk)
-            if size > self.limits.answer_bytes:
-                raise TooLarge(f"longer than {self.limits.answer_bytes} bytes")
-            parts.append(chunk)
-        kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        location = response.headers.get("Location", "")
-        return Answer(response.status_code, kind, b"".join(parts), safe_url(url), location)
-
-    def _fault(self, url: str, method: str, fault: BaseException) -> Unreachable:
-        """Turn a library's exception into ours, without its text (it may quote the whole URL)."""
-        chain = list(_chain(fault))
-        what = next(
-            (words for kind, words in _WORDS if any(isinstance(one, kind) for one in chain)), "no answer"
-        )
-        if what == _TOO_LONG and method == "GET":
+    def _explained(self, url: str, method: str, problem: NoAnswer) -> Unreachable:
+        """Return our error, without the library's text (it may quote the whole URL)."""
+        what = _WORDS[problem.fault]
+        if problem.fault == "too-long" and method == "GET":
             bound = f"at most {self.limits.answer_bytes} bytes"
             return BadAnswer(explain(url, what, bound, "raise answer_bytes if this is right"))
-        if method != "GET" and not any(isinstance(one, _NOT_SENT) for one in chain):
-            return Uncertain(
-                explain(
-                    url, f"{method} was sent and then: {what}", "an answer", "look again before repeating it"
-                )
-            )
-        return Unreachable(
-            explain(url, what, f"a {self.daemon}", "check that it runs and that this host may reach it")
-        )
+        if method != "GET" and problem.is_sent:
+            story = f"{method} was sent and then: {what}"
+            return Uncertain(explain(url, story, "an answer", "look again before repeating it"))
+        remedy = "check that it runs and that this host may reach it"
+        return Unreachable(explain(url, what, f"a {self.daemon}", remedy))
 
 
-_TOO_LONG = "the answer is too long"
-_NOT_SENT = (
-    requests.exceptions.ConnectTimeout,
-    requests.exceptions.InvalidURL,
-    urllib3.exceptions.NewConnectionError,
-    urllib3.exceptions.ConnectTimeoutError,
-    urllib3.exceptions.NameResolutionError,
-    urllib3.exceptions.LocationValueError,
-    ssl.SSLCertVerificationError,
-)
-_WORDS: tuple[tuple[type[BaseException], str], ...] = (
-    (TooLarge, _TOO_LONG),
-    (ConnectionRefusedError, "connection refused"),
-    (urllib3.exceptions.NameResolutionError, "the host's name is not known"),
-    (urllib3.exceptions.NewConnectionError, "no connection"),
-    (urllib3.exceptions.ConnectTimeoutError, "no connection in time"),
-    (urllib3.exceptions.SSLError, "no trusted TLS connection (check the scheme and ca_file)"),
-    (urllib3.exceptions.ReadTimeoutError, "no whole answer in time"),
-    (TimeoutError, "no whole answer in time"),
-    (urllib3.exceptions.DecodeError, "the answer's compression is broken"),
-    (urllib3.exceptions.IncompleteRead, "the answer ends in its middle"),
-    (http.client.IncompleteRead, "the answer ends in its middle"),
-    (urllib3.exceptions.ProtocolError, "the connection broke or does not speak HTTP"),
-    (ConnectionError, "the connection broke"),
-    (http.client.HTTPException, "the answer is no HTTP"),
-)
-
-
-def _closed_unanswered(fault: BaseException) -> bool:
-    """Say whether a connection was closed before anything of an answer had come."""
-    return any(isinstance(one, http.client.RemoteDisconnected) for one in _chain(fault))
-
-
-def is_refused(fault: BaseException) -> bool:
-    """Say whether a library's exception means that the connection was refused."""
-    return any(isinstance(one, ConnectionRefusedError) for one in _chain(fault))
-
-
-def _chain(fault: BaseException) -> list[BaseException]:
-    """Collect an exception with all that caused it or is wrapped in it."""
-    found: list[BaseException] = []
-    waiting: list[Any] = [fault]
-    while waiting and len(found) < 30:
-        one = waiting.pop()
-        if isinstance(one, BaseException) and one not in found:
-            found.append(one)
-            waiting += [one.__cause__, one.__context__, getattr(one, "reason", None), *one.args]
-    return found
+def _answer(got: Received, url: str) -> Answer:
+    kind = got.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    return Answer(got.status, kind, got.body, safe_url(url), got.headers.get("Location", ""))
 
 
 def _checked(address: str, daemon: str) -> str:
