@@ -15,6 +15,7 @@ from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, Forgotten, decide, wh
 from yarnctl.checkpoint.contents import JobHeld, TaskHeld
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
+from yarnctl.hadoop.http.session import open_session
 from yarnctl.task_runner.runner.protocol.manifests import sealed
 
 ROOT = "/yarnctl/checkpoints"
@@ -235,6 +236,22 @@ def test_less_than_a_day_is_refused(capfd, span: str) -> None:
                                     "--older-than", span]) == 2  # fmt: skip
     assert "less than a day" in capfd.readouterr().err
     assert why_kept(Ending("FINISHED", NOW_MS - DAY_MS + 1), NOW_MS, 0) != ""
+
+
+def test_every_daemon_is_asked_with_the_configured_authorities(capfd, monkeypatch) -> None:
+    trusted: list[str] = []
+
+    def opened(limits, auth=None, ca_file="", **more):
+        trusted.append(ca_file)
+        return open_session(limits, auth, "", **more)
+
+    for module in ("http.transport", "webhdfs"):
+        monkeypatch.setattr(f"yarnctl.hadoop.{module}.open_session", opened)
+    monkeypatch.setenv("YARNCTL_CA_FILE", "ours.pem")
+    with history({}) as server:
+        run(capfd, Hdfs(), {}, "gc", "--history", server.url)
+    assert len(trusted) > 3
+    assert set(trusted) == {"ours.pem"}
 
 
 @pytest.mark.parametrize(
