@@ -56,6 +56,7 @@ def said(client: subprocess.Popen[str]) -> tuple[int, str]:
     return client.returncode, out + err
 
 
+@pytest.mark.thorough
 def test_more_deadlines_are_met_than_with_plain_queues(tmp_path: Path) -> None:
     with live(tmp_path / "a") as plain, live(tmp_path / "b") as gated:
         found = side_by_side(plain, gated, tmp_path)
