@@ -21,14 +21,22 @@ import msgspec
 from yarnctl.deciding.records import FORMAT, READABLE, Decision, Header, Record, decode
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
+from yarnctl.journal.older.records_5 import OLDER, decode_5
+from yarnctl.journal.older.translating import Translator
 from yarnctl.journal.segments import opened, require_in_place, segments, set_aside, written_last
+
+HEADER = b'{"type":"header",'
+"""How the line of a header begins."""
 
 JOURNAL = "journal.jsonl"
 """A journal's name in a state directory."""
 
 
 class Line(NamedTuple):
-    """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope."""
+    """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope.
+
+    A line of an older format may say what several records say today: they all carry its number and bytes.
+    """
 
     number: int
     record: Record
@@ -169,20 +177,22 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
     was not closed; OSError.
     """
     path = journal_at(path)
-    chain = Chain()
+    chain, decoding = Chain(), _Decoding()
     ended = True  # the first line, and the next after a closing one, must be a header
     where = str(path)
     for where, raw in _lines(path):
         if not raw.endswith(b"\n"):
             raise Interrupted(where, "the line is torn (no newline at its end)")
         body = body_of(raw)
-        record = None if body == END and chain.number > 0 else _record(raw, where)
-        if record is not None and ended and not isinstance(record, Header):
+        is_end = body == END and chain.number > 0
+        records = () if is_end else decoding.records(raw, where)
+        if records and ended and not isinstance(records[0], Header):
             raise BadInput(where, "a journal begins with a header")
         _check_link(raw, body, chain, where)
-        ended = record is None
-        if record is not None and body is not None:
-            yield Line(chain.number, record, body)
+        ended = is_end
+        if body is not None:
+            for record in records:
+                yield Line(chain.number, record, body)
     if chain.number == 0:
         raise BadInput(str(path), "the journal is empty")
     if closed and not ended:
@@ -205,21 +215,50 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
                 raise BadInput(str(segment), f"cannot be unpacked ({error})") from None
 
 
-def _record(raw: bytes, where: str) -> Record:
-    """Read one record and check what its type cannot say."""
-    try:
-        record = decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
-    if isinstance(record, Header) and record.format not in READABLE:
-        raise BadInput(where, f"format {record.format} of the journal is not known", f"expected {FORMAT}")
+class _Format(msgspec.Struct):
+    """What a header says before anything else of it is read."""
+
+    format: int
+
+
+class _Decoding:
+    """Reads lines in the format that the last header names; those of older formats as today's records."""
+
+    def __init__(self) -> None:
+        self._translator = Translator()
+        self._is_older = False
+
+    def records(self, raw: bytes, where: str) -> tuple[Record, ...]:
+        """Return what a line says, and check what no record's type can say."""
+        try:
+            if raw.startswith(HEADER):
+                self._begin(msgspec.json.decode(raw, type=_Format).format, where)
+            records = self._translator.take(decode_5(raw)) if self._is_older else (decode(raw),)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
+        for record in records:
+            _check(record, where)
+        return records
+
+    def _begin(self, number: int, where: str) -> None:
+        _require_known(number, where)
+        self._is_older = number in OLDER and number != FORMAT
+
+
+def _require_known(number: int, where: str) -> None:
+    if number not in READABLE:
+        raise BadInput(where, f"format {number} of the journal is not known", f"expected {FORMAT}")
+
+
+def _check(record: Record, where: str) -> None:
+    if isinstance(record, Header):
+        _require_known(record.format, where)
     if isinstance(record, Decision):
         counts = (len(record.orders), len(record.groups), len(record.picks))
         if len(set(counts)) > 1:
             raise BadInput(
                 where, "decision {} has {} orders, {} groups, {} picks".format(record.number, *counts)
             )
-    return record
 
 
 def _check_link(raw: bytes, body: bytes | None, chain: Chain, where: str) -> None:

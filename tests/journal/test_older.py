@@ -1,0 +1,111 @@
+"""Journals of formats 4 and 5 are read, gone on from and explained as the programs did that wrote them.
+
+What those programs made of each golden journal was recorded with them (``tests/frozen``). Here: that what
+they wrote is read whole, that it is translated, and what is left where a crash tore the last line.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.frozen import journals
+from tests.frozen.catalogue import piece
+from tests.frozen.invoking import invoked
+from tests.frozen.rebuilt import rebuilt
+from yarnctl.deciding import records as today
+from yarnctl.journal.chain import Chain, body_of
+from yarnctl.journal.older.records_5 import OLDER, Record5, decode_5
+from yarnctl.journal.older.translating import Translator
+
+WHOLE = ("format-4-all-at-once", "format-5-all-at-once")
+OLD = [name for name, facts in piece("journals").frozen().items() if set(facts["formats"]) <= set(OLDER)]
+"""Golden journals in an older format, whatever is written today."""
+STATES = {"asked", "suspending", "checkpointed", "freed"}
+EXPLAINED = 5
+
+
+def bodies(name: str) -> list[bytes]:
+    """Return the records of a golden journal, without their envelopes and the closing line."""
+    found = [body_of(line) for line in journals.raw(name).splitlines(keepends=True)]
+    assert None not in found
+    return [body for body in found if body and b'{"type":"end"' not in body]
+
+
+def test_the_kinds_of_format_5_are_all_in_the_frozen_records() -> None:
+    kinds = {struct.__struct_config__.tag for struct in Record5.__args__}
+    held = {kind for name in OLD for kind in piece("journals").frozen()[name]["records"]}
+    assert len(OLD) >= 48
+    assert held - {"end"} == kinds
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_each_line_of_an_older_journal_is_read_whole(name: str) -> None:
+    for body in bodies(name):
+        assert msgspec.json.encode(decode_5(body)) + b"\n" == body
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_a_translation_gives_what_a_line_says(name: str) -> None:
+    translator = Translator()
+    for body in bodies(name):
+        assert translator.take(decode_5(body)) == (today.decode(body),)
+
+
+# --- what is left ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_the_fixture_leaves_all_that_must_be_gone_on_with(name: str) -> None:
+    left = piece(f"journals/{name}").frozen()["rebuilt"]
+    orders, gate = left["orders"], left["admissions"]["gate"]
+    assert {order["state"] for order in orders["open"]} == STATES
+    for part in ("due", "sent", "priorities", "queues_held"):
+        assert left[part], part
+    for part in ("barred_attempts", "tries", "suspended_not_back"):
+        assert orders[part], part
+    if name.startswith("format-5"):
+        assert gate["reserved"]
+        assert gate["waiting"]
+        assert [each for each in left["admissions"]["admissions"].values() if each["state"] == "taken"]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_half_a_line_at_the_end_changes_nothing(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    whole = journals.raw(name)
+    path.write_bytes(whole + whole.splitlines()[-1][:100])
+    assert rebuilt(path) == piece(f"journals/{name}").frozen()["rebuilt"]
+    assert path.read_bytes() == whole
+    assert [each.name for each in tmp_path.iterdir() if "torn" in each.name] == [
+        f"journal.jsonl.torn-{len(whole)}"
+    ]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_explanations_are_as_they_were(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(journals.raw(name))
+    was = piece(f"journals/{name}").frozen()["explained"]
+    wanted = [*was][:2] + [*was][-EXPLAINED + 2 :]
+    for each in wanted:
+        told = invoked("explain", "--journal", str(path), each, hidden=str(path))
+        assert told == was[each]["text"]
+        assert told["status"] == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        (b'{"type":"header","format":3}', "format 3 of the journal is not known"),
+        (b'{"format":3,"type":"header"}', "no record of a yarnctl journal"),
+    ],
+)
+def test_a_header_of_another_format_is_refused(tmp_path: Path, header: bytes, told: str) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(Chain().seal_body(header + b"\n"))
+    answer = invoked("replay", str(path), hidden=str(path))
+    assert answer["status"] == 2
+    assert told in "\n".join(answer["err"])
