@@ -139,12 +139,17 @@ class TrappedPort:
         self._trap = trap
         self.permission, self.queue_settings = port.permission, port.queue_settings
         self.identify, self.look = port.identify, port.look
-        self.adopt, self.expect = port.adopt, port.expect
+        self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
 
     def observe(self, scope: Scope) -> Observation:
         """Observe."""
         self._trap.check()
         return self._port.observe(scope)
+
+    @property
+    def last_problem(self) -> str:
+        """Return why the cluster could not be seen last."""
+        return self._port.last_problem
 
     def perform(self, action: Action) -> Outcome:
         """Act."""

@@ -25,7 +25,7 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
-from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
@@ -287,8 +287,7 @@ def _loop(
         journal.file if isinstance(journal, JournalOf) else journal,
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        holder=holder,
-        epoch=rebuilt.epoch if rebuilt else "",
+        parts=LoopParts(holder=holder, epoch=rebuilt.epoch if rebuilt else ""),
     )
 
 

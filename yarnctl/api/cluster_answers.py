@@ -24,7 +24,10 @@ Mode = Literal["observe", "enforce"]
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop is; ``why`` says why it does not run, or is empty."""
+    """How the loop is; ``why`` says why it does not run, or is empty.
+
+    ``last_error`` is the last one there was, of ``last_error_at_ms``: it may be over.
+    """
 
     mode: Mode
     state: LoopState
@@ -35,6 +38,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     tick_errors: Count
     last_error: str
     started_at_ms: int
+    last_error_at_ms: int | None = None
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +93,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     asked for yet (its master starts).
 
     ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not`` says
-    why its reduces cannot be suspended (then ``runner`` is false). ``name`` is the job's; ``rank`` its place
+    why its reduces cannot be suspended (then ``runner`` is false); ``left_alone`` names single reduces that
+    cannot be suspended now, each with its runner's words. ``name`` is the job's; ``rank`` its place
     in its queue, the lowest is served first.
     """
 
@@ -112,6 +117,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     why_not: str
     on_their_way: Count
     giving: Count
+    left_alone: dict[str, str] = {}
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):

@@ -92,6 +92,10 @@ class AttachedPort:
         """Return application -> why its reduces may not be suspended."""
         return self._prover.why_not
 
+    def left_alone(self) -> dict[str, str]:
+        """Return attempt -> why its runner cannot suspend it, in its own words, as seen last."""
+        return {attempt: why for told in self._tasks.why_not.values() for attempt, why in told.items()}
+
     @property
     def notes(self) -> dict[str, str]:
         """Return order -> the last thing that was said about it (an answer, a doorbell that failed)."""

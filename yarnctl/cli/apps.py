@@ -53,8 +53,19 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
             each.pending,
             each.on_their_way,
             each.giving,
-            "yes" if each.runner else plain(f"no: {each.why_not}" if each.why_not else "no"),
+            plain(_may_be_suspended(each)),
         )
         for each in page.items
     ]
     print_table(COLUMNS, rows, f"{page.total} applications")
+
+
+def _may_be_suspended(each: Application) -> str:
+    """Say whether an application's reduces may be suspended, and why those that may not are left alone."""
+    if not each.runner:
+        return f"no: {each.why_not}" if each.why_not else "no"
+    count = len(each.left_alone)
+    if not count:
+        return "yes"
+    whys = "; ".join(dict.fromkeys(each.left_alone.values()))
+    return f"yes, but not {count} {'reduce' if count == 1 else 'reduces'}: {whys}"

@@ -43,7 +43,8 @@ def _lines(seen: SnapshotOut) -> list[str]:
     why = f": {loop.why}" if loop.why else ""
     lines = [f"loop      {loop.state}{why} ({loop.mode}, {loop.ticks} ticks, {loop.tick_errors} failed)"]
     if loop.last_error:
-        lines.append(f"          last error: {loop.last_error}")
+        when = f" {ago(loop.last_error_at_ms, seen.now_ms)} ago" if loop.last_error_at_ms is not None else ""
+        lines.append(f"          last error{when}: {loop.last_error}")
     if seen.cluster is not None:
         answers = "" if loop.reachable else ", does not answer"
         lines.append(f"cluster   {seen.cluster.node_count} nodes, epoch {seen.cluster.epoch}{answers}")

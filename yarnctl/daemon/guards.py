@@ -37,6 +37,8 @@ from yarnctl.port import ClusterIdentity, ClusterPort
 
 LOOKED_BACK = 10
 MISDIRECTED_MAX = 3
+HELD_ELSEWHERE = "another yarnctl holds the lock"
+RAN_OUT = "the lock ran out while the last tick lasted, and is taken again with the next"
 CONTINUED = "continued"
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -107,8 +109,9 @@ class Folders(Protocol):
 class Gate:
     """All reasons why nothing may be decided or done now; "" if there is none.
 
-    ``paused`` is set by a person, ``store_why`` (HDFS cannot be written) by who keeps the lock, ``aside``
-    asks the port; ``lock`` and ``folders`` are None in observe mode.
+    ``paused`` is set by a person; ``store_why`` (HDFS cannot be written) and ``has_rival`` (somebody else
+    has the lock) are set by the loop, which keeps it; ``aside`` asks the port; ``lock`` and ``folders`` are
+    None in observe mode.
     """
 
     def __init__(
@@ -123,6 +126,7 @@ class Gate:
         self.misdirection = misdirection
         self.paused = ""
         self.store_why = ""
+        self.has_rival = True
         self._aside = aside
 
     def closed(self) -> tuple[str, str]:
@@ -130,7 +134,7 @@ class Gate:
         if self.paused:
             return "paused", self.paused
         if self.lock is not None and not self.lock.held:
-            return "waiting", self.store_why or "another yarnctl holds the lock"
+            return "waiting", self.store_why or (HELD_ELSEWHERE if self.has_rival else RAN_OUT)
         if self.store_why:
             return "standing-aside", self.store_why
         if self.folders is not None and self.folders.why:
@@ -144,8 +148,9 @@ class Gate:
 class GuardedPort:
     """A ClusterPort that acts only while the gate is open, and not at all when it only observes.
 
-    ``seen`` keeps the newest whole observation, for people; no error of the port below gets out, whatever a
-    job's owner has put in its way. ``clock_ms`` tells when it is that nothing could be seen.
+    ``seen`` keeps the newest whole observation, for people, and ``problem`` says why the port failed in it;
+    no error of the port below gets out, whatever a job's owner has put in its way. ``clock_ms`` tells when it
+    is that nothing could be seen.
     ``going_on`` are the orders of an earlier life: each may have been sent, whatever sending it again gives.
     """
 
@@ -168,14 +173,18 @@ class GuardedPort:
         self.snapshot_at_ms: int | None = None
         self.identity: ClusterIdentity | None = None
         self.errors = 0
+        self.problem = ""
         self.last_error = ""
+        self.last_error_at_ms: int | None = None
+        self._noted: dict[str, str] = {}
 
     def identify(self) -> ClusterIdentity:
         """Say who answers, and remember it; epoch "" if that ended in an error."""
         try:
             self.identity = self.port.identify()
+            self.well("identifying")
         except Exception as error:
-            self._note("identifying", error)
+            self._failed("identifying", error)
             self.identity = ClusterIdentity("", 0)
         return self.identity
 
@@ -198,23 +207,39 @@ class GuardedPort:
     def _observe(self, scope: Scope) -> Observation:
         """Look; what ends in an error that the port promised not to raise is a cluster nobody can see."""
         try:
-            return self.port.observe(scope)
+            seen = self.port.observe(scope)
+            self.problem = ""
+            self.well("observing")
+            return seen
         except Exception as error:
-            self._note("observing", error)
-            now_ms = self.seen.now_ms if self.seen is not None else 0
-            if self._clock_ms is not None:
-                now_ms = max(now_ms, self._clock_ms())
+            self._failed("observing", error)
+            self.problem = self.last_error
+            now_ms = self._now_ms()
             return Observation(
                 now_ms=now_ms, as_of_ms=now_ms, cluster="unreachable", unreachable=tuple(scope.victims)
             )
 
-    def _note(self, doing: str, error: Exception) -> None:
-        """Count an error and log it, the same one but once."""
+    def _now_ms(self) -> int:
+        now_ms = self.seen.now_ms if self.seen is not None else 0
+        return now_ms if self._clock_ms is None else max(now_ms, self._clock_ms())
+
+    def note(self, about: str, story: str) -> bool:
+        """Count an error and keep it as the last; say whether it is another one than before of ``about``."""
         self.errors += 1
+        self.last_error, self.last_error_at_ms = story, self._now_ms()
+        is_new = self._noted.get(about) != story
+        self._noted[about] = story
+        return is_new
+
+    def well(self, about: str) -> None:
+        """Note that something goes well again: its next error is logged, also the same one."""
+        self._noted.pop(about, None)
+
+    def _failed(self, doing: str, error: Exception) -> None:
+        """Count an error and log it, the same one but once."""
         told = f"{type(error).__name__}: {str(error)[:300]}"
-        if told != self.last_error:
+        if self.note(doing, told):
             _LOG.error("%s failed: %s", doing, told, exc_info=error)
-        self.last_error = told
 
     def perform(self, action: Action) -> Outcome:
         """Act, if that is allowed now."""
@@ -238,5 +263,5 @@ class GuardedPort:
             return self.port.perform(action)
         except Exception as error:
             # The port promises not to raise; if it does, nobody knows what was sent.
-            self._note(f"performing {type(action).__name__}", error)
+            self._failed(f"performing {type(action).__name__}", error)
             return Unknown(self.last_error)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from yarnctl.attach.eligibility.permission import SETTLING, UNWRITABLE
 from yarnctl.daemon.admission.admission_controller import Desk
-from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
+from yarnctl.daemon.guards import CONTINUED, RAN_OUT, Gate, GuardedPort
 from yarnctl.daemon.priority_restoring import Restorer
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.view.published import LoopStatus, Publisher, hurried_waits
@@ -112,14 +112,19 @@ class Recorder:
     def append_if_possible(self, records: Sequence[Record]) -> None:
         """Write the records of undoing, which is done whether they can be written or not.
 
-        After one that could not be written there are no more: a journal with a gap cannot be replayed.
+        After one that could not be written there are no more: a journal with a gap cannot be replayed. The
+        log tells of all of them.
         """
-        if not self.begun or self.failed is not None:
+        if not self.begun:
             return
-        try:
-            self.append(records)
-        except OSError as error:
-            _LOG.error("the journal cannot be written (%s): what is undone now is not in it", error)
+        if self.failed is None:
+            try:
+                self.append(records)
+                return
+            except OSError as error:
+                _LOG.error("the journal cannot be written (%s): what is undone now is not in it", error)
+        for record in records:
+            self._say(record)
 
     def _say(self, record: Record) -> None:
         """Tell people in one line what has just been written down; what was never asked, as that."""
@@ -177,14 +182,32 @@ def _say(record: Record, observing: bool) -> None:
         _LOG.log(level, "%s: %s", record.stance, record.why)
 
 
-class Loop:
-    """One daemon's loop. ``clock_ms`` tells ms since the epoch, the port's clock.
+class LoopParts(NamedTuple):
+    """What a loop may have besides controller, port, journal and publisher.
 
     ``restorer`` puts back the priorities that an earlier life changed; ``epoch`` is who answered it last.
     ``look`` shows the cluster when the port need not (None: it cannot be seen); without it nothing new is
-    shown in quiet times. ``holder`` holds victims' queues back, ``desk`` says who may submit.
-    ``in_place`` raises OSError when the state directory is not the one that the daemon began with.
+    shown in quiet times. ``problem`` says why the port could not see the cluster last. ``left_alone`` says
+    why single tasks cannot be suspended, by attempt. ``holder`` holds victims' queues back, ``desk`` says who
+    may submit. ``in_place`` raises OSError when the state directory is not the one that was begun with.
     """
+
+    lock: HdfsLock | None = None
+    restorer: Restorer | None = None
+    epoch: str = ""
+    look: Callable[[], Snapshot | None] | None = None
+    problem: Callable[[], str] = str
+    left_alone: Callable[[], Mapping[str, str]] = dict
+    holder: Holder | None = None
+    desk: Desk | None = None
+    in_place: Callable[[], None] = lambda: None
+
+
+NO_PARTS = LoopParts()
+
+
+class Loop:
+    """One daemon's loop. ``clock_ms`` tells ms since the epoch, the port's clock."""
 
     def __init__(
         self,
@@ -194,20 +217,14 @@ class Loop:
         publisher: Publisher,
         *,
         clock_ms: Callable[[], int],
-        lock: HdfsLock | None = None,
-        restorer: Restorer | None = None,
-        epoch: str = "",
-        look: Callable[[], Snapshot | None] | None = None,
-        holder: Holder | None = None,
-        desk: Desk | None = None,
-        in_place: Callable[[], None] = lambda: None,
+        parts: LoopParts = NO_PARTS,
     ) -> None:
         self.controller = controller
         self.port = port
         self.gate = port.gate
         self.publisher = publisher
         self.recorder = Recorder(journal, publisher, port.gate, observing=not port.enforce)
-        self.lock = lock
+        self.lock = parts.lock
         self.ticks = 0
         self.tick_ms: float | None = None
         self._clock_ms = clock_ms
@@ -218,16 +235,18 @@ class Loop:
         self._lock_next_ms = self._lock_failed = 0
         self._stance = ""
         self._stance_told = ""
-        self._restorer = restorer
-        self._epoch = epoch
+        self._restorer = parts.restorer
+        self._epoch = parts.epoch
         self._continued = False
         self._told = ""
-        self._look = look
-        self._holder = holder
-        self.desk = desk
-        if desk is not None:
-            desk.window.on_wake = self.poke
-        self._in_place = in_place
+        self._look = parts.look
+        self._problem = parts.problem
+        self._left_alone = parts.left_alone
+        self._holder = parts.holder
+        self.desk = parts.desk
+        if self.desk is not None:
+            self.desk.window.on_wake = self.poke
+        self._in_place = parts.in_place
         self._ended = ""
 
     # --- what others may say to it (any thread) -----------------------------------------------
@@ -283,11 +302,12 @@ class Loop:
             self._know_who()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
             self._after()
+            self.port.well("tick")
         except InvariantBroken:
             raise
         except YarnctlError as error:
             # Nothing answered, or not as it should: said once, and tried again.
-            self._note(str(error))
+            self._note("tick", str(error))
             wake_at_ms = now_ms + RETRY_MS
         self.ticks += 1
         self.tick_ms = (time.perf_counter() - began) * 1000
@@ -334,10 +354,11 @@ class Loop:
         """Let the desk work; a fault of its own is no reason to make room for nobody."""
         try:
             desk.follow(self._write, self.controller.now_ms, paused=bool(self.gate.paused))
+            self.port.well("gate")
         except (InvariantBroken, OSError):  # the journal's
             raise
         except Exception as error:
-            self._note(f"the gate: {type(error).__name__}: {error}")
+            self._note("gate", f"the gate: {type(error).__name__}: {error}")
 
     def _note_epoch(self) -> None:
         """Write down who answers when nobody was known before; another one later is a fact of its own."""
@@ -362,21 +383,19 @@ class Loop:
             return
         self._lock_next_ms = now_ms + LOCK_EVERY_MS
         try:
-            if not (self.lock.held and self.lock.renew()):
-                self.lock.acquire()
+            is_ours = (self.lock.held and self.lock.renew()) or self.lock.acquire()
         except YarnctlError as error:
             self._lock_failed += 1
             if self._lock_failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
                 self.gate.store_why = UNWRITABLE.format(error)
-            self._note(f"the lock: {error}")
+            self._note("lock", f"the lock: {error}")
         else:
-            self._lock_failed, self.gate.store_why = 0, ""
+            self._lock_failed, self.gate.store_why, self.gate.has_rival = 0, "", not is_ours
+            self.port.well("lock")
 
-    def _note(self, story: str) -> None:
-        self.port.errors += 1
-        if story != self.port.last_error:
+    def _note(self, about: str, story: str) -> None:
+        if self.port.note(about, story):
             _LOG.warning("%s", story)
-        self.port.last_error = story
 
     def _wait_until(self, wake_at_ms: int) -> None:
         with self._wake:
@@ -431,8 +450,11 @@ class Loop:
         state, why = self.gate.closed()
         seen = self.port.seen
         reachable = seen is not None and seen.cluster != "unreachable"
-        if state == "running" and not reachable:
-            state, why = "waiting", self.port.last_error or "the cluster cannot be seen"
+        problem = "" if reachable else self.port.problem or self._problem() or "the cluster cannot be seen"
+        if problem and (state == "running" or why == RAN_OUT):
+            state, why = "waiting", problem
+        elif problem and problem not in why:
+            why = f"{why}; {problem}"
         if stopped:
             state, why = "stopped", self._ended
         mode: Literal["observe", "enforce"] = "enforce" if self.port.enforce else "observe"
@@ -445,6 +467,9 @@ class Loop:
             tick_ms=self.tick_ms,
             tick_errors=self.port.errors,
             last_error=self.port.last_error,
+            last_error_at_ms=self.port.last_error_at_ms,
+            problem=problem,
+            store_problem=self.gate.store_why,
             started_at_ms=self._started_at_ms,
             cluster=self.port.identity,
         )
@@ -458,6 +483,7 @@ class Loop:
                 _LOG.info("%s (%s)", story, status.mode)
         if self.desk is not None:
             self.publisher.desked = self.desk.shown()
+        self.publisher.left_alone = self._left_alone()
         self._publish_view(status, stopped)
         if self.desk is not None:
             self.desk.published()

@@ -10,7 +10,7 @@ import logging
 import secrets
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +29,7 @@ from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.clock import APART_MS, SteadyClock
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
-from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import Restorer
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.safe_folders import Folders
@@ -104,6 +104,15 @@ class Attached(ClusterPort, Protocol):
     @property
     def permission(self) -> HostPermission:
         """What may be done now."""
+        ...
+
+    @property
+    def last_problem(self) -> str:
+        """Why the cluster could not be seen last; "": it could."""
+        ...
+
+    def left_alone(self) -> Mapping[str, str]:
+        """Return attempt -> why its runner cannot suspend it, in its own words."""
         ...
 
     @property
@@ -218,13 +227,17 @@ def make_loop(
         journal,
         publisher,
         clock_ms=clock_ms,
-        lock=lock,
-        restorer=_restorer(plan, guarded, rebuilt),
-        epoch=rebuilt.epoch if rebuilt else "",
-        look=port.look,
-        holder=holder,
-        desk=_desk(plan, state, rebuilt),
-        in_place=lambda: _require_in_place(state, journal),
+        parts=LoopParts(
+            lock=lock,
+            restorer=_restorer(plan, guarded, rebuilt),
+            epoch=rebuilt.epoch if rebuilt else "",
+            look=port.look,
+            problem=lambda: port.last_problem,
+            left_alone=port.left_alone,
+            holder=holder,
+            desk=_desk(plan, state, rebuilt),
+            in_place=lambda: _require_in_place(state, journal),
+        ),
     )
     return loop, journal
 

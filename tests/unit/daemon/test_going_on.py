@@ -15,7 +15,7 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import Cluster
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
-from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import RETRY_MS, Restorer
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -81,8 +81,10 @@ def life(
         journal := JournalFile(path, durable=False),
         Publisher(),
         clock_ms=lambda: next(AHEAD),
-        restorer=Restorer(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
-        epoch=rebuilt.epoch if rebuilt else "",
+        parts=LoopParts(
+            restorer=Restorer(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
+            epoch=rebuilt.epoch if rebuilt else "",
+        ),
     )
     if not peace:
         loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing

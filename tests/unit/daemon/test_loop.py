@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from tests.unit.deciding.tiny import TinyCluster
-from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
-from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
+from yarnctl.daemon.guards import HELD_ELSEWHERE, RAN_OUT, Gate, GuardedPort, Misdirection
+from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
@@ -83,6 +83,10 @@ class Attached(TinyCluster):
 
     away = False
     looks = 0
+    last_problem = ""
+
+    def left_alone(self) -> dict[str, str]:
+        return {}
 
     def __init__(self, *words: Any, **more: Any) -> None:
         super().__init__(*words, **more)
@@ -127,8 +131,9 @@ def daemon(
         journal,
         Publisher(),
         clock_ms=lambda: next(ahead),
-        lock=lock,
-        look=cluster.look,
+        parts=LoopParts(
+            lock=lock, look=cluster.look, problem=lambda: cluster.last_problem, left_alone=cluster.left_alone
+        ),
     )
     return loop, journal
 
@@ -337,6 +342,64 @@ def test_a_cluster_that_is_away_is_waited_for() -> None:
     assert "nobody answers" in loop.status().why
 
 
+def hide(cluster: Attached, why: str) -> None:
+    """Let the port see nothing and say why, as the attached port does: it never raises."""
+    cluster.last_problem = why
+
+    def hidden(scope: Scope) -> Observation:
+        return Observation(now_ms=1, as_of_ms=1, cluster="unreachable")
+
+    cluster.observe = hidden  # type: ignore[method-assign]
+
+
+def test_a_manager_that_does_not_answer_is_not_told_as_an_older_error() -> None:
+    cluster = busy()
+    loop, _ = daemon(cluster, lock=Lock())
+    loop.port.note("lock", "the lock: HDFS is in safe mode")
+    hide(cluster, "http://rm: connection refused")
+    loop.run(2)
+    status = loop.status()
+    assert (status.state, status.why) == ("waiting", "http://rm: connection refused")
+    assert (status.problem, status.reachable) == ("http://rm: connection refused", False)
+    assert (status.last_error, status.last_error_at_ms) == ("the lock: HDFS is in safe mode", 0)
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_a_lock_that_ran_out_is_not_called_anothers(is_hidden: bool) -> None:
+    """A tick may last longer than the lock, for instance while the ResourceManager does not answer."""
+    cluster, lock = busy(), Lock()
+    loop, _ = daemon(cluster, lock=lock)
+    loop.run(1)
+    if is_hidden:
+        hide(cluster, "http://rm: no answer")
+    observe = cluster.observe
+
+    def slow(scope: Scope) -> Observation:
+        lock.held = False
+        return observe(scope)
+
+    cluster.observe = slow  # type: ignore[method-assign]
+    lock.renew = lambda: True  # type: ignore[method-assign]
+    lock.acquire = lambda: True  # type: ignore[method-assign]
+    loop._once()
+    assert loop.status().state == "waiting"
+    assert loop.status().why == ("http://rm: no answer" if is_hidden else RAN_OUT)
+    lock.acquire = lambda: False  # type: ignore[method-assign]
+    loop._once()
+    also = "; http://rm: no answer" if is_hidden else ""
+    assert loop.status().why == HELD_ELSEWHERE + also
+
+
+def test_an_error_that_is_back_is_logged_again(caplog) -> None:
+    cluster = busy()
+    loop, _ = daemon(cluster)
+    for is_away in (True, True, False, True):
+        cluster.away = is_away
+        loop._once()
+    told = [line.getMessage() for line in caplog.records if "nobody answers" in line.getMessage()]
+    assert len([line for line in told if line.startswith("observing failed")]) == 2
+
+
 def taken(number: int, target: Literal["granted", "taken"]) -> Transition:
     return Transition(
         order=f"o-{number:06d}", source="freed", event=target, target=target, at_ms=number, application="x"
@@ -417,6 +480,8 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     text = "\n".join(in_words(explain(journal.records, story.order)))
     assert "  became   nothing: it was decided and never asked (withdrawn: " in text
     assert "  cost     none: it was never asked" in text
+    found = explain(journal.records, "production-1")
+    assert (found.tallies, found.said) == ([], [f"{len(found.orders)} orders were decided and never asked"])
 
 
 def test_what_is_really_asked_is_told_as_before(caplog) -> None:

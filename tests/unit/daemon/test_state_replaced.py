@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +57,8 @@ def begun(state: StateDir, cluster: Attached) -> tuple[Loop, JournalFile]:
 
 
 @pytest.mark.parametrize("harm", HARM, ids=lambda harm: harm.__name__)
-def test_it_stops_puts_back_and_withdraws(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+def test_it_stops_puts_back_and_withdraws(tmp_path: Path, harm: Callable[[Path], None], caplog) -> None:
+    caplog.set_level(logging.INFO)
     cluster, hdfs = busy(), Folder()
     cluster.drain_ms = 1 << 40
     scheduler = Scheduler(hdfs)
@@ -74,6 +76,8 @@ def test_it_stops_puts_back_and_withdraws(tmp_path: Path, harm: Callable[[Path],
     assert str(stopped.value.filename).startswith(str(state.path))
     assert kinds(cluster) == ["Suspend"] * asked + ["Withdraw"] * asked
     assert asked == 3
+    ends = [line.getMessage() for line in caplog.records if " -> withdrawn " in line.getMessage()]
+    assert len(ends) == asked  # nothing can be written down any more, so the log alone tells of it
     assert (scheduler.maximum_ratio, hdfs.files) == (MAXIMUM, {})
     assert loop.publisher.view.loop.state == "stopped"
 

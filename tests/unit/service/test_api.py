@@ -256,6 +256,24 @@ def test_ready_while_the_cluster_answers(served):
     served.view = with_loop(busy(), reachable=False, last_error="connection refused")
     error = served.get("/readyz", 503)["error"]
     assert (error["code"], "connection refused" in error["message"]) == ("cluster-unreachable", True)
+    served.view = with_loop(busy(), reachable=False, last_error="safe mode", problem="connection refused")
+    assert served.get("/readyz", 503)["error"]["message"].endswith(": connection refused")
+    served.view = with_loop(busy(), store_problem="HDFS cannot be written")
+    error = served.get("/readyz", 503)["error"]
+    assert (error["code"], error["message"]) == ("store-unavailable", "HDFS cannot be written")
+
+
+def test_why_single_tasks_are_left_alone_is_shown(served):
+    number = RESEARCH.removeprefix("application_")
+    attempt = f"attempt_{number}_r_000077_0"
+    served.view = msgspec.structs.replace(busy(), left_alone={attempt: "it writes side files"})
+    rows = {each["application"]: each["left_alone"] for each in served.get("/v1/applications")["items"]}
+    assert rows[RESEARCH] == {attempt: "it writes side files"}
+    assert not any(told for name, told in rows.items() if name != RESEARCH)
+    line = f"now: {attempt} cannot be suspended, its runner says: 'it writes side files'"
+    for wanted in (RESEARCH, attempt):
+        assert line in served.get(f"/v1/explanations/{wanted}")["said"]
+    assert line not in served.get(f"/v1/explanations/{PRODUCTION}")["said"]
 
 
 def test_metrics_can_be_parsed_and_agree_with_the_view(served):

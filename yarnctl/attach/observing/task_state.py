@@ -50,7 +50,10 @@ class Victim(NamedTuple):
 
 
 class TaskLook:
-    """Looks at victim jobs; ``places`` by attempt."""
+    """Looks at victim jobs; ``places`` by attempt.
+
+    ``why_not``: application -> attempt -> why it cannot be suspended, in its runner's words, as seen last.
+    """
 
     def __init__(self, link: Connection, live: LiveContainers, returning: Returning) -> None:
         self._master = link.master
@@ -59,6 +62,7 @@ class TaskLook:
         self._settings = link.settings
         self._clock = link.clock
         self.places: dict[str, Place] = {}
+        self.why_not: dict[str, dict[str, str]] = {}
         self._progress: dict[str, Progress] = {}
         self._rates: dict[str, dict[str, float]] = {}
         self._returning = returning
@@ -134,6 +138,8 @@ class TaskLook:
                 container = containers.get(row.container)
                 if row.running and container is not None:
                     found.append(self._view(application, task, row, container, now_ms))
+        told = {one.attempt: self._progress[one.attempt].why for one in found if not one.checkpointable}
+        self.why_not[application] = {attempt: why for attempt, why in told.items() if why}
         return Victim(tuple(sorted(found)), sizes_of(containers.values()))
 
     def _view(
@@ -193,6 +199,8 @@ class TaskLook:
         """Forget the attempts of applications that are no more."""
         gone = set(applications)
         self._returning.forget(gone)
+        for application in gone:
+            self.why_not.pop(application, None)
         for attempt in [one for one, place in self.places.items() if place.application in gone]:
             del self.places[attempt]
             self._progress.pop(attempt, None)

@@ -7,7 +7,7 @@ one, old or new. Nothing in here asks for the time: instants are those of the po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -33,7 +33,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``reachable`` says whether the ResourceManager answered last; ``tick_ms`` is how long the last tick
     took (ms, None: there was none), ``ticks`` how many there were, ``tick_errors`` how many failed, of
-    which ``last_error`` is the last.
+    which ``last_error`` is the last. ``problem`` says why the cluster cannot be seen now, ``store_problem``
+    why HDFS cannot be used; "": it can.
     """
 
     mode: Mode = "observe"
@@ -44,6 +45,9 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     tick_ms: float | None = None
     tick_errors: int = 0
     last_error: str = ""
+    last_error_at_ms: int | None = None
+    problem: str = ""
+    store_problem: str = ""
     started_at_ms: int = 0
     cluster: ClusterIdentity | None = None
 
@@ -55,6 +59,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     the loop does not look, so it may be old; then it shows nobody hurried waiting. ``entries`` are open
     and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
     and ``checkpoints`` stand newest first.
+    ``left_alone`` are attempts that cannot be suspended now, each with its runner's words.
     ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
     """
 
@@ -75,6 +80,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: tuple[str, ...] = ()
     counts: Counts = Counts()
     desk: Desked | None = None
+    left_alone: Mapping[str, str] = {}
 
 
 def hurried_waits(view: ApplicationView, settings: Settings) -> bool:
@@ -108,7 +114,7 @@ class Publisher:
 
     ``record`` is given what the journal is given, in its order; ``tick`` is called after each tick with
     the last observation it was made of; ``say`` when there was none and only the loop's status is new.
-    ``desked`` shows with the next view, too.
+    ``desked`` and ``left_alone`` show with the next view, too.
     """
 
     def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
@@ -118,6 +124,7 @@ class Publisher:
         self._counted = Counted()
         self._reclaiming = Reclaiming()
         self.desked: Desked | None = None
+        self.left_alone: Mapping[str, str] = {}
 
     @property
     def view(self) -> View:
@@ -140,6 +147,7 @@ class Publisher:
             now_ms=max(view.now_ms, now_ms),
             loop=status,
             desk=self.desked,
+            left_alone=self.left_alone,
         )
 
     def tick(
@@ -177,6 +185,7 @@ class Publisher:
             unreachable=seen.unreachable,
             counts=self._counted.counts(),
             desk=self.desked,
+            left_alone=self.left_alone,
         )
 
     def _shown(

@@ -38,6 +38,7 @@ from yarnctl.journal.explaining.story import (
     Tally,
 )
 
+NEVER_ASKED = "decided and never asked"
 NUMBER_DIGITS_MAX = 16
 """The longest number of a decision that JSON holds exactly."""
 
@@ -367,6 +368,9 @@ class _Reader:
             self.roles.update(dict.fromkeys(roles))
             if roles:
                 concerned.append(story)
+        asked = [story for story in concerned if not story.withheld or story.verb]
+        if (withheld := len(concerned) - len(asked)) and "application" in self.roles:
+            self.said.append(f"{withheld} {'order was' if withheld == 1 else 'orders were'} {NEVER_ASKED}")
         if self.admitted.stories:
             own = self.admitted.stories[0].admission == self.wanted
             self.roles["admission" if own else "application"] = None
@@ -374,7 +378,7 @@ class _Reader:
             id=self.wanted,
             roles=list(self.roles),
             ran=self.ran,
-            tallies=_tallies(concerned, self.wanted),
+            tallies=_tallies(asked, self.wanted),
             orders=concerned,
             refused=self.refused,
             priorities=self.priorities,

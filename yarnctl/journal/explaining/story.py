@@ -136,7 +136,7 @@ class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """An application's orders in sum, as the one that asks or as the one that gives.
+    """An application's orders in sum, as the one that asks or as the one that gives; none that was not asked.
 
     ``others`` counts orders by the application on the other side, ``states`` by what became of them,
     ``verbs`` by what was done ("not stopped" stands for nothing). ``lost_work_ms`` is the sum

@@ -34,7 +34,7 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
 from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import instant
-from yarnctl.service.answers.from_view import counted, size
+from yarnctl.service.answers.from_view import application_of, counted, size
 
 
 def summary(decided: Decided) -> DecisionSummary:
@@ -213,6 +213,10 @@ def everything_about(view: View, wanted: str) -> Explanation:
         if each.application == wanted:
             found.said.append(_now(each, class_of(each, view.settings)))
             found.roles = found.roles or ["application"]
+    for attempt, why in sorted(view.left_alone.items()):
+        if wanted in (attempt, application_of(attempt)):
+            found.said.append(f"now: {attempt} cannot be suspended, its runner says: {why!a}")
+            found.roles = found.roles or ["attempt"]
     return found
 
 

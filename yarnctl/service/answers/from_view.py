@@ -6,7 +6,7 @@ Law: nothing is decided or derived here beyond sums; two requests on one view ge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -87,13 +87,27 @@ def applications(view: View) -> list[Application]:
         coming[entry.order.asker] += entry.order.serves
         giving[entry.order.victim] += 1
     known = () if view.snapshot is None else view.snapshot.applications
+    left_alone: dict[str, dict[str, str]] = {}
+    for attempt, why in view.left_alone.items():
+        left_alone.setdefault(application_of(attempt), {})[attempt] = why
     return [
-        _application(each, view.settings, coming[each.application], giving[each.application])
+        _application(each, view.settings, coming[each.application], giving[each.application], left_alone)
         for each in sorted(known, key=lambda each: each.application)
     ]
 
 
-def _application(each: ApplicationView, settings: Settings, coming: int, giving: int) -> Application:
+def application_of(attempt: str) -> str:
+    """Return the application whose job made a task attempt."""
+    return "_".join(("application", *attempt.split("_")[1:3]))
+
+
+def _application(
+    each: ApplicationView,
+    settings: Settings,
+    coming: int,
+    giving: int,
+    left_alone: Mapping[str, dict[str, str]],
+) -> Application:
     return Application(
         application=each.application,
         application_class=class_of(each, settings),
@@ -114,6 +128,7 @@ def _application(each: ApplicationView, settings: Settings, coming: int, giving:
         why_not=each.why_not,
         on_their_way=coming,
         giving=giving,
+        left_alone=left_alone.get(each.application, {}),
     )
 
 

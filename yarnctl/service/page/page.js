@@ -49,7 +49,10 @@ function showLoop(seen) {
   byId("mode").textContent = loop.mode === "observe" ? "observes only" : "enforces";
   const parts = [loop.why];
   if (!loop.reachable) parts.push("the ResourceManager does not answer");
-  if (loop.tick_errors) parts.push(`${loop.tick_errors} ticks failed, last: ${loop.last_error}`);
+  if (loop.tick_errors) {
+    const when = loop.last_error_at_ms === null ? "" : ` ${ago(loop.last_error_at_ms, seen.now_ms)} ago`;
+    parts.push(`${loop.tick_errors} ticks failed, last${when}: ${loop.last_error}`);
+  }
   byId("why").textContent = parts.filter(Boolean).join("; ");
   const cluster = seen.cluster;
   byId("cluster").textContent = cluster ? `${cluster.node_count} nodes, epoch ${cluster.epoch}` : "no cluster yet";
@@ -178,9 +181,16 @@ function showWaiting(vain) {
   byId("waiting").replaceChildren(shown);
 }
 
+function maySuspend(job) {
+  if (!job.runner) return `no: ${job.why_not}`;
+  const whys = Object.values(job.left_alone);
+  const reduces = whys.length === 1 ? "reduce" : "reduces";
+  return whys.length ? `yes, but not ${whys.length} ${reduces}: ${[...new Set(whys)].join("; ")}` : "yes";
+}
+
 function showApplications(page) {
   const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.class, job.containers,
-    job.pending, job.giving, job.runner ? "yes" : `no: ${job.why_not}`, linkTo(job.application)] }));
+    job.pending, job.giving, maySuspend(job), linkTo(job.application)] }));
   const columns = ["job", "user", "queue", "class", "#holds", "#waits for", "#giving", "may be suspended", "application"];
   const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more: yarnctl apps`, "quiet")] : [];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet");

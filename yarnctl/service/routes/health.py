@@ -62,14 +62,18 @@ def _add_alive(
 def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
     @router.get("/readyz", responses=responses(503))
     async def readyz(_: Annotated[NoParameters, Query()]) -> Readiness:
-        """200 once the first tick is done, while the ResourceManager answers; 503 otherwise."""
+        """200 once the first tick is done, while the ResourceManager answers and HDFS can be written (which
+        only a daemon that acts needs); 503 otherwise.
+        """
         status = source().loop
         if not status.ticks:
             told = f"no tick yet: {status.state}{': ' + status.why if status.why else ''}"
             raise ApiProblem(503, "no-tick-yet", told, "wait, or see the daemon's log")
         if not status.reachable:
-            told = (
-                f"the ResourceManager does not answer: {status.last_error or status.why or 'no reason given'}"
-            )
+            why = status.problem or status.why or status.last_error or "no reason given"
+            told = f"the ResourceManager does not answer: {why}"
             raise ApiProblem(503, "cluster-unreachable", told, "check the addresses given with --rm")
+        if status.store_problem:
+            remedy = "wait, or see hdfs dfsadmin -report and the daemon's log"
+            raise ApiProblem(503, "store-unavailable", status.store_problem, remedy)
         return Readiness(status="ready", state=status.state, ticks=status.ticks)
