@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from yarnctl.task_runner import yarnctl_task
+from yarnctl.task_runner.runner.protocol import job_conf
 
 ROOT = Path(__file__).parents[2]
 PLAIN = (str, int, float, bool)
@@ -92,14 +92,12 @@ def plain(value: object) -> Any:
 
 def runner_facts() -> dict[str, Any]:
     """Return the task runner's options (before its ``--``)."""
-    parser = yarnctl_task.option_parser()
     options = {
         name: {
-            "type": getattr(action.type, "__name__", "text"),
-            "flag": action.nargs == 0,
-            "default": plain(action.default),
+            "type": "text" if isinstance(default, str | bool) else type(default).__name__,
+            "flag": isinstance(default, bool),
+            "default": plain(default),
         }
-        for action in parser._actions
-        for name in action.option_strings
+        for name, default in job_conf.OPTIONS.items()
     }
     return {"options": options}

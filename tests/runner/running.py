@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import IO
 
 from yarnctl.task_runner.runner.protocol.manifests import (
+    SCHEMA,
     Manifest,
     TaskId,
+    canonical,
     read_manifest,
-    withdraw_request,
-    write_request,
+    request_name,
 )
-from yarnctl.task_runner.runner.protocol.stores import LocalStore
+from yarnctl.task_runner.runner.protocol.stores import LocalStore, Store
 
 RUNNER = Path(__file__).parents[2] / "yarnctl/task_runner/yarnctl_task.py"
 SUM = """
@@ -217,6 +218,21 @@ class Attempt:
         """Kill as YARN does; return what was written to standard output."""
         os.killpg(self.process.pid, signal.SIGTERM)
         return self.finish()[1]
+
+
+def write_request(store: Store, task: TaskId, order: str, **more: object) -> None:
+    """Write a request as yarnctl does: beside, then renamed."""
+    data = canonical({"schema": SCHEMA, "order": order, "attempt": task.attempt, **more})
+    store.make_folder(f"{task.job}/{task.attempt}")
+    hidden = f"{task.job}/{task.attempt}/.{order}.tmp"
+    store.create(hidden, len(data), [data])
+    store.rename(hidden, request_name(task, order))
+
+
+def withdraw_request(store: Store, task: TaskId, order: str) -> None:
+    """Withdraw a request as yarnctl does."""
+    store.make_folder(f"{task.job}/{task.attempt}")
+    store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
 
 
 def grouped(groups: int, values: int, key: str = "key{:05d}") -> bytes:

@@ -11,7 +11,6 @@ import pytest
 
 from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, narrow_pipe, unread_bytes
 from yarnctl.task_runner.runner.feeding import Feeder
-from yarnctl.task_runner.runner.pacing import Pacer
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.task_input import Sender, TaskInput
 
@@ -59,16 +58,14 @@ class Fed:
 
     def __init__(self, pipe: tuple[int, int], data: bytes, lies: int = 0) -> None:
         self.reading = pipe[0]
-        self.child: Any = SimpleNamespace(
-            input=pipe[1], fed_bytes=0, pipe_bytes=1 << 16, one_slot=False, pacer=Pacer()
-        )
+        self.child: Any = SimpleNamespace(input=pipe[1], fed_bytes=0)
         wakeup: Any = SimpleNamespace(wait=self.wait)
         self.input = TaskInput(Sender(KeyRule(), -1), wakeup)
         self.input.buffer, self.input.ended = data, True
         attempt: Any = SimpleNamespace(child=self.child, input=self.input, wakeup=wakeup)
-        accounting: Any = SimpleNamespace(account=lambda data: None)
-        unused: Any = None  # the child neither leaves nor has to finish a group
-        self.feeder = Feeder(attempt, accounting, ending=unused, lines=unused)
+        attempt.account = lambda data: None
+        unused: Any = None  # the child does not leave
+        self.feeder = Feeder(attempt, life=unused)
         self.lies, self.taken = lies, b""
         self.waits: list[str] = []
 
@@ -96,7 +93,7 @@ def test_a_slow_child_is_waited_for_once_a_slice(pipe):
     found = Fed(pipe, DATA).feed()
     assert found.taken == DATA
     assert set(found.waits) == {"woken"}
-    assert found.child.one_slot
+    assert found.feeder._one_slot
 
 
 def test_where_the_pipe_tells_nothing_we_look(pipe):
@@ -112,4 +109,4 @@ def test_long_lines_have_a_wide_pipe(pipe):
     assert found.taken == DATA[:130] + long + DATA[130:]
     assert {"woken", "nap"} == set(found.waits)
     assert unread_bytes(found.child.input) == 0
-    assert found.child.one_slot
+    assert found.feeder._one_slot

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.task_runner.runner.protocol.failures import StoreAway, StoreError
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
-from yarnctl.task_runner.runner.resuming import Patience
+from yarnctl.task_runner.runner.resuming import retried
 
 DATA = grouped(60, 4)
 
@@ -25,8 +27,8 @@ class Clock:
         self.now_s += span_s
 
 
-def patience(wait_s: float, clock: Clock, said: list[str]) -> Patience:
-    return Patience(wait_s, said.append, lambda: clock.now_s, clock.pause)
+def patiently(asked: Callable[[], object], wait_s: float, clock: Clock, said: list[str]) -> object:
+    return retried(asked, wait_s, said.append, lambda: clock.now_s, clock.pause)
 
 
 @pytest.mark.parametrize("away", range(8))
@@ -38,7 +40,7 @@ def test_a_store_that_is_away_for_some_requests_is_asked_again(away):
             raise left.pop()
         return "served"
 
-    assert patience(120, clock, said).call(asked) == "served"
+    assert patiently(asked, 120, clock, said) == "served"
     assert clock.pauses_s == [0.5, 1, 2, 4, 8, 10, 10][:away]
     assert said == ["safe mode"] * away
 
@@ -50,7 +52,7 @@ def test_the_wait_ends():
         raise StoreAway("no connection")
 
     with pytest.raises(StoreAway):
-        patience(20, clock, said).call(asked)
+        patiently(asked, 20, clock, said)
     assert sum(clock.pauses_s) == 20
 
 
@@ -61,7 +63,7 @@ def test_what_is_refused_is_not_asked_again():
         raise StoreError("HTTP 403: AccessControlException")
 
     with pytest.raises(StoreError):
-        patience(20, clock, said).call(asked)
+        patiently(asked, 20, clock, said)
     assert not said
 
 

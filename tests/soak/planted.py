@@ -26,13 +26,14 @@ MATCHES = 'return "" if here == there else'
 FINISHED = "            if self.feed_groups(limit):\n                return True"
 COUNTED = "attempt.errors.count(group, name, amount)"
 KEPT = "if output is not None and output.bytes:"
+STATE = "output, attempt.reducer_state = fetched"
 TRUSTS = (MATCHES, 'return "" if here else')
 BUGS = {
     "skips-one-group-too-few": Bug("slow", "again, done by", ((SKIP, SKIP + " - 1"), TRUSTS)),
     "never-resumes": Bug("sum", "again, done by", ((MATCHES, 'return "no" if here == there else'),)),
     "forgets-counters": Bug("silent", "counters:", ((COUNTED, "(group, name, amount)"),)),
     "saves-inside-a-group": Bug("secondary", "output:", ((FINISHED, "            return True"),)),
-    "forgets-state": Bug("stateful", "output:", (("reducer_state = fetched.state", "reducer_state = None"),)),
+    "forgets-state": Bug("stateful", "output:", ((STATE, "output = fetched[0]"),)),
     "saves-no-output": Bug("binary", "output:", ((KEPT, "if output is None:"),)),
 }
 

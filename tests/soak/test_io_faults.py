@@ -83,7 +83,7 @@ BUGS = {
         "wrong: output",
         (
             (TAKEN, "attempt.reducer_state = None if attempt.output.failed else self._taken_state(request)"),
-            ("        self.suspending.remove()\n        try:", "        try:"),
+            ("        self.unmark_suspending()\n        try:", "        try:"),
         ),
     ),
     "output-cut-off": Bug(

@@ -31,16 +31,13 @@ MODULES = (
     "protocol/generations",
     "protocol/job_conf",
     "reports",
-    "pacing",
     "child",
     "task_input",
     "attempt",
     "orders",
-    "child_life",
     "feeding",
     "saving",
     "resuming",
-    "phases",
     "main",
 )
 """Each imports only from those before it."""

@@ -17,8 +17,8 @@ def told(*moments: tuple[bool, int, int]) -> list[int]:
     for at, (keep_alive, done, printed) in enumerate(moments):
         attempt.done_bytes = lambda done=done: done
         attempt.output = SimpleNamespace(bytes=printed)
-        lines.say_position = lambda at=at: said.append(at)
-        lines.tell(keep_alive)
+        lines.report_position = lambda at=at: said.append(at)
+        lines.report(keep_alive)
     return said
 
 

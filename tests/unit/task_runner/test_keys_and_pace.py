@@ -8,8 +8,8 @@ import os
 import pytest
 
 from yarnctl.task_runner.runner import reports
-from yarnctl.task_runner.runner.pacing import Pacer
-from yarnctl.task_runner.runner.phases import Runner
+from yarnctl.task_runner.runner.feeding import Pacer
+from yarnctl.task_runner.runner.main import Runner
 from yarnctl.task_runner.runner.protocol import job_conf
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import read_settings
@@ -207,7 +207,7 @@ def test_it_polls_with_jitter_until_the_bell_was_heard_once(tmp_path):
     waits_ms = [watcher._wait_ms(again=False) or 0 for _ in range(100)]
     assert 15_000 <= min(waits_ms) < max(waits_ms) <= 20_000
     assert (watcher._wait_ms(again=True) or 0) <= 2000
-    watcher.heard = True
+    watcher.rang = True
     assert watcher._wait_ms(again=False) is None
 
 

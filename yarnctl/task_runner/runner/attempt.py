@@ -1,18 +1,21 @@
-"""The attempt: what its parts share, and the status lines that tell where it stands.
+"""The attempt: what its parts share, whether it can still be suspended, and the status lines that report it.
 
-Law: only the main thread changes what is kept here. A status line follows from it and from what the child
-has not read yet; a task whose child works is kept alive only while it gets on.
+Law: only the main thread changes what is kept here; the watcher adds requests and withdrawals. A status
+line follows from it and from what the child has not read yet. A task whose child works is kept alive only
+while input or output moves.
 """
 
 from __future__ import annotations
 
+import collections
 import time
 from typing import Sequence
 
 from yarnctl.task_runner.runner.child import Child, Wakeup, pipe_capacity, waiting_bytes
+from yarnctl.task_runner.runner.protocol.failures import Discredited
 from yarnctl.task_runner.runner.protocol.job_conf import Settings
 from yarnctl.task_runner.runner.protocol.key_rule import Scanner
-from yarnctl.task_runner.runner.protocol.manifests import Counters, Manifest, TaskId, printable
+from yarnctl.task_runner.runner.protocol.manifests import Counters, Manifest, Request, TaskId, printable
 from yarnctl.task_runner.runner.protocol.stores import Spool, Store
 from yarnctl.task_runner.runner.reports import Errors
 from yarnctl.task_runner.runner.task_input import Sender, TaskInput
@@ -28,22 +31,17 @@ class AttemptState:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        task: TaskId,
-        words: Sequence[str],
-        store: Store,
-        errors: Errors,
-        wakeup: Wakeup,
+        self, settings: Settings, task: TaskId, words: Sequence[str], store: Store, errors: Errors
     ) -> None:
         self.settings = settings
         self.task = task
-        self.words = printable(words)  # as given: where the program lies differs between nodes
+        self.words = printable(words)  # as given: the program's path differs between nodes
         self.store = store
         self.errors = errors
-        self.wakeup = wakeup
+        self.wakeup = Wakeup()
+        self.lines = StatusLines(self)
         self.scanner = Scanner(settings.rule)
-        self.input = TaskInput(Sender(settings.rule, pipe_capacity(0)), wakeup)
+        self.input = TaskInput(Sender(settings.rule, pipe_capacity(0)), self.wakeup)
         self.output = Spool(settings.spool_limit_bytes)
         self.phase = "start"
         self.why_not = ""
@@ -52,6 +50,8 @@ class AttemptState:
         self.highest_generation = 0
         self.reducer_state: bytes | None = None  # what --save gave at the border where the child begins
         self.past_counters: Counters = {}
+        self.requests: collections.deque[Request] = collections.deque()  # they wait for the main thread
+        self.withdrawn: set[str] = set()  # names of orders; both are added to by the watcher
         self.holders: dict[str, float] = {}  # orders that hold, and until when
         self.resumed = False
         self.back_ms = -1
@@ -62,13 +62,49 @@ class AttemptState:
         return self.manifest.generation if self.manifest else 0
 
     def done_bytes(self) -> int:
-        """Return how much input the child has taken."""
+        """Return how much input the child has read."""
         unread = waiting_bytes(self.child.input) if self.child and self.phase in ("run", "finish") else 0
         return self.scanner.bytes - unread
 
+    # -- can it still be suspended? --------------------------------------------------------
+
+    def account(self, data: bytes) -> None:
+        """Count what the child was given, and check whether the attempt can still be suspended."""
+        if self.why_not:
+            self.scanner.bytes += len(data)
+            return
+        self.scanner.take(data)
+        self.check_order()
+        self.check_output()
+
+    def check_order(self) -> None:
+        """Refuse suspensions from the first key on that is out of order; nothing may rest on such groups."""
+        if not self.scanner.sorted and not self.why_not:
+            if self.resumed:
+                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
+            self.cannot("keys are not in the order of their bytes")
+
+    def check_output(self) -> bool:
+        """Say whether the output is kept; without it the attempt cannot be suspended."""
+        if self.output.failed:
+            self.cannot(f"the output cannot be kept: {self.output.failed}")
+        return not self.output.failed
+
+    def check_counters(self) -> None:
+        """Refuse suspensions where it is not certain what Hadoop has counted."""
+        if self.errors.doubt and not self.why_not:
+            self.cannot(self.errors.doubt)
+
+    def cannot(self, why: str) -> None:
+        """Only pass bytes through from now on."""
+        self.why_not = why
+        self.lines.report_next()  # at once
+        self.output.limit_bytes = -1  # the thread that reads the output drops what is kept
+        self.errors.note(f"cannot be suspended any more: {why}")
+
 
 class StatusLines:
-    """Tells the master where the attempt stands; each line replaces the one before."""
+    """Reports to the application master where the attempt stands; each line replaces the one before."""
 
     def __init__(self, attempt: AttemptState) -> None:
         self._attempt = attempt
@@ -78,11 +114,14 @@ class StatusLines:
 
     @property
     def every_s(self) -> float:
-        """Return how often the position is told; YARN must not think that the task hangs."""
+        """Return how often the position is reported; YARN must not take the task for a hung one."""
         return min(STATUS_EVERY_S, self._attempt.settings.task_timeout_ms / 6000)
 
-    def tell(self, keep_alive: bool) -> None:
-        """Report the position; while the child works only if it got on, so that a hung one times out."""
+    def report(self, keep_alive: bool) -> None:
+        """Report the position if it is time.
+
+        While the child works, only if the position has changed, so that a hung child times out.
+        """
         now_s = time.monotonic()
         if now_s < self._next_s:
             return
@@ -91,18 +130,18 @@ class StatusLines:
             return
         self._last_position = position
         self._next_s = now_s + self.every_s
-        self.say_position()
+        self.report_position()
 
-    def beat(self) -> None:
+    def keep_alive(self) -> None:
         """Keep the task alive while bytes go to or come from the store."""
-        self.tell(keep_alive=True)
+        self.report(keep_alive=True)
 
-    def tell_next(self) -> None:
-        """Have the next call of ``tell`` report, whatever was told before."""
+    def report_next(self) -> None:
+        """Have the next call of ``report`` write a line, whatever was reported before."""
         self._next_s, self._last_position = 0.0, (-1, -1)
 
     def enter(self, phase: str, more: str = "") -> None:
-        """Begin a phase and say so."""
+        """Begin a phase and report it."""
         attempt = self._attempt
         attempt.phase = phase
         self._errors.status(
@@ -111,7 +150,7 @@ class StatusLines:
         )
         self._next_s = time.monotonic() + self.every_s
 
-    def say_position(self) -> None:
+    def report_position(self) -> None:
         """Write the position: groups, bytes done by the child, bytes known of, whether that is all."""
         attempt, task_input = self._attempt, self._attempt.input
         known = task_input.read_bytes + (0 if task_input.ended else waiting_bytes(0))
@@ -121,8 +160,8 @@ class StatusLines:
             f"{self._speed()}{self.came_back()}{self.for_order()}{self._reason()}"
         )
 
-    def say_waiting(self, why: str) -> None:
-        """Say that the store is waited for: the task lives."""
+    def report_waiting(self, why: str) -> None:
+        """Report that the attempt waits for its store."""
         self._errors.status(f"phase=fetch groups=0 gen={self._attempt.generation} waits for its store: {why}")
 
     def came_back(self) -> str:
@@ -134,7 +173,7 @@ class StatusLines:
         return f" order={list(self._attempt.holders)[-1]}" if self._attempt.holders else ""
 
     def _speed(self) -> str:
-        """Return since when and from where the child at work has worked: what its speed follows from."""
+        """Return how long the child has worked and from which byte on: its speed follows from that."""
         child = self._attempt.child
         if child is None or self._attempt.phase not in ("run", "finish"):
             return ""

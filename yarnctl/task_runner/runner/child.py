@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import stat
 import subprocess
@@ -17,7 +16,6 @@ import sys
 import threading
 from typing import IO, Callable, Iterator, Mapping, Sequence
 
-from yarnctl.task_runner.runner.pacing import SLICE_FAST_BYTES, Pacer
 from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Unusable
 from yarnctl.task_runner.runner.protocol.stores import Spool, close_quietly, write_all
 from yarnctl.task_runner.runner.reports import Errors
@@ -31,6 +29,7 @@ except ImportError:  # not a POSIX system: the original reducer runs untouched
 
 BLOCK_BYTES = 1 << 18
 PIPE_BYTES = 1 << 18
+PIPE_USUAL_BYTES = 1 << 16
 F_SETPIPE_SZ, F_GETPIPE_SZ = 1031, 1032  # Linux; Python names them from 3.10 on
 PIPE_ATOMIC_BYTES = 4096  # a pipe that polls writable takes this much without blocking
 
@@ -94,14 +93,8 @@ class Child:
         self.begins_at = 0  # where in the task's input
         self.began_s = 0.0
         self.fed_bytes = 0
-        self.pipe_bytes = SLICE_FAST_BYTES
-        self.one_slot = False
-        self.pacer = Pacer()
         self.finished: list[str] = []
-        for take, source in (
-            (self._copy_output, self.process.stdout),
-            (self.errors.pass_on, self.process.stderr),
-        ):
+        for take, source in ((self._copy_output, self.process.stdout), (errors.pass_on, self.process.stderr)):
             threading.Thread(target=self._read, args=(take, source), daemon=True).start()
 
     def _read(self, copy: Callable[[int], None], source: IO[bytes]) -> None:
@@ -234,7 +227,7 @@ def widen_pipe(handle: int) -> int:
             return fcntl.fcntl(handle, command, argument)
         except OSError:  # not allowed, or no pipe
             continue
-    return SLICE_FAST_BYTES
+    return PIPE_USUAL_BYTES
 
 
 def narrow_pipe(handle: int) -> bool:
@@ -257,7 +250,7 @@ def pipe_capacity(handle: int) -> int:
             return -1
         return fcntl.fcntl(handle, F_GETPIPE_SZ, 0)
     except OSError:
-        return SLICE_FAST_BYTES
+        return PIPE_USUAL_BYTES
 
 
 def check_pipes() -> None:
@@ -290,6 +283,7 @@ def waiting_bytes(handle: int) -> int:
 def resolve(argv: Sequence[str]) -> list[str]:
     """Find the program as streaming does: the working folder first, then PATH."""
     name = argv[0]
-    if "/" not in name and os.path.isfile(name) and os.access(name, os.X_OK):
-        return [os.path.join(".", name), *argv[1:]]
-    return [shutil.which(name) or name, *argv[1:]]
+    folders = [] if "/" in name else [".", *os.get_exec_path()]
+    paths = (os.path.join(folder, name) for folder in folders)
+    found = next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), name)
+    return [found, *argv[1:]]

@@ -1,97 +1,232 @@
-"""Feeding: the input is handed to the child, in slices as its speed allows or all at once up to a border.
+"""Feeding: a child is started, its input is handed to it, and how it ends is judged as Hadoop would judge it.
 
-Law: every byte goes to the child once, in order, and is accounted for. From the first key on that is out of
-order nothing may rest on the groups that were counted.
+Law: every byte goes to the child once, in order, and is counted. Only status 0 after reading everything is
+an end: a child that closed its input early ends the attempt, with status 0 only where plain Hadoop might
+have ended so, too.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import select
 import time
+from typing import Mapping, NoReturn, Sequence
 
-from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState, StatusLines
+from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState
 from yarnctl.task_runner.runner.child import (
     BLOCK_BYTES,
     PIPE_ATOMIC_BYTES,
+    PIPE_USUAL_BYTES,
     Child,
+    Leave,
     narrow_pipe,
+    run_command,
     unread_bytes,
     widen_pipe,
 )
-from yarnctl.task_runner.runner.child_life import ChildEnding
-from yarnctl.task_runner.runner.pacing import SLICE_FAST_BYTES
-from yarnctl.task_runner.runner.protocol.failures import Discredited
+from yarnctl.task_runner.runner.orders import OrderAnswers
+from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Discredited, Unprovable
+from yarnctl.task_runner.runner.protocol.stores import spool_folder
 
 READ_AHEAD_BYTES = 1 << 20
+SLICE_MIN_BYTES = 64
+SLICE_LEAST_BYTES = 16
+SLICE_FAST_BYTES = PIPE_USUAL_BYTES
+SLICE_QUICK_S = 0.05
+SLICE_SLOW_S = 0.12
+SLICE_GOAL_S = 0.1
+SPEED_MEMORY_S = 4.0
+NAP_MIN_S = 0.0001
+NAP_MAX_S = 0.02
 
 
-class Accounting:
-    """Counts what the child was given, and says when the attempt cannot be suspended any more."""
+class ChildLife:
+    """Starts the reducer, with --load after its state, and waits until it has read and written everything."""
 
-    def __init__(self, attempt: AttemptState, lines: StatusLines) -> None:
+    def __init__(
+        self, attempt: AttemptState, argv: Sequence[str], env: Mapping[str, str], answers: OrderAnswers
+    ) -> None:
         self._attempt = attempt
-        self._lines = lines
+        self._argv = argv
+        self._env = dict(env)
+        self._answers = answers
+        self._suspending_path = ""  # the file YARNCTL_SUSPENDING
+        if attempt.settings.save:
+            name = os.path.join(os.path.abspath(spool_folder()), f"yarnctl-suspending-{os.getpid()}")
+            self._suspending_path = self._env["YARNCTL_SUSPENDING"] = name
 
-    def account(self, data: bytes) -> None:
-        """Note what the child was given, and whether the attempt can still be suspended."""
+    def start(self) -> None:
+        """Start a child at the border where the input now stands."""
         attempt = self._attempt
-        if attempt.why_not:
-            attempt.scanner.bytes += len(data)
-            return
-        attempt.scanner.take(data)
-        self.check_order()
-        self.check_output()
+        self._load()
+        self.unmark_suspending()
+        try:
+            attempt.child = Child(self._argv, self._env, attempt.output, attempt.errors, attempt.wakeup)
+        except OSError as error:
+            attempt.errors.note(f"{self._argv[0]}: {error.strerror}")
+            raise Leave(127 if isinstance(error, FileNotFoundError) else 126) from error
+        attempt.child.begins_at = attempt.scanner.bytes
+        attempt.child.began_s = time.monotonic()
 
-    def check_order(self) -> None:
-        """Stop trusting keys that are not in order; nothing may rest on them."""
-        if not self._attempt.scanner.sorted and not self._attempt.why_not:
-            if self._attempt.resumed:
-                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
-            self.cannot("keys are not in the order of their bytes")
+    def _load(self) -> None:
+        attempt = self._attempt
+        if attempt.settings.load and attempt.reducer_state is not None:
+            status, _ = run_command(attempt.settings.load, attempt.reducer_state)
+            if status:
+                manifest = attempt.manifest
+                is_saved = manifest is not None and manifest.groups_done == attempt.scanner.groups
+                kind = Discredited if is_saved else Unprovable
+                raise kind(f"--load ended with status {status}")
 
-    def check_output(self) -> bool:
-        """Say whether the output is kept; without it the attempt cannot be suspended."""
-        failed = self._attempt.output.failed
-        if failed:
-            self.cannot(f"the output cannot be kept: {failed}")
-        return not failed
+    def mark_suspending(self) -> None:
+        """Make the file by which a reducer with state sees at its end of input that it is suspended."""
+        if self._suspending_path:
+            with open(self._suspending_path, "wb"):
+                pass
 
-    def check_counters(self) -> None:
-        """Refuse suspensions where it is not certain what Hadoop has counted."""
-        if self._attempt.errors.doubt and not self._attempt.why_not:
-            self.cannot(self._attempt.errors.doubt)
+    def unmark_suspending(self) -> None:
+        """Remove it: a child that finds it at its end of input writes no summary."""
+        if self._suspending_path:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._suspending_path)
 
-    def cannot(self, why: str) -> None:
-        """From now on this attempt only passes bytes through."""
-        self._attempt.why_not = why
-        self._lines.tell_next()  # it is told at once
-        self._attempt.output.limit_bytes = -1  # its reader lets go of what is held
-        self._attempt.errors.note(f"cannot be suspended any more: {why}")
+    def let_read(self, child: Child, late: str = "") -> None:
+        """Wait until the child has read all that it was given; it may leave instead.
+
+        Its end of input comes after that. So a child that has read everything and one that just went away
+        are told apart, whether the child itself reads or a program that it has started. ``late``: what is
+        answered meanwhile to orders, if they are answered.
+        """
+        wakeup = self._attempt.wakeup
+        began_s = time.monotonic()
+        while unread_bytes(child.input):
+            self._answer_late(late)
+            nap_s = min(0.01, max(0.0002, (time.monotonic() - began_s) / 8))
+            if wakeup.wait(child.input, select.POLLERR, nap_s) or not child.reading:
+                self.child_left()
+            self._attempt.lines.report(keep_alive=False)
+        if wakeup.wait(child.input, select.POLLERR, 0):
+            self.child_left()
+
+    def read_out(self, child: Child, late: str = "") -> None:
+        """Wait until the child has written everything; ``late``: as above."""
+        while child.reading:
+            self._answer_late(late)
+            self._attempt.wakeup.wait(-1, 0, STATUS_EVERY_S)
+            self._attempt.lines.report(keep_alive=False)
+
+    def child_left(self) -> NoReturn:
+        """End as the child did: it closed its input early, and Java must see that as it would."""
+        attempt, child = self._attempt, self._attempt.child
+        assert child is not None
+        position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
+        child.close_input()
+        self.read_out(child, "the reducer has closed its input")
+        status = child.status()
+        if not status and attempt.phase == "drain" and attempt.settings.save:
+            raise Unprovable("the reducer closed its input while it was suspended: nobody has its summary")
+        if not status and not self._could_leave(position_bytes):
+            attempt.errors.note(
+                f"the reducer ended with status 0 having read {position_bytes} bytes; plain Hadoop, with"
+                f" {attempt.input.sender.sent_bytes} to write before its last flush, meets a broken pipe: it"
+                " fails"
+            )
+            status = EXIT_UNPROVABLE
+        raise Leave(status)
+
+    def _could_leave(self, position_bytes: int) -> bool:
+        """Say whether Java without us might have met no broken pipe but at its last flush.
+
+        What Java still writes is read and dropped: whether it can end is the question.
+        """
+        task_input = self._attempt.input
+        sender = task_input.sender
+        while not task_input.ended and sender.pipe_bytes >= 0 and sender.within(position_bytes):
+            self._answer_late("the reducer has closed its input")
+            task_input.drop()
+            task_input.fill(STATUS_EVERY_S)
+        return sender.within(position_bytes)
+
+    def _answer_late(self, why: str) -> None:
+        if why:
+            self._answers.completing(why)
+
+
+class Pacer:
+    """Bounds by time how far the child is fed ahead of what it has done; no clock is read here.
+
+    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
+    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
+    short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
+    and then none for long: so a slice is also no more than the child does in a tenth of a second by its
+    mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
+    """
+
+    def __init__(self) -> None:
+        self.slice_bytes = SLICE_MIN_BYTES
+        self.fast = False
+        self.waiting_since_s = 0.0
+        self.nap_s = NAP_MIN_S
+        self.late_bytes = 0.0
+        self.late_s = 0.0
+
+    def taken(self, size_bytes: int, waited_s: float) -> None:
+        """Learn from a slice that was taken after lying unread for a while."""
+        kept = math.exp(-waited_s / SPEED_MEMORY_S)
+        self.late_bytes = self.late_bytes * kept + size_bytes
+        self.late_s = self.late_s * kept + waited_s
+        if waited_s < SLICE_QUICK_S:
+            if size_bytes >= self.slice_bytes // 2:
+                self.slice_bytes = min(self.slice_bytes * 5 // 4 + 1, SLICE_FAST_BYTES)
+        elif waited_s > SLICE_SLOW_S:
+            self.slice_bytes = int(size_bytes * SLICE_GOAL_S / waited_s)
+        mean_bytes = self.late_bytes * SLICE_GOAL_S / max(self.late_s, 1e-6)
+        self.slice_bytes = max(SLICE_LEAST_BYTES, int(min(self.slice_bytes, mean_bytes)))
+        self.fast = self.slice_bytes >= SLICE_FAST_BYTES
+
+    def stalled(self, taken_bytes: int, waited_s: float) -> None:
+        """Learn that a child fed at full speed let a full pipe lie for a while."""
+        if waited_s > SLICE_SLOW_S:
+            self.fast = False
+            self.late_bytes, self.late_s = float(taken_bytes), waited_s
+            share = SLICE_GOAL_S / waited_s
+            self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
+
+    def napped(self, left_bytes: int, pipe_bytes: int) -> None:
+        """Learn from what was left in the pipe after a nap: about half is right."""
+        if left_bytes > pipe_bytes * 5 // 8:
+            self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
+        elif left_bytes < pipe_bytes * 3 // 8:
+            self.nap_s = max(self.nap_s / 2, NAP_MIN_S)
 
 
 class Feeder:
-    """Hands the input to the child."""
+    """Hands the input to the child, in slices as its speed allows or all at once up to a border.
 
-    def __init__(
-        self, attempt: AttemptState, accounting: Accounting, ending: ChildEnding, lines: StatusLines
-    ) -> None:
+    ``_one_slot``: its pipe holds one slice, so that it is writable exactly when that was read.
+    """
+
+    def __init__(self, attempt: AttemptState, life: ChildLife) -> None:
         self._attempt = attempt
-        self._accounting = accounting
-        self._ending = ending
-        self._lines = lines
+        self._life = life
+        self._child: Child | None = None  # the one that is paced
+        self._pacer = Pacer()
+        self._pipe_bytes = PIPE_USUAL_BYTES
+        self._one_slot = False
         self._last_slice_bytes = 0
-        self._tells_when_taken = True
+        self._narrow_pipes_work = True
 
     # -- paced -----------------------------------------------------------------------------
 
     def feed_some(self) -> None:
-        """Hand the child one slice, as large as its speed allows, and account for what it took."""
-        child, task_input = self._child, self._attempt.input
-        if not child.pacer.fast and not self._pipe_is_empty(child):
+        """Hand the child one slice, as large as its speed allows, and count what it took."""
+        child, task_input, pacer = self._paced_child(), self._attempt.input, self._pacer
+        if not pacer.fast and not self._pipe_is_empty(child):
             return
-        size_bytes = BLOCK_BYTES if child.pacer.fast else self._slice_bytes(child)
-        if not child.pacer.fast:
+        size_bytes = BLOCK_BYTES if pacer.fast else self._slice_bytes()
+        if not pacer.fast:
             self._fit_pipe(child, size_bytes)
         data = task_input.buffer[task_input.at : task_input.at + size_bytes]
         try:
@@ -100,68 +235,73 @@ class Feeder:
             self._wait_for_room(child)
             return
         except BrokenPipeError:
-            self._ending.child_left()
+            self._life.child_left()
         task_input.at += taken
         child.fed_bytes += taken
-        self._accounting.account(data if taken == len(data) else data[:taken])
-        if not child.pacer.fast:
-            child.pacer.waiting_since_s = time.monotonic()
+        self._attempt.account(data if taken == len(data) else data[:taken])
+        if not pacer.fast:
+            pacer.waiting_since_s = time.monotonic()
             self._last_slice_bytes = taken
 
-    @property
-    def _child(self) -> Child:
+    def _paced_child(self) -> Child:
+        """Return the child; a new one has a pace of its own."""
         child = self._attempt.child
         assert child is not None
+        if child is not self._child:
+            self._child, self._pacer, self._pipe_bytes = child, Pacer(), PIPE_USUAL_BYTES
+            self._one_slot, self._last_slice_bytes = False, 0
         return child
 
-    def _slice_bytes(self, child: Child) -> int:
+    def _slice_bytes(self) -> int:
         """Return a slice's size: whole lines if possible, at least one if it is not very long."""
-        buffer, at, wanted = self._attempt.input.buffer, self._attempt.input.at, child.pacer.slice_bytes
+        buffer, at, wanted = self._attempt.input.buffer, self._attempt.input.at, self._pacer.slice_bytes
         end = buffer.rfind(b"\n", at, at + wanted) + 1
         if not end:
             end = buffer.find(b"\n", at, at + SLICE_FAST_BYTES) + 1
         return end - at if end else max(wanted, PIPE_ATOMIC_BYTES)
 
     def _pipe_is_empty(self, child: Child) -> bool:
-        """Look whether the slice before was taken; if not wait a little (reading ahead) and say no."""
+        """Say whether the slice before was read; if not wait a little (reading ahead)."""
         task_input = self._attempt.input
-        waited_s = time.monotonic() - child.pacer.waiting_since_s
+        waited_s = time.monotonic() - self._pacer.waiting_since_s
         if unread_bytes(child.input) == 0:
             self._slice_was_taken(child, waited_s)
             return True
         if len(task_input.buffer) - task_input.at < READ_AHEAD_BYTES and task_input.fill(0):
             return False
-        if child.one_slot:
+        if self._one_slot:
             self._wait_until_taken(child)
         elif self._attempt.wakeup.wait(child.input, select.POLLERR, min(0.01, max(0.0002, waited_s / 8))):
-            self._ending.child_left()
+            self._life.child_left()
         return False
 
     def _slice_was_taken(self, child: Child, waited_s: float) -> None:
         if self._last_slice_bytes:
-            child.pacer.taken(self._last_slice_bytes, waited_s)
+            self._pacer.taken(self._last_slice_bytes, waited_s)
             self._last_slice_bytes = 0
-            if child.pacer.fast:
-                child.one_slot = False
-                child.pipe_bytes = widen_pipe(child.input)
+            if self._pacer.fast:
+                self._widen(child)
 
     def _fit_pipe(self, child: Child, size_bytes: int) -> None:
         """Make the (empty) pipe narrow for small slices and wide for others, where that can be done."""
         small = size_bytes <= PIPE_ATOMIC_BYTES
-        if small and not child.one_slot:
-            child.one_slot = self._tells_when_taken and narrow_pipe(child.input)
-        elif child.one_slot and not small:
-            child.one_slot = False
-            child.pipe_bytes = widen_pipe(child.input)
+        if small and not self._one_slot:
+            self._one_slot = self._narrow_pipes_work and narrow_pipe(child.input)
+        elif self._one_slot and not small:
+            self._widen(child)
+
+    def _widen(self, child: Child) -> None:
+        self._one_slot = False
+        self._pipe_bytes = widen_pipe(child.input)
 
     def _wait_until_taken(self, child: Child) -> None:
-        """Wait until a narrow pipe is empty; one that is said to be although it is not is not relied on."""
+        """Wait until a narrow pipe is empty; where that is reported and not so, it is not relied on again."""
         if not self._attempt.wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
             return
         if self._attempt.wakeup.wait(child.input, select.POLLERR, 0):
-            self._ending.child_left()
+            self._life.child_left()
         if unread_bytes(child.input):
-            child.one_slot = self._tells_when_taken = False
+            self._one_slot = self._narrow_pipes_work = False
 
     def _wait_for_room(self, child: Child) -> None:
         """Wait until a child that is fed at full speed takes something."""
@@ -169,26 +309,27 @@ class Feeder:
         before_bytes, since_s = unread_bytes(child.input), time.monotonic()
         if before_bytes == 0 or wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
             # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
-            wakeup.wait(-1, 0, child.pacer.nap_s)
+            wakeup.wait(-1, 0, self._pacer.nap_s)
         left_bytes = unread_bytes(child.input)
-        child.pacer.napped(left_bytes, child.pipe_bytes)
-        child.pacer.stalled(before_bytes - left_bytes, time.monotonic() - since_s)
+        self._pacer.napped(left_bytes, self._pipe_bytes)
+        self._pacer.stalled(before_bytes - left_bytes, time.monotonic() - since_s)
 
     # -- up to a border --------------------------------------------------------------------
 
     def feed_all(self, data: bytes) -> None:
         """Hand the child every byte, without pacing: a group has to be finished."""
-        child = self._child
+        child = self._attempt.child
+        assert child is not None
         view = memoryview(data)
         while view:
             try:
                 taken = os.write(child.input, view)
             except BlockingIOError:
                 self._attempt.wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S)
-                self._lines.tell(keep_alive=False)
+                self._attempt.lines.report(keep_alive=False)
                 continue
             except BrokenPipeError:
-                self._ending.child_left()
+                self._life.child_left()
             child.fed_bytes += taken
             view = view[taken:]
 
@@ -200,7 +341,7 @@ class Feeder:
             taken, found = attempt.scanner.take_groups(rest, limit, final=task_input.ended)
             task_input.at += taken
             self.feed_all(rest[:taken])
-            self._accounting.check_order()
+            attempt.check_order()
             if found or attempt.why_not:
                 return found and not attempt.why_not
         if not task_input.ended:
@@ -233,5 +374,5 @@ class Feeder:
             data = task_input.buffer[task_input.at : end]
             task_input.at = end
             self.feed_all(data)
-            self._accounting.account(data)
+            attempt.account(data)
         return True

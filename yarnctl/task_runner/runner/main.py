@@ -1,7 +1,8 @@
-"""The program: ``[options] -- reducer...``; an attempt, or the original reducer untouched.
+"""The program: ``[options] -- reducer...``; an attempt with its phases, or the original reducer untouched.
 
 Law: before anything was read or written every failure ends in the original reducer, as if this program were
-not there.
+not there. After that one thread decides. Whatever fails, the output is byte for byte that of an undisturbed
+run, or the exit status is not 0.
 """
 
 from __future__ import annotations
@@ -13,27 +14,126 @@ import sys
 import time
 from typing import Any, Mapping, NoReturn, Sequence
 
-from yarnctl.task_runner.runner.child import check_pipes, resolve, widen_pipe
-from yarnctl.task_runner.runner.phases import Runner
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable, hush
-from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
+from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState
+from yarnctl.task_runner.runner.child import Leave, check_pipes, resolve, widen_pipe
+from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
+from yarnctl.task_runner.runner.orders import OrderAnswers, Watcher
+from yarnctl.task_runner.runner.protocol.failures import (
+    EXIT_UNPROVABLE,
+    Discredited,
+    StoreError,
+    Unprovable,
+    Unusable,
+    hush,
+)
+from yarnctl.task_runner.runner.protocol.job_conf import Conf, Settings, read_settings
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
+from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 from yarnctl.task_runner.runner.reports import Errors
+from yarnctl.task_runner.runner.resuming import Resuming
+from yarnctl.task_runner.runner.saving import Suspending, WorkFolder
+
+
+class Runner:
+    """One attempt: it resumes from a checkpoint if there is one, feeds its child, serves orders, and ends."""
+
+    def __init__(
+        self, settings: Settings, task: TaskId, words: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        argv = resolve(words)
+        store = open_store(settings.store_url, settings.user, settings.secured)
+        self._requests = open_store(settings.requests_url, settings.user, settings.secured)
+        settings = settings._replace(request_owners=settings.request_owners or (store.user,))
+        errors = Errors(settings.reporter_prefix)
+        self.attempt = attempt = AttemptState(settings, task, words, store, errors)
+        answers = OrderAnswers(attempt)
+        self._life = ChildLife(attempt, argv, env, answers)
+        self._feeder = Feeder(attempt, self._life)
+        work = WorkFolder(Conf(env), store)
+        self._suspending = Suspending(attempt, work, self._feeder, self._life, answers)
+        self.resuming = Resuming(attempt, self._life, answers)
+        self._began_s = time.monotonic()
+
+    def watcher(self) -> Watcher:
+        """Return a thread, not yet started, that polls for orders."""
+        return Watcher(self._requests, self.attempt)
+
+    def run(self) -> int:
+        """Run the attempt and return its exit status."""
+        attempt, errors = self.attempt, self.attempt.errors
+        try:
+            return self._phases()
+        except Leave as leaving:
+            return leaving.status
+        except Unprovable as why:
+            errors.note(f"this attempt ends here: {why}")
+            if isinstance(why, Discredited) and attempt.manifest is not None:
+                self.resuming.put_aside(attempt.manifest, str(why))
+            return EXIT_UNPROVABLE
+        except (StoreError, OSError) as why:
+            errors.note(f"this attempt ends here: {why}")
+            return EXIT_UNPROVABLE
+        finally:
+            if attempt.child is not None:
+                attempt.child.kill(signal.SIGKILL)
+            if errors.news:
+                attempt.lines.report_position()  # the reducer's last status is the task's last
+
+    def _phases(self) -> int:
+        """Go through the phases and return the child's exit status."""
+        attempt = self.attempt
+        if attempt.manifest is None or not self.resuming.resume(attempt.manifest):
+            self._life.start()
+        if attempt.resumed:
+            attempt.back_ms = int((time.monotonic() - self._began_s) * 1000)
+        attempt.lines.enter("run", attempt.lines.came_back())
+        while self._step():
+            pass
+        return self._end()
+
+    def _step(self) -> bool:
+        """Do one small thing of the phase ``run``; return False at the end of the input."""
+        task_input = self.attempt.input
+        if self.attempt.requests:
+            self._suspending.serve(self.attempt.requests.popleft())
+        elif self._suspending.cuts and not self.attempt.why_not:
+            self._suspending.feed_to_cut()
+        elif not task_input.is_taken:
+            self._feeder.feed_some()
+        elif task_input.ended:
+            return False
+        else:
+            task_input.fill(STATUS_EVERY_S)
+        self.attempt.lines.report(keep_alive=False)
+        return True
+
+    def _end(self) -> int:
+        """Let the child finish after the last line and return its status."""
+        attempt, child, late = self.attempt, self.attempt.child, "the input is at its end"
+        assert child is not None
+        attempt.scanner.finish()
+        attempt.check_order()
+        attempt.lines.enter("end")
+        self._life.let_read(child, late)
+        child.close_input()
+        self._life.read_out(child, late)
+        return child.status()
 
 
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
-    Errors("reporter:").note(f"runs untouched: {hush(why)}")
+    errors = Errors("reporter:")
+    errors.note(f"runs untouched: {hush(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as the shell above has set it
     try:
         os.execvp(argv[0], list(argv))
     except OSError as error:
-        Errors("reporter:").note(f"{argv[0]}: {error.strerror}")
+        errors.note(f"{argv[0]}: {error.strerror}")
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 
-def die_together(runner: Runner) -> None:
+def end_child_first(runner: Runner) -> None:
     """On SIGTERM end the child's group first: YARN's kill does not reach it, SIGKILL comes 250 ms later."""
 
     def end(number: int, _frame: Any) -> None:
@@ -59,14 +159,9 @@ def prepare(arguments: Sequence[str], words: Sequence[str], env: Mapping[str, st
     if sys.platform == "win32" or not hasattr(select, "poll"):
         raise Unusable("this system has no poll")
     check_pipes()
-    conf = Conf(env)
-    task = TaskId(
-        conf.get("mapreduce.job.id"),
-        conf.get("mapreduce.task.id"),
-        conf.get("mapreduce.task.attempt.id"),
-        env.get("CONTAINER_ID", ""),
-    )
-    runner = Runner(settings, task, words, env)
+    names = ("mapreduce.job.id", "mapreduce.task.id", "mapreduce.task.attempt.id")
+    job, task, attempt = map(Conf(env).get, names)
+    runner = Runner(settings, TaskId(job, task, attempt, env.get("CONTAINER_ID", "")), words, env)
     runner.resuming.open_store()
     return runner
 
@@ -88,7 +183,7 @@ def main(words: Sequence[str]) -> int:
     except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us
         known = isinstance(why, (Unusable, StoreError, OSError))
         untouched(resolve(reducer), str(why) if known else repr(why))
-    die_together(runner)
+    end_child_first(runner)
     widen_pipe(0)
     return runner.run()
 
@@ -96,4 +191,4 @@ def main(words: Sequence[str]) -> int:
 if __name__ == "__main__":
     status = main(sys.argv[1:])
     sys.stderr.flush()
-    os._exit(status)  # the watcher may hang in a store; nothing is buffered here
+    os._exit(status)  # the watcher's thread may wait for a store; nothing is buffered here

@@ -12,11 +12,11 @@ import os
 import select
 import sys
 import time
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Callable, Iterator, TypeVar
 
-from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState, StatusLines
+from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState
 from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, Leave
-from yarnctl.task_runner.runner.child_life import ChildStart
+from yarnctl.task_runner.runner.feeding import ChildLife
 from yarnctl.task_runner.runner.orders import OrderAnswers
 from yarnctl.task_runner.runner.protocol.failures import (
     EXIT_UNPROVABLE,
@@ -31,60 +31,41 @@ from yarnctl.task_runner.runner.protocol.manifests import Manifest, Part, attemp
 from yarnctl.task_runner.runner.protocol.stores import Spool, check_owner, check_root
 
 WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
+T = TypeVar("T")
 
 
-class Patience:
-    """Asks a store again that is away, as HDFS's own client does: after growing pauses, for a bounded time.
+def retried(
+    asked: Callable[[], T],
+    wait_s: float,
+    report: Callable[[str], None],
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> T:
+    """Return what a call that changes nothing gives; raise StoreAway when ``wait_s`` is over.
 
-    Meanwhile the master is told that the task lives. ``clock`` and ``pause`` are given by tests.
+    A store that is away is asked again as HDFS's own client does: after growing pauses, for a bounded time.
+    Meanwhile it is reported that the task waits. ``clock`` and ``pause`` are given by tests.
     """
-
-    def __init__(
-        self,
-        wait_s: float,
-        say: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self.wait_s = wait_s
-        self.say = say
-        self.clock = clock
-        self.pause = pause
-
-    def call(self, asked: Callable[[], Any]) -> Any:
-        """Return what a call that changes nothing gives; raise StoreAway when the time is over."""
-        ends_s, pause_s = self.clock() + self.wait_s, WAIT_FIRST_S
-        while True:
-            try:
-                return asked()
-            except StoreAway as why:
-                left_s = ends_s - self.clock()
-                if left_s <= 0:
-                    raise
-                self.say(str(why))
-                self.pause(min(pause_s, left_s))
-                pause_s = min(pause_s * 2, WAIT_MOST_S)
-
-
-class Fetched(NamedTuple):
-    """What a checkpoint holds, all of it, brought here and checked."""
-
-    output: Spool
-    state: bytes | None
+    ends_s, pause_s = clock() + wait_s, WAIT_FIRST_S
+    while True:
+        try:
+            return asked()
+        except StoreAway as why:
+            left_s = ends_s - clock()
+            if left_s <= 0:
+                raise
+            report(str(why))
+            pause(min(pause_s, left_s))
+            pause_s = min(pause_s * 2, WAIT_MOST_S)
 
 
 class Resuming:
     """Finds the newest usable checkpoint and goes on from it."""
 
-    def __init__(
-        self, attempt: AttemptState, starter: ChildStart, answers: OrderAnswers, lines: StatusLines
-    ) -> None:
-        may_resume = attempt_number(attempt.task.attempt) > 0
-        self.patience = Patience(attempt.settings.store_wait_s if may_resume else 0.0, lines.say_waiting)
+    def __init__(self, attempt: AttemptState, life: ChildLife, answers: OrderAnswers) -> None:
         self._attempt = attempt
-        self._starter = starter
+        self._life = life
         self._answers = answers
-        self._lines = lines
         self._skipped = Spool(attempt.settings.spool_limit_bytes)
 
     # -- finding ---------------------------------------------------------------------------
@@ -100,11 +81,18 @@ class Resuming:
                 entry = store.entry(path)
                 if entry is not None:
                     check_owner(entry, (store.user,), path)
-            self._look_for_checkpoint()
+            self._find_checkpoint()
 
-        self.patience.call(opened)
+        self._retried(opened)
 
-    def _look_for_checkpoint(self) -> None:
+    def _retried(self, asked: Callable[[], T]) -> T:
+        """Return what a call gives; an attempt that may resume waits for a store that is away."""
+        attempt = self._attempt
+        may_resume = attempt_number(attempt.task.attempt) > 0
+        wait_s = attempt.settings.store_wait_s if may_resume else 0.0
+        return retried(asked, wait_s, attempt.lines.report_waiting)
+
+    def _find_checkpoint(self) -> None:
         """Find the newest usable checkpoint; say why others are not."""
         attempt = self._attempt
         owners = (attempt.store.user,)
@@ -131,16 +119,16 @@ class Resuming:
         fetched = self._fetch(manifest)
         if fetched is None:
             return self.resume(attempt.manifest) if attempt.manifest is not None else False
-        self._lines.enter("skip")
+        self._attempt.lines.enter("skip")
         why = self._skip(manifest)
         if why:
             self._give_up(manifest, why)
             return False
         self._skipped.clear()
         attempt.resumed = True
-        attempt.reducer_state = fetched.state
-        self._replay(manifest, fetched.output)
-        self._starter.start()
+        output, attempt.reducer_state = fetched
+        self._replay(manifest, output)
+        self._life.start()
         return True
 
     def _give_up(self, manifest: Manifest, why: str) -> None:
@@ -153,13 +141,12 @@ class Resuming:
             raise Unprovable(f"the input was skipped in vain and could not be kept: {self._skipped.failed}")
         attempt.input.begin_again(self._skipped)
 
-    def _fetch(self, manifest: Manifest) -> Fetched | None:
+    def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
         """Bring saved output and state here, checked, before anything is skipped: both or neither."""
         attempt = self._attempt
-        self._lines.enter("fetch")
+        self._attempt.lines.enter("fetch")
         try:
-            found: Fetched = self.patience.call(lambda: self._fetched(manifest))
-            return found
+            return self._retried(lambda: self._fetched(manifest))
         except StoreError as why:
             attempt.errors.note(f"generation {manifest.generation} is not used: {why}")
             attempt.manifest = None
@@ -167,24 +154,24 @@ class Resuming:
             self.put_aside(manifest, str(why))
             attempt.manifest = None
             try:
-                self._look_for_checkpoint()
+                self._find_checkpoint()
             except (Unusable, StoreError) as error:
                 attempt.errors.note(f"no other checkpoint is used: {error}")
         return None
 
-    def _fetched(self, manifest: Manifest) -> Fetched:
-        """Return all that a checkpoint holds."""
+    def _fetched(self, manifest: Manifest) -> tuple[Spool, bytes | None]:
+        """Return the output and the state that a checkpoint holds."""
         saved = Spool(sys.maxsize)
         if (manifest.state is None) != (not self._attempt.settings.save):
             raise Unusable("made with --save, or without it, other than this attempt")
         for part in manifest.parts:
             for piece in self._checked_pieces(part):
                 saved.add(piece)
-                self._lines.beat()
+                self._attempt.lines.keep_alive()
         state = None if manifest.state is None else b"".join(self._checked_pieces(manifest.state))
         if saved.failed:
             raise StoreError(f"the local disk: {saved.failed}")
-        return Fetched(saved, state)
+        return saved, state
 
     def _checked_pieces(self, part: Part) -> Iterator[bytes]:
         """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
@@ -207,7 +194,7 @@ class Resuming:
             if taken:
                 self._skipped.add(rest[:taken])
                 task_input.at += taken
-            self._lines.beat()
+            self._attempt.lines.keep_alive()
             if not scanner.sorted:
                 return "keys are not in the order of their bytes"
             if found:
@@ -222,7 +209,7 @@ class Resuming:
     def _replay(self, manifest: Manifest, saved: Spool) -> None:
         """Write counters and output of the attempts before; requests are answered in between."""
         attempt = self._attempt
-        self._lines.enter("replay")
+        self._attempt.lines.enter("replay")
         attempt.past_counters = manifest.counters
         for group, inside in sorted(manifest.counters.items()):
             for name, amount in sorted(inside.items()):
@@ -236,5 +223,5 @@ class Resuming:
                         view = view[os.write(1, view[:PIPE_ATOMIC_BYTES]) :]
                     except BrokenPipeError:
                         raise Leave(EXIT_UNPROVABLE) from None
-                self._lines.beat()
+                self._attempt.lines.keep_alive()
         saved.clear()

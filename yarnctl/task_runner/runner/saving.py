@@ -12,10 +12,9 @@ import re
 import time
 from typing import Any
 
-from yarnctl.task_runner.runner.attempt import AttemptState, StatusLines
+from yarnctl.task_runner.runner.attempt import AttemptState
 from yarnctl.task_runner.runner.child import Leave, run_command
-from yarnctl.task_runner.runner.child_life import ChildEnding, ChildStart
-from yarnctl.task_runner.runner.feeding import Accounting, Feeder
+from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers
 from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, StoreError, Unprovable, Unusable
 from yarnctl.task_runner.runner.protocol.generations import PerhapsSaved, write_checkpoint
@@ -27,7 +26,7 @@ from yarnctl.task_runner.runner.reports import add_counter
 
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
 
-LOOKS_FOR_PART, LOOKS_FOR_PART_S = 5, 0.1
+CHECKS_FOR_PART, CHECKS_FOR_PART_S = 5, 0.1
 """With LazyOutputFormat Java makes the part when it has read the first output."""
 
 
@@ -83,32 +82,117 @@ class WorkFolder:
         return "" if own else NotSeen(f"the job's own output is not seen in its work folder: {self.url}")
 
 
-class Saving:
-    """Writes the next generation, and holds when it is there."""
+class Suspending:
+    """Serves orders while the child may be at work: refuses, holds, or suspends and goes on in place.
+
+    ``cuts`` are the group numbers of --suspend-at that are still to come.
+    """
 
     def __init__(
-        self,
-        attempt: AttemptState,
-        work: WorkFolder,
-        accounting: Accounting,
-        answers: OrderAnswers,
-        lines: StatusLines,
+        self, attempt: AttemptState, work: WorkFolder, feeder: Feeder, life: ChildLife, answers: OrderAnswers
     ) -> None:
+        self.cuts = list(attempt.settings.suspend_at)
         self._attempt = attempt
         self._work = work
-        self._accounting = accounting
+        self._feeder = feeder
+        self._life = life
         self._answers = answers
-        self._lines = lines
+        self._drain_s = 1.0
         self._upload_bytes_per_s = float(UPLOAD_BYTES_PER_S_GUESS)
 
-    def upload_s(self) -> float:
-        """Return how long the upload of what is kept will take, as the last one went."""
-        return self._attempt.output.bytes / self._upload_bytes_per_s
+    def feed_to_cut(self) -> None:
+        """Feed up to the next group number of --suspend-at, and suspend there."""
+        limit = max(self.cuts[0], self._attempt.scanner.groups)
+        if self._feeder.feed_groups(limit):
+            self.cuts.pop(0)
+            self.serve(Request(f"cut-{limit}", 0))
+        elif self._attempt.input.ended and self._attempt.input.is_taken:
+            self.cuts.clear()
 
-    def save(self, request: Request, started_s: float) -> None:
+    def serve(self, request: Request) -> None:
+        """Do what an order asks, in the phases in which the child may be at work."""
+        if self._answers.is_withdrawn(request):
+            return
+        self._attempt.check_counters()
+        if self._attempt.why_not:
+            self._answers.answer(request, "refused", self._attempt.why_not)
+        elif self._nothing_new():
+            self._answers.unchanged(request)
+        elif why := self._too_large() or self._why_not_here(seen=False):
+            self._answers.answer(request, "refused", why)
+        else:
+            self._suspend(request)
+
+    def _nothing_new(self) -> bool:
+        """Say whether nothing was done since the valid generation.
+
+        A child that was given nothing is not enough: after a save that failed there are groups before it.
+        """
+        attempt = self._attempt
+        saved = attempt.manifest.groups_done if attempt.manifest else 0
+        return attempt.child is None or (not attempt.child.fed_bytes and attempt.scanner.groups == saved)
+
+    def _too_large(self) -> str:
+        """Return why draining and uploading might take more than half of the time-out."""
+        need_s = self._drain_s + self._attempt.output.bytes / self._upload_bytes_per_s
+        limit_s = self._attempt.settings.task_timeout_ms / 2000
+        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
+
+    def _suspend(self, request: Request) -> None:
+        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
+        attempt, started_s = self._attempt, time.monotonic()
+        attempt.lines.enter("finish", f" order={request.order}")
+        if not self._feeder.finish_group():
+            why = attempt.why_not or "the input is at its end"
+            self._answers.answer(request, "refused" if attempt.why_not else "completing", why)
+        elif not self._answers.is_withdrawn(request):
+            self._drain()
+            self._drain_s = time.monotonic() - started_s
+            attempt.reducer_state = self._taken_state(request)  # in any case: the next child begins with it
+            if attempt.check_output():
+                self._save(request, started_s)
+            else:
+                self._answers.answer(request, "refused", attempt.why_not)
+            self._life.start()
+        attempt.lines.enter("run")
+
+    def _drain(self) -> None:
+        """Close the child's input and read it out; only status 0 after reading everything is an end."""
+        child = self._attempt.child
+        assert child is not None
+        self._attempt.lines.enter("drain")
+        self._life.mark_suspending()
+        self._life.let_read(child)
+        child.close_input()
+        self._life.read_out(child)
+        status = child.status()
+        if status:
+            raise Leave(status)
+        self._attempt.child = None
+
+    def _taken_state(self, request: Request) -> bytes | None:
+        """Return what --save prints for a drained child, None where it is not declared.
+
+        Without it neither this attempt nor another can go on.
+        """
+        if not self._attempt.settings.save:
+            return None
+        try:
+            status, state = run_command(self._attempt.settings.save)
+            self._life.unmark_suspending()
+            if status:
+                raise Unusable(f"--save ended with status {status}")
+            return state
+        except Unusable as error:
+            self._answers.answer(request, "refused", f"not saved: {error}")
+            raise Unprovable("the reducer has given its state away and it could not be kept") from error
+
+    # -- the next generation ---------------------------------------------------------------
+
+    def _save(self, request: Request, started_s: float) -> None:
         """Write the next generation and hold; where the store fails the work just goes on."""
         attempt = self._attempt
-        self._lines.enter("save")
+        attempt.lines.enter("save")
         began_s = time.monotonic()
         manifest, word = self._write(request, began_s - started_s)
         if manifest is None:
@@ -141,8 +225,8 @@ class Saving:
                 self._fields(request, drain_s),
                 attempt.output,
                 attempt.reducer_state,
-                self._lines.beat,
-                self._last_look,
+                attempt.lines.keep_alive,
+                self._last_check,
             )
             return manifest, "saved"
         except PerhapsSaved as error:
@@ -153,28 +237,28 @@ class Saving:
             self._answers.answer(request, "refused", f"not saved: {error}")
             return None, ""
 
-    def looked(self, seen: bool = True) -> str:
-        """Look into the work folder; return what forbids a suspension now, empty if nothing does.
+    def _why_not_here(self, seen: bool = True) -> str:
+        """Return what in the work folder forbids a suspension now, empty if nothing does.
 
         ``seen``: the job's own part must be seen; before output was drained it may not be there yet.
         """
         try:
-            for _ in range(LOOKS_FOR_PART if seen else 1):
+            for _ in range(CHECKS_FOR_PART if seen else 1):
                 why = self._work.why_not()
                 if not isinstance(why, NotSeen):
                     return why
                 if seen:
-                    self._attempt.wakeup.wait(-1, 0, LOOKS_FOR_PART_S)
-                    self._lines.beat()
+                    self._attempt.wakeup.wait(-1, 0, CHECKS_FOR_PART_S)
+                    self._attempt.lines.keep_alive()
             return why if seen else ""
         except Unusable as why:
-            self._accounting.cannot(str(why))
+            self._attempt.cannot(str(why))
             return self._attempt.why_not
 
-    def _last_look(self) -> None:
+    def _last_check(self) -> None:
         """Raise Unusable with what forbids this generation, noticed while its files were written."""
-        self._accounting.check_counters()
-        why = self._attempt.why_not or self.looked()
+        self._attempt.check_counters()
+        why = self._attempt.why_not or self._why_not_here()
         if why:
             raise Unusable(why)
 
@@ -216,124 +300,3 @@ class Saving:
                 for name, amount in inside.items():
                     add_counter(total, group, name, amount)
         return total
-
-
-class Suspending:
-    """Serves orders while the child may be at work: refuses, holds, or suspends and goes on in place.
-
-    ``cuts`` are the group numbers of --suspend-at that are still to come.
-    """
-
-    def __init__(
-        self,
-        attempt: AttemptState,
-        feeder: Feeder,
-        accounting: Accounting,
-        starter: ChildStart,
-        ending: ChildEnding,
-        saving: Saving,
-        answers: OrderAnswers,
-        lines: StatusLines,
-    ) -> None:
-        self.cuts = list(attempt.settings.suspend_at)
-        self._attempt = attempt
-        self._feeder = feeder
-        self._accounting = accounting
-        self._starter = starter
-        self._ending = ending
-        self._saving = saving
-        self._answers = answers
-        self._lines = lines
-        self._drain_s = 1.0
-
-    def feed_to_cut(self) -> None:
-        """Feed up to the next group number of --suspend-at, and suspend there."""
-        limit = max(self.cuts[0], self._attempt.scanner.groups)
-        if self._feeder.feed_groups(limit):
-            self.cuts.pop(0)
-            self.serve(Request(f"cut-{limit}", 0))
-        elif self._attempt.input.ended and self._attempt.input.is_taken:
-            self.cuts.clear()
-
-    def serve(self, request: Request) -> None:
-        """Do what an order asks, in the phases in which the child may be at work."""
-        if self._answers.is_withdrawn(request):
-            return
-        self._accounting.check_counters()
-        if self._attempt.why_not:
-            self._answers.answer(request, "refused", self._attempt.why_not)
-        elif self._nothing_new():
-            self._answers.unchanged(request)
-        elif why := self._too_large() or self._saving.looked(seen=False):
-            self._answers.answer(request, "refused", why)
-        else:
-            self._suspend(request)
-
-    def _nothing_new(self) -> bool:
-        """Say whether nothing was done since the valid generation.
-
-        A child that was given nothing is not enough: after a save that failed there are groups before it.
-        """
-        attempt = self._attempt
-        saved = attempt.manifest.groups_done if attempt.manifest else 0
-        return attempt.child is None or (not attempt.child.fed_bytes and attempt.scanner.groups == saved)
-
-    def _too_large(self) -> str:
-        """Return why draining and uploading might take more than half of the time-out."""
-        need_s = self._drain_s + self._saving.upload_s()
-        limit_s = self._attempt.settings.task_timeout_ms / 2000
-        return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
-
-    def _suspend(self, request: Request) -> None:
-        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
-        attempt, started_s = self._attempt, time.monotonic()
-        self._lines.enter("finish", f" order={request.order}")
-        if not self._feeder.finish_group():
-            why = attempt.why_not or "the input is at its end"
-            self._answers.answer(request, "refused" if attempt.why_not else "completing", why)
-            self._lines.enter("run")
-            return
-        if self._answers.is_withdrawn(request):
-            self._lines.enter("run")
-            return
-        self._drain()
-        self._drain_s = time.monotonic() - started_s
-        attempt.reducer_state = self._taken_state(request)  # in any case: the next child begins with it
-        if self._accounting.check_output():
-            self._saving.save(request, started_s)
-        else:
-            self._answers.answer(request, "refused", attempt.why_not)
-        self._starter.start()
-        self._lines.enter("run")
-
-    def _drain(self) -> None:
-        """Close the child's input and read it out; only status 0 after reading everything is an end."""
-        child = self._attempt.child
-        assert child is not None
-        self._lines.enter("drain")
-        self._starter.suspending.write()
-        self._ending.let_read(child)
-        child.close_input()
-        self._ending.read_out(child)
-        status = child.status()
-        if status:
-            raise Leave(status)
-        self._attempt.child = None
-
-    def _taken_state(self, request: Request) -> bytes | None:
-        """Return the state of a drained child; without it neither this attempt nor another can go on."""
-        try:
-            return self._saved_state()
-        except Unusable as error:
-            self._answers.answer(request, "refused", f"not saved: {error}")
-            raise Unprovable("the reducer has given its state away and it could not be kept") from error
-
-    def _saved_state(self) -> bytes | None:
-        """Return what --save prints, None where it is not declared."""
-        if not self._attempt.settings.save:
-            return None
-        status, state = run_command(self._attempt.settings.save)
-        self._starter.suspending.remove()
-        if status:
-            raise Unusable(f"--save ended with status {status}")
-        return state

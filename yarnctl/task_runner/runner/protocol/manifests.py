@@ -177,22 +177,6 @@ def request_name(task: TaskId, order: str) -> str:
     return f"{task.job}/{task.attempt}/{order}.request.json"
 
 
-def write_request(store: Store, task: TaskId, order: str, **more: Any) -> None:
-    """Write a request (what yarnctl does); Exists if this order was already written."""
-    data = canonical({"schema": SCHEMA, "order": order, "attempt": task.attempt, **more})
-    store.make_folder(f"{task.job}/{task.attempt}")
-    name = request_name(task, order)
-    hidden = f"{task.job}/{task.attempt}/.{order}.tmp"
-    store.create(hidden, len(data), [data])
-    store.rename(hidden, name)
-
-
-def withdraw_request(store: Store, task: TaskId, order: str) -> None:
-    """Take a request back (what yarnctl does)."""
-    store.make_folder(f"{task.job}/{task.attempt}")
-    store.create(f"{task.job}/{task.attempt}/{order}.withdrawn", 0, [])
-
-
 def read_request(data: bytes, name: str, task: TaskId) -> Request:
     """Return a request, raise Unusable if it is not for this attempt or cannot be understood."""
     try:
