@@ -25,9 +25,8 @@ import requests
 from tests.bench.row import Row, spread, without_gc
 from tests.bench.tick import RULES
 from tests.unit.hadoop.measure_decode import PlainApplication, make_apps, read_plainly
-from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.port import AttachedPort
+from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import Cluster
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Suspend

@@ -11,8 +11,8 @@ import requests
 
 from emulator.live.programs.all_in_one import Plan
 from tests.live.test_all_in_one import cluster
-from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.port import attach
 from yarnctl.config import Cluster
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum

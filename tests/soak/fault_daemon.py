@@ -21,8 +21,7 @@ from typing import Protocol
 import msgspec
 
 from tests.soak.fault_plan import CrashPoint
-from yarnctl.attach.attaching import attach
-from yarnctl.attach.port import AttachedPort
+from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.daemon.loop import HdfsLock, Loop
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir

@@ -28,10 +28,9 @@ from emulator.live.programs.all_in_one import AllInOne, Plan, build
 from emulator.live.programs.manager_program import SUPERUSER, Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
-from yarnctl.attach.attaching import attach
 from yarnctl.attach.connection.checkpoint_store import SeenStore
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.port import AttachedPort
+from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import Cluster
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest

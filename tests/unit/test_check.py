@@ -10,7 +10,7 @@ import pytest
 from tests.unit.hadoop.replaying import Replay, Reply, closed_port, routes
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES, WITHOUT_SCHEDULER, judge
-from yarnctl.attach.eligibility.yarn_preemption import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
+from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.check import _tell
 from yarnctl.command_line import exit_status_of

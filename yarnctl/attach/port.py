@@ -6,31 +6,36 @@ over, nothing is shown until the number of nodes has stood still for some looks 
 
 ``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner said.
 ``permission`` says what may be done now (a host adds its own reasons there), ``queue_settings`` what queues
-are set to.
+are set to. :func:`attach` makes one from a configuration; requests of the loop have tighter bounds than those
+of single commands and are not repeated inside the client, so that a master that hangs does not delay the
+loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from yarnctl.attach.connection.calls import told
-from yarnctl.attach.connection.connection import Connection
+import msgspec
+
+from yarnctl.attach.connection.connection import Connection, told
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.permission import SETTLING, Permission
-from yarnctl.attach.observing.cluster_state import ClusterLook
+from yarnctl.attach.observing.cluster_state import ClusterLook, Queues
 from yarnctl.attach.observing.live_containers import LiveContainers
 from yarnctl.attach.observing.predicted_demand import FirstAsksOf, StartingJobs
-from yarnctl.attach.observing.queue_settings import Queues
 from yarnctl.attach.observing.resume_cost import Returning
 from yarnctl.attach.observing.task_state import TaskLook
 from yarnctl.attach.orders.performing import Acting
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import Watch
+from yarnctl.config import Cluster
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
@@ -286,3 +291,50 @@ class AttachedPort:
     def perform(self, action: Action) -> Outcome:
         """Carry out one action, if it is allowed; see :mod:`yarnctl.attach.orders.performing`."""
         return self._acting.perform(action)
+
+
+MASTER_BYTES = 64 << 20
+HDFS_BYTES = 32 << 20
+"""Of a listing of a folder that belongs to a job's owner (some 100,000 files), and of one small file."""
+
+
+def loop_limits(limits: Limits) -> Limits:
+    """Return bounds for calls of the loop: no repeats, 5 s for an answer at most."""
+    return msgspec.structs.replace(
+        limits,
+        connect_ms=min(limits.connect_ms, 2_000),
+        silence_ms=min(limits.silence_ms, 4_000),
+        answer_ms=min(limits.answer_ms, 5_000),
+        retries=0,
+    )
+
+
+def hdfs_limits(limits: Limits) -> Limits:
+    """Return bounds for the loop's calls to HDFS."""
+    return msgspec.structs.replace(loop_limits(limits), answer_bytes=HDFS_BYTES)
+
+
+def attach(
+    cluster: Cluster,
+    attachment: Attachment,
+    clock: Callable[[], int],
+    first_asks: FirstAsksOf = lambda _: (),
+) -> AttachedPort:
+    """Return a port onto ``cluster``; ``name_nodes`` of both count as addresses of its HDFS."""
+    limits = loop_limits(cluster.limits)
+    manager = Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
+    masters = Transport(
+        cluster.resource_managers,
+        cluster.identity,
+        msgspec.structs.replace(limits, answer_bytes=MASTER_BYTES),
+        ca_file=cluster.ca_file,
+    )
+    hdfs = None
+    if cluster.name_nodes:
+        bounds = hdfs_limits(cluster.limits)
+        hdfs = WebHdfs(cluster.name_nodes, cluster.identity, bounds, bulk=bounds, ca_file=cluster.ca_file)
+    known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
+    told = msgspec.structs.replace(attachment, name_nodes=known)
+    return AttachedPort(
+        ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock, first_asks
+    )

@@ -66,7 +66,7 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
     import msgspec
 
     from yarnctl.attach.connection.checkpoint_store import SeenStore
-    from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
+    from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
     from yarnctl.checkpoint.opened_store import Opening
     from yarnctl.hadoop.history_server import DAEMON
     from yarnctl.hadoop.http.transport import Transport

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from yarnctl.attach.attaching import attach, hdfs_limits
 from yarnctl.attach.check.preflight import LOCK_PATH, Facts
-from yarnctl.attach.connection.discover import discover_name_nodes, require_name_nodes
+from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
 from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import Cluster
 from yarnctl.daemon.admission.admission_controller import Desk
 from yarnctl.daemon.admission.building import Admitting, make_desk, open_history
@@ -84,7 +84,7 @@ class HostPermission(Protocol):
 
 
 class QueueSettings(Protocol):
-    """What a host needs of :class:`yarnctl.attach.observing.queue_settings.Queues`."""
+    """What a host needs of :class:`yarnctl.attach.observing.cluster_state.Queues`."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a victim queue's path and configured limits, or why they cannot be known."""

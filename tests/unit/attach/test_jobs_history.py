@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
-from yarnctl.attach.connection.discover import history_server_by, history_server_in
+from yarnctl.attach.connection.connection import history_server_by, history_server_in
 from yarnctl.attach.history import finished_jobs, fitting
 from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.deciding.admission.records import Estimate, Finished

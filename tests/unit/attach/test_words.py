@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.attach.connection.discover import name_nodes_in
+from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.job_rules import Proof, prove
-from yarnctl.attach.eligibility.yarn_preemption import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
+from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
 from yarnctl.attach.observing.status_line import Progress, Status, parse
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt

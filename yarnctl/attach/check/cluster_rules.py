@@ -1,6 +1,7 @@
-"""Rules of fitness about who answers, and what jobs are by default.
+"""Preflight rules about who answers, our rights, a queue that was left lowered, and what jobs are by default.
 
-Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read it.
+Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. A group is not known
+here: what only a group could grant is "unknown".
 """
 
 from __future__ import annotations
@@ -8,16 +9,19 @@ from __future__ import annotations
 import re
 
 from yarnctl.attach.check.preflight import (
+    CAPACITY,
     Facts,
     Word,
     conf_reason,
     fail,
     is_true,
+    leaf_queues,
     number_of,
     ok,
     unknown,
     warn,
 )
+from yarnctl.hadoop.lowered_queues import Lowered, command_for, same_ratio
 
 SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
@@ -129,3 +133,78 @@ def slow_start(facts: Facts) -> Word:
     if told is None:
         return unknown(f"the ResourceManager does not tell {SLOW_START}; its default is 0.05", fix)
     return warn(f"{told:g}", fix) if told >= 0.95 else ok(f"{told:g}")
+
+
+def lowered(facts: Facts) -> Word:
+    """A queue that yarnctl lowered while it made room stays small until somebody puts it back."""
+    if facts.lowered is None:
+        return unknown(facts.reason("lowered"))
+    for name, record in facts.lowered.items():
+        path = f"{facts.lock_path}/{name}"
+        if record is None:
+            fix = f"compare the victim queues' maxima with capacity-scheduler.xml, then: hdfs dfs -rm {path}"
+            return warn(f"{path} is no record of a lowered queue", fix)
+        for one in record.queues:
+            if _is_down(facts, one):
+                return _named(facts, one, is_held=record.holder == facts.lock_holder)
+    return ok("no queue stands lowered by yarnctl")
+
+
+def _named(facts: Facts, one: Lowered, *, is_held: bool) -> Word:
+    """Name a lowered queue, and the command that mends it."""
+    now, before = one.ratio * 100, one.before_ratio * 100
+    said = f"{one.queue} stands at {now:g} %, lowered by yarnctl from {before:g} %"
+    command = command_for(one.queue, one.before_ratio)
+    if is_held:
+        return warn(f"{said}, which holds the lock and puts it back", f"if that yarnctl is gone: {command}")
+    return fail(f"{said}, which holds the lock no more", f"run yarnctl with --enforce, or: {command}")
+
+
+def _is_down(facts: Facts, one: Lowered) -> bool:
+    """Say whether a queue still stands as it was set; where that is not shown it counts as down."""
+    percent = number_of(facts.capacity(f"{one.queue}.maximum-capacity"))
+    if percent is None and (found := facts.of((one.queue,))):
+        percent = found[0].queue.maximum_percent
+    return percent is None or same_ratio(percent / 100, one.ratio)
+
+
+def acls(facts: Facts) -> Word:
+    """Where ACLs count, stopping an attempt and setting a priority need the right to administer the queue."""
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    if not is_true(facts.setting("yarn.acl.enable")):
+        return ok("yarn.acl.enable is false: anybody may, and so may we")
+    admins = facts.setting("yarn.admin.acl")
+    if _listed(facts.us, "*" if admins is None else admins):
+        return ok("yarn.admin.acl names us")
+    names = facts.hurried + (facts.victims if facts.mode == "queues" else ())
+    found, word = leaf_queues(facts, names)
+    if word is not None:
+        return word
+    if facts.scheduler is None:
+        reason = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+        return unknown(f"yarn.acl.enable is true; {reason}", f"let each acl_administer_queue name {facts.us}")
+    for leaf in found:
+        told = _queue_acls(facts, leaf.path)
+        if any(_listed(facts.us, acl) for acl in told):
+            continue
+        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={facts.us or 'yarnctl'}"
+        if any(acl.partition(" ")[2].strip() for acl in told):
+            return unknown(f"{leaf.path} is administered by groups, and ours are not known here", fix)
+        return fail(f"{facts.us or 'we'} may not administer {leaf.path}", fix)
+    return ok("we may administer the queues")
+
+
+def _queue_acls(facts: Facts, path: str) -> list[str]:
+    """Return the ACLs that grant administration of a queue: its own and those above it (root: everybody)."""
+    parts = path.split(".")
+    above = [".".join(parts[: end + 1]) for end in range(len(parts))]
+    default = {"root": "*"}
+    told = [(facts.capacity(f"{one}.acl_administer_queue"), default.get(one, " ")) for one in above]
+    return [otherwise if acl is None else acl for acl, otherwise in told]
+
+
+def _listed(user: str, acl: str) -> bool:
+    """Say whether an ACL ("users groups") names a user or everybody; groups are not known here."""
+    users = acl.partition(" ")[0]
+    return acl.strip() == "*" or (bool(user) and user in users.split(","))

@@ -14,7 +14,7 @@ import msgspec
 
 from yarnctl.attach.check.hdfs_folders import above
 from yarnctl.attach.check.preflight import Facts
-from yarnctl.attach.connection.discover import name_nodes_in
+from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.config import Cluster
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.problems import Missing

@@ -1,6 +1,6 @@
-"""Rules of fitness about HDFS: whether it answers, and whether our folders in it are safe to use.
+"""Preflight rules about HDFS: whether it answers, and whether our folders in it are safe to use.
 
-Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read it. The rules of folders agree
+Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. The rules of folders agree
 with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys them, too.
 """
 

@@ -1,6 +1,6 @@
 """Fitness: is this cluster fit for checkpoint preemption? What a rule sees, and what it says.
 
-Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``fitness_rules``;
+Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``rules.RULES``;
 what could not be seen is "unknown" with the reason, never "ok". Every finding that is not ok names its fix
 with the exact key (facts, sections 1, 5, 6 and 11; good values stand in hadoop-conf/).
 """

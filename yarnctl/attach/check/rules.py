@@ -1,6 +1,6 @@
-"""The rules of fitness: what a cluster must be like, one function each, by the id of its finding.
+"""The rules of preflight: what a cluster must be like, one function each, by the id of its finding.
 
-Law: a plain dict; see ``fitness`` for what a rule is.
+Law: a plain dict; see ``preflight`` for what a rule is.
 """
 
 from __future__ import annotations
@@ -9,9 +9,6 @@ from collections.abc import Callable, Mapping
 
 from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
-from yarnctl.attach.check import lowered_queue_rules as lowered
-from yarnctl.attach.check import permission_rules as rights
-from yarnctl.attach.check import preemption_rules as preemption
 from yarnctl.attach.check import scheduler_rules as scheduler
 from yarnctl.attach.check.preflight import Facts, Finding, Word, unknown
 
@@ -34,10 +31,10 @@ RULES: dict[str, Rule] = {
     "calculator": scheduler.calculator,
     "locality-delay": scheduler.locality_delay,
     "minimum-allocation": scheduler.minimum_allocation,
-    "own-preemption": preemption.own_preemption,
-    "intra-queue-preemption": preemption.intra_queue_preemption,
+    "own-preemption": scheduler.own_preemption,
+    "intra-queue-preemption": scheduler.intra_queue_preemption,
     "apps-cache": cluster.apps_cache,
-    "acls": rights.acls,
+    "acls": cluster.acls,
     "speculation": cluster.speculation,
     "slow-start": cluster.slow_start,
     "webhdfs": store.webhdfs,
@@ -48,7 +45,7 @@ RULES: dict[str, Rule] = {
     "store-root": store.store_root,
     "folders-above": store.folders_above,
     "lock": store.lock,
-    "lowered": lowered.lowered,
+    "lowered": cluster.lowered,
 }
 """Every rule by the id of its finding, in the order in which they are shown."""
 
@@ -85,4 +82,4 @@ def _told_before(word: Word, told: Mapping[str, Finding]) -> str:
 
 def rests_on_scheduler(name: str) -> bool:
     """Say whether a rule reads the capacity scheduler."""
-    return RULES[name].__module__ in (scheduler.__name__, preemption.__name__)
+    return RULES[name].__module__ == scheduler.__name__

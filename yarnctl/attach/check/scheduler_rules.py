@@ -1,6 +1,8 @@
-"""Rules of fitness about the scheduler: queues, shares, limits, and how it counts.
+"""Preflight rules about the scheduler: queues, shares, limits, how it counts, and its own preemption.
 
-Law: pure; see ``fitness``. A rule's docstring is why it matters, as users read it.
+Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. Those about preemption
+say beforehand what ``eligibility.permission`` will make the daemon do: nothing, since YARN must not touch
+what yarnctl would save.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from yarnctl.attach.check.preflight import (
     Word,
     conf_reason,
     fail,
+    is_true,
     leaf_queues,
     number_of,
     ok,
     unknown,
     warn,
 )
+from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 from yarnctl.hadoop.wire.views import Leaf
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
@@ -194,3 +198,42 @@ def minimum_allocation(facts: Facts) -> Word:
     if least > 1024:
         return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
     return ok(f"{key} is {least:g} MiB")
+
+
+def _is_on(facts: Facts) -> bool:
+    policies = facts.setting(POLICIES) or POLICY
+    return is_true(facts.setting(MONITOR)) and POLICY in policies and not is_true(facts.setting(OBSERVE_ONLY))
+
+
+def own_preemption(facts: Facts) -> Word:
+    """YARN's own preemption kills what yarnctl would save; yarnctl stands aside where it is on."""
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    if not _is_on(facts):
+        return ok("off")
+    found, word = leaf_queues(facts, facts.victims)
+    if word is not None:
+        return word
+    for leaf in found:
+        if leaf.queue.preemption_disabled is not True:
+            fix = f"set {CAPACITY}{leaf.path}.disable_preemption=true, or {MONITOR}=false (yarn-site.xml)"
+            return fail(f"it is on for {leaf.path}", fix)
+    return ok("on, but not for the victims' queues")
+
+
+def intra_queue_preemption(facts: Facts) -> Word:
+    """YARN may also kill within a queue, for users and priorities; its victims lose their work just so."""
+    if facts.configuration is None:
+        return unknown(conf_reason(facts))
+    if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
+        return ok("off")
+    found, word = leaf_queues(facts, facts.victims if facts.mode == "queues" else facts.hurried)
+    if word is not None:
+        return word
+    for leaf in found:
+        if leaf.queue.intra_queue_preemption_disabled is not True:
+            key = f"{CAPACITY}{leaf.path}.intra-queue-preemption.disable_preemption"
+            return fail(
+                f"it is on within {leaf.path}", f"set {key}=true, or {INTRA_QUEUE}=false (yarn-site.xml)"
+            )
+    return ok("on, but not within the victims' queues")

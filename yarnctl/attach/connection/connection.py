@@ -2,21 +2,95 @@
 
 Law: no part calls another back. What the last observation reported (applications, queues, configuration) is
 kept here, written by the part that observes it and read by the others; nothing is sent by the constructor.
+``Calls`` makes many requests at once: a fault of the cluster is a value there, never an exception, and each
+request has the client's bound. Where HDFS and the history server answer is read from the ResourceManager's
+configuration only where the user named nothing; a wildcard address means the host of ``fs.defaultFS``.
 """
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 from yarnctl.attach.connection.application_rows import ApplicationRows
-from yarnctl.attach.connection.calls import Calls
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.errors import YarnctlError
+from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop import site_xml
+from yarnctl.hadoop.addresses import DEFAULTS, history_server, name_nodes
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.site_xml import Entry, Site
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
+
+_LOG = logging.getLogger("yarnctl.attach")
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+FAULTS = (YarnctlError, StoreError, Unusable)
+"""All that a fault of the cluster or of what lies in it can raise."""
+
+
+class Problem(str):
+    """Why there is no answer, in one line."""
+
+    __slots__ = ()
+
+
+class Calls:
+    """Runs questions side by side; ``at_once`` of them. One question alone runs in the caller."""
+
+    def __init__(self, at_once: int) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=max(1, at_once), thread_name_prefix="look")
+
+    def each(self, ask: Callable[[Key], Value], keys: Iterable[Key]) -> dict[Key, Value | Problem]:
+        """Return key -> answer or Problem, in the order of the keys."""
+        wanted = list(dict.fromkeys(keys))
+        if len(wanted) == 1:
+            return {wanted[0]: attempt(ask, wanted[0])}
+        return dict(zip(wanted, self._pool.map(lambda key: attempt(ask, key), wanted), strict=True))
+
+    def begin(self, work: Callable[[], None]) -> Future[None]:
+        """Begin something beside what the caller does next; ``result()`` raises what it raised."""
+        return self._pool.submit(work)
+
+    def close(self) -> None:
+        """Let no new question in; running ones end by their own bounds."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
+    """Ask once; a fault becomes a Problem.
+
+    So does an error that is none of the cluster's: what one job's owner wrote must not hide all others.
+    """
+    try:
+        return ask(key)
+    except Exception as fault:
+        return Problem(told(fault))
+
+
+def told(fault: Exception) -> str:
+    """Return what to say of a fault; one that nobody foresaw is logged with its place, once."""
+    if isinstance(fault, FAULTS):
+        return str(fault)
+    _log_once("".join(traceback.format_exception(fault)[-6:])[-2000:])
+    return f"it cannot be understood ({type(fault).__name__})"
+
+
+@lru_cache(maxsize=64)
+def _log_once(story: str) -> None:
+    """Log what comes again with every look but once, while few others come between."""
+    _LOG.error("an answer could not be understood: %s", story)
 
 
 class Connection:
@@ -89,3 +163,53 @@ class Connection:
     def close(self) -> None:
         """End the threads that ask."""
         self.calls.close()
+
+
+WHERE = "the ResourceManager's /conf"
+_LOOPBACK = "//127.0.0.1:"
+
+
+def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str, ...]:
+    """Return the base URLs of WebHDFS, () if nothing is said. Raises as the client does, and BadInput."""
+    return name_nodes_in(manager.configuration(), manager_url)
+
+
+def name_nodes_in(configuration: Mapping[str, str], manager_url: str) -> tuple[str, ...]:
+    """Return the base URLs of WebHDFS by a daemon's configuration; raises BadInput naming the key."""
+    entries = {name: Entry(value, False, WHERE) for name, value in configuration.items()}
+    found = name_nodes(Site(entries, DEFAULTS))
+    said = configuration.get("dfs.namenode.http-address", "") + configuration.get("fs.defaultFS", "")
+    return tuple(_seen_from(one, said, manager_url) for one in found)
+
+
+def history_server_in(configuration: Mapping[str, str], manager_url: str) -> str:
+    """Return the base URL of the MapReduce history server by a daemon's configuration, "" if it says none.
+
+    A ResourceManager need not know it (it reads no mapred-site.xml); then ``history_server_by`` may.
+    """
+    entries = {name: Entry(value, False, WHERE) for name, value in configuration.items()}
+    said = configuration.get("mapreduce.jobhistory.webapp.address", "")
+    return _seen_from(history_server(Site(entries, DEFAULTS)), said, manager_url)
+
+
+def history_server_by(folder: Path, environment: Mapping[str, str]) -> str:
+    """Return the base URL of the MapReduce history server by the files in HADOOP_CONF_DIR, "" if none."""
+    return history_server(site_xml.load(folder, DEFAULTS, environment))
+
+
+def _seen_from(address: str, said: str, manager_url: str) -> str:
+    """Return an address with the ResourceManager's host where it was a wildcard."""
+    host = urlsplit(manager_url).hostname or ""
+    if not host or "127.0.0.1" in said or "localhost" in said:
+        return address
+    return address.replace(_LOOPBACK, f"//[{host}]:" if ":" in host else f"//{host}:")
+
+
+def require_name_nodes(found: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what was found; raises BadInput where that is nothing."""
+    if not found:
+        remedy = "give --name-node, set YARNCTL_NAME_NODE, or run without --enforce"
+        raise BadInput(
+            "name_nodes", "no NameNode is named, and the ResourceManager's /conf names none", remedy
+        )
+    return found

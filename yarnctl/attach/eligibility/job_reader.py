@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.checkpoint_store import SeenStore
-from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.eligibility.job_rules import Proof, prove
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire import yarn

@@ -4,17 +4,18 @@ Law: there is one check, and it is asked twice: before anything is read for an a
 an attempt is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing
 outside the queues that are named; nothing of a job without a proven runner; nothing while YARN itself
 preempts, while the ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and
-putting a queue or a priority back as it was, only needs ``enforce``.
+putting a queue or a priority back as it was, only needs ``enforce``. Whether YARN preempts is judged by its
+configuration: what is not known counts as "it may", since not acting is always allowed (facts, section 6).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.job_rules import Proof
-from yarnctl.attach.eligibility.yarn_preemption import why_aside
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -29,6 +30,43 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.errors import Unreachable
+from yarnctl.hadoop.wire.views import Leaf
+
+MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
+POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
+INTRA_QUEUE = "yarn.resourcemanager.monitor.capacity.preemption.intra-queue-preemption.enabled"
+OBSERVE_ONLY = "yarn.resourcemanager.monitor.capacity.preemption.observe_only"
+POLICY = "ProportionalCapacityPreemptionPolicy"
+
+
+def why_aside(configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], attachment: Attachment) -> str:
+    """Return why nothing may be changed; "": free to act. ``configuration`` is the daemon's /conf."""
+    if configuration is None:
+        return "whether YARN preempts by itself is not known: its /conf has not been read"
+    if not _is_on(configuration, MONITOR) or POLICY not in configuration.get(POLICIES, POLICY):
+        return ""
+    if _is_on(configuration, OBSERVE_ONLY):
+        return ""
+    victims = [leaf for leaf in leaves if attachment.is_victim(leaf.name)]
+    if not victims:
+        return f"YARN itself preempts ({MONITOR} is true), and which queues is not known: none has been seen"
+    for leaf in victims:
+        if leaf.queue.preemption_disabled is not True:
+            return (
+                f"YARN itself preempts {leaf.path} ({MONITOR} is true); set disable_preemption=true for "
+                "that queue, or the monitor to false"
+            )
+        if _is_on(configuration, INTRA_QUEUE) and leaf.queue.intra_queue_preemption_disabled is not True:
+            return (
+                f"YARN itself preempts within {leaf.path} ({INTRA_QUEUE} is true); set "
+                "intra-queue-preemption.disable_preemption=true for that queue"
+            )
+    return ""
+
+
+def _is_on(configuration: Mapping[str, str], name: str) -> bool:
+    return configuration.get(name, "false").strip().lower() == "true"
+
 
 OBSERVING = "observing: nothing is changed without --enforce"
 SETTLING = "the ResourceManager is new to us, and its number of nodes has not stood still yet"

@@ -20,9 +20,10 @@ from heapq import nsmallest
 from typing import NamedTuple
 
 from yarnctl.attach.connection.application_rows import serving_order
-from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
+from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import NOTHING, Resources, fits
@@ -222,3 +223,27 @@ def sizes_of(containers: Iterable[yarn.Container]) -> Sizes | None:
         elif kind == "reduce" or (kind == "map" and tasks == NOTHING):
             tasks = max(tasks, container.size) if kind == "reduce" else container.size
     return Sizes(am if am != NOTHING else tasks, tasks) if tasks != NOTHING else None
+
+
+class Queues:
+    """Reads queues' settings."""
+
+    def __init__(self, link: Connection) -> None:
+        self._link = link
+
+    def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
+        """Return a victim queue's path and configured limits, or why they cannot be known or changed."""
+        leaf = next((one for one in self._link.leaves if same_queue(one.path, queue)), None)
+        if leaf is None:
+            return f"there is no leaf queue {queue}"
+        try:
+            return leaf.path, QueueLimits(*self._link.manager.queue_share(leaf.path))
+        except YarnctlError as problem:
+            return str(problem)
+
+    def maximum(self, path: str) -> float | str | None:
+        """Return a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+        try:
+            return self._link.manager.queue_maximum(path)
+        except YarnctlError as problem:
+            return str(problem)

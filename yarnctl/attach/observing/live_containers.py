@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.wire import yarn

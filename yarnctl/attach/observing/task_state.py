@@ -12,8 +12,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.observing.cluster_state import Sizes, sizes_of
 from yarnctl.attach.observing.live_containers import LiveContainers
 from yarnctl.attach.observing.resume_cost import Returning

@@ -15,9 +15,8 @@ from math import inf
 
 import msgspec
 
-from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.checkpoint_store import SeenStore
-from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.job_rules import Proof
 from yarnctl.attach.observing.live_containers import Held, LiveContainers

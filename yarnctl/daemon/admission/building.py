@@ -12,9 +12,9 @@ from typing import Protocol
 
 import msgspec
 
-from yarnctl.attach.attaching import loop_limits
-from yarnctl.attach.connection.discover import history_server_by, history_server_in
+from yarnctl.attach.connection.connection import history_server_by, history_server_in
 from yarnctl.attach.history.finished_jobs import JobsHistory
+from yarnctl.attach.port import loop_limits
 from yarnctl.config import Cluster
 from yarnctl.daemon.admission.admission_controller import Desk, Terms
 from yarnctl.daemon.admission.cluster_size import Size
