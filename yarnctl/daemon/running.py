@@ -10,6 +10,7 @@ import logging
 import secrets
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,7 +27,6 @@ from yarnctl.config import Cluster
 from yarnctl.daemon.admission.admission_controller import Desk
 from yarnctl.daemon.admission.building import Admitting, make_desk, open_history
 from yarnctl.daemon.admission.history_worker import Clerk
-from yarnctl.daemon.clock import APART_MS, SteadyClock
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import Loop, LoopParts
@@ -41,12 +41,49 @@ from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
+from yarnctl.hadoop.http.elapsed import passed_ns
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
 from yarnctl.port import ClusterPort
+
+APART_MS = 5_000
+"""So far the wall clock may move away before it is said: checkpoints carry its time."""
+
+
+def wall_ns() -> int:
+    """Return the wall clock in ns since the epoch."""
+    return time.time_ns()
+
+
+class SteadyClock:
+    """Tells ms since the epoch. ``wall_ns`` and ``passed_ns``: see the functions of these names."""
+
+    def __init__(
+        self, wall_ns: Callable[[], int] = wall_ns, passed_ns: Callable[[], int] = passed_ns
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._passed_ns = passed_ns
+        self._offset_ns = wall_ns() - passed_ns()
+        self._said_ms = 0
+
+    def __call__(self) -> int:
+        """Return the time."""
+        now_ms = (self._offset_ns + self._passed_ns()) // 1_000_000
+        self._compare(self._wall_ns() // 1_000_000 - now_ms)
+        return now_ms
+
+    def _compare(self, ahead_ms: int) -> None:
+        """Say so when the wall clock has been set."""
+        if abs(ahead_ms - self._said_ms) < APART_MS:
+            return
+        self._said_ms = ahead_ms
+        if abs(ahead_ms) >= APART_MS:
+            told = f"{abs(ahead_ms) / 1000:.0f} s {'forward' if ahead_ms > 0 else 'back'}"
+            _LOG.warning("the wall clock was set %s; yarnctl goes by its own until it is started again", told)
+
 
 _LOG = logging.getLogger("yarnctl.daemon")
 

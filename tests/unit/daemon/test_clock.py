@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from tests.unit.daemon.test_loop import Lock, busy, daemon
-from yarnctl.daemon.clock import SteadyClock
+from yarnctl.daemon.running import SteadyClock
 
 HOUR_MS = 3_600_000
 SECOND_NS = 1_000_000_000

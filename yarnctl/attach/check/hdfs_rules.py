@@ -1,7 +1,7 @@
 """Preflight rules about HDFS: whether it answers, and whether our folders in it are safe to use.
 
-Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. The rules of folders agree
-with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys them, too.
+Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. The rules of folders
+agree with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys them, too.
 """
 
 from __future__ import annotations
