@@ -197,10 +197,10 @@ def history_server_by(folder: Path, environment: Mapping[str, str]) -> str:
     return history_server(site_xml.load(folder, DEFAULTS, environment))
 
 
-def _seen_from(address: str, address: str, manager_url: str) -> str:
+def _seen_from(address: str, configured: str, manager_url: str) -> str:
     """Return an address with the ResourceManager's host where it was a wildcard."""
     host = urlsplit(manager_url).hostname or ""
-    if not host or "127.0.0.1" in address or "localhost" in address:
+    if not host or "127.0.0.1" in configured or "localhost" in configured:
         return address
     return address.replace(_LOOPBACK, f"//[{host}]:" if ":" in host else f"//{host}:")
 
