@@ -1,8 +1,9 @@
 """Be ``yarnctl run`` in a quicker world, and list the files that one kill goes through.
 
-Law: only functions that are entered count, in any thread: an import does not. The list begins when the
-ResourceManager's applications are asked for, the last time before the kill, and ends when the request that
-kills an attempt is sent.
+Law: only functions that are entered count, in any thread: an import does not. Two steps of the loop are
+listed: the last one before the kill that asked for the ResourceManager's applications, from that request on,
+and the one that kills an attempt, up to the request that does it. What the daemon does between steps is not
+listed.
 
 ``main`` takes the arguments OUTPUT SPEED and those of ``yarnctl run``, and writes the list to OUTPUT.
 """
@@ -21,6 +22,7 @@ import yarnctl
 from tests.soak import virtual_live_sides
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.loop import tick
 
 ROOT = Path(yarnctl.__file__).parents[1]
 
@@ -30,7 +32,9 @@ class Traced:
 
     def __init__(self, output: Path) -> None:
         self.output = output
+        self._looked: set[str] = set()
         self._entered: set[str] = set()
+        self._in_step = self._has_asked = False
         self._known: dict[CodeType, str] = {}
 
     def start(self) -> None:
@@ -43,15 +47,20 @@ class Traced:
         threading.setprofile(None)
         sys.setprofile(None)
         whole = self.output.with_name(f"{self.output.name}.part")
-        whole.write_text(json.dumps(sorted(self._entered)), encoding="utf-8")
+        whole.write_text(json.dumps(sorted(self._looked | self._entered)), encoding="utf-8")
         whole.rename(self.output)
 
     def event(self, frame: FrameType, kind: str, _: Any) -> None:
         """Take one event of the interpreter."""
         code = frame.f_code
-        if kind == "call" and (path := self._path(code)):
+        if kind == "call" and code is STEP:
+            self._entered, self._in_step, self._has_asked = {self._path(code)}, True, False
+        elif kind == "return" and code is STEP:
+            self._looked = self._entered if self._has_asked else self._looked
+            self._in_step = False
+        elif kind == "call" and self._in_step and (path := self._path(code)):
             if code is ASKED:
-                self._entered = set()
+                self._entered, self._has_asked = set(), True
             self._entered.add(path)
             if code is KILL:
                 self.stop()
@@ -66,6 +75,7 @@ class Traced:
         return found
 
 
+STEP = tick.__code__
 ASKED = ResourceManager.applications.__code__
 KILL = AppMaster.kill.__code__
 
