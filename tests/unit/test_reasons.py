@@ -10,13 +10,30 @@ import msgspec
 import pytest
 
 from yarnctl.deciding.reasons.demand import TriggerReason, Unmet
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingReducer, OtherOwner
+from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
 from yarnctl.deciding.reasons.orders import MoveReason, Unclaimed
+from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
 from yarnctl.deciding.reasons.queues import QueueReason
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.journal.rendering import MADE, SENTENCES, text
 
 PAGE = Path(__file__).parents[2] / "docs" / "design-notes.md"
-UNIONS = {"TriggerReason": TriggerReason, "MoveReason": MoveReason, "QueueReason": QueueReason}
+UNIONS = {
+    "TriggerReason": TriggerReason,
+    "MoveReason": MoveReason,
+    "QueueReason": QueueReason,
+    "ModeReason": ModeReason,
+    "OutcomeReason": OwnOutcome,
+    "EligibilityReason": EligibilityReason,
+}
+"""What each table holds; an outcome may have any reason of a mode or of eligibility, too."""
+EXAMPLES: dict[object, object] = {
+    int: 7,
+    bool: True,
+    tuple[str, ...]: ("bob", "cyd"),
+    tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
+}
 
 
 def rows(union: str) -> dict[str, tuple[tuple[str, ...], str]]:
@@ -56,6 +73,24 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
         (Unmet(3), "asks that fit on no node, foreseen while its master starts: 3"),
         (Unclaimed(5000), "nobody was seen to get it in 5000 ms"),
         (Unclaimed(5000, True), "nobody was seen to get it in 5000 ms, and its asker still waits"),
+        (Paused("paused by a person"), "paused by a person"),
+        (
+            Misdirected((("o-000001", "application_1_0001"), ("o-000002", "")), 10),
+            "the room of 2 of the last 10 releases went to somebody else: o-000001 (application_1_0001),"
+            " o-000002 (unknown); check queue shares and priorities, then continue the loop",
+        ),
+        (AttemptOver("FAILED"), "the attempt is FAILED already"),
+        (AttemptOver(), "the attempt is gone already"),
+        (
+            NoStreamingReducer(is_streaming=True, key="k"),
+            "no streaming job with a reducer of its own (its reducer is a Java class, or it has none):"
+            " k is not set",
+        ),
+        (
+            NoStreamingReducer(is_streaming=False, key="k"),
+            "no streaming job with a reducer of its own (a Java job): k is not set",
+        ),
+        (OtherOwner(("bob", "cyd"), "yarnctl"), "it takes requests from bob or cyd, we are yarnctl"),
     ],
 )
 def test_sentences_that_depend_on_their_fields(why: Reason, sentence: str) -> None:
@@ -65,12 +100,18 @@ def test_sentences_that_depend_on_their_fields(why: Reason, sentence: str) -> No
 @pytest.mark.parametrize("union", sorted(UNIONS))
 def test_a_reason_is_read_back_as_it_was_written(union: str) -> None:
     for kind in get_args(UNIONS[union]):
-        values = {
-            field.name: {int: 7, bool: True}.get(field.type, "lost") for field in msgspec.structs.fields(kind)
+        values: dict[str, Any] = {
+            field.name: EXAMPLES.get(field.type, "lost") for field in msgspec.structs.fields(kind)
         }
         line = msgspec.json.encode(kind(**values))
         assert msgspec.json.decode(line, type=UNIONS[union]) == kind(**values)
         assert msgspec.json.encode(msgspec.json.decode(line, type=UNIONS[union])) == line
+
+
+def test_an_outcome_may_have_any_reason_of_a_mode_or_of_eligibility() -> None:
+    every = {kind for union in (OwnOutcome, ModeReason, EligibilityReason) for kind in get_args(union)}
+    assert set(get_args(OutcomeReason)) == every
+    assert len({kind.__struct_config__.tag for kind in every}) == len(every)
 
 
 def test_there_is_one_sentence_for_each() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.deciding.reasons import demand, orders, queues
+from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, queues
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
@@ -22,6 +22,31 @@ def _unmet(why: demand.Unmet) -> str:
 def _unclaimed(why: orders.Unclaimed) -> str:
     waits = ", and its asker still waits" if why.asker_waits else ""
     return f"nobody was seen to get it in {why.limit_ms} ms{waits}"
+
+
+def _paused(why: modes.Paused) -> str:
+    return why.text
+
+
+def _misdirected(why: modes.Misdirected) -> str:
+    who = ", ".join(f"{order} ({application or 'unknown'})" for order, application in why.orders)
+    return (
+        f"the room of {len(why.orders)} of the last {why.of} releases went to somebody else:"
+        f" {who}; check queue shares and priorities, then continue the loop"
+    )
+
+
+def _attempt_over(why: outcomes.AttemptOver) -> str:
+    return f"the attempt is {why.state or 'gone'} already"
+
+
+def _no_streaming_reducer(why: eligibility.NoStreamingReducer) -> str:
+    kind = "its reducer is a Java class, or it has none" if why.is_streaming else "a Java job"
+    return f"no streaming job with a reducer of its own ({kind}): {why.key} is not set"
+
+
+def _other_owner(why: eligibility.OtherOwner) -> str:
+    return f"it takes requests from {' or '.join(why.owners)}, we are {why.us}"
 
 
 SENTENCES: dict[type[Reason], str] = {
@@ -58,12 +83,96 @@ SENTENCES: dict[type[Reason], str] = {
     queues.MayNotAct: "yarnctl may not act now",
     queues.QueueGone: "there is no such queue any more",
     queues.ChangedByOthers: "somebody else has changed it",
+    modes.NothingInTheWay: "nothing stands in the way",
+    modes.NotEnforcing: "nothing is changed without --enforce",
+    modes.Continued: "by a person",
+    modes.LockHeldElsewhere: "another yarnctl holds the lock",
+    modes.HdfsUnwritable: "no order is asked while HDFS cannot be written: {fault}",
+    modes.FoldersNotSeen: "our folders in HDFS have not been seen yet",
+    modes.FoldersUnreachable: "our folders in HDFS cannot be seen: {fault}",
+    modes.FoldersUnfit: "{seen}; {fix}",
+    modes.ManagerSettling: (
+        "the ResourceManager is new to us, and its number of nodes has not stood still yet"
+    ),
+    modes.PreemptionUnknown: "whether YARN preempts by itself is not known: its /conf has not been read",
+    modes.YarnPreemptsSomewhere: (
+        "YARN itself preempts ({key} is true), and which queues is not known: none has been seen"
+    ),
+    modes.YarnPreempts: (
+        "YARN itself preempts {queue} ({key} is true); set disable_preemption=true for that queue, or the"
+        " monitor to false"
+    ),
+    modes.YarnPreemptsWithin: (
+        "YARN itself preempts within {queue} ({key} is true); set"
+        " intra-queue-preemption.disable_preemption=true for that queue"
+    ),
+    modes.ClusterUnseen: "the cluster cannot be seen",
+    modes.AskedToStop: "asked to stop",
+    modes.TicksDone: "has looked {ticks} times, as told",
+    modes.LoopFailed: "failed: {kind}: {fault}",
+    outcomes.Observing: "observing: nothing is changed without --enforce",
+    outcomes.Fault: "{fault}",
+    outcomes.ManifestUnusable: "{fault}",
+    outcomes.NoHdfs: "no HDFS: nowhere to write the request, give --name-node",
+    outcomes.ForeignAttempt: "{attempt} is no reduce of {application}, or the order is another's",
+    outcomes.NeverSent: "no such order was ever sent from here",
+    outcomes.ReleasedAlready: "the attempt has been released already",
+    outcomes.NoRequestThere: "no request of ours lies there: nobody was asked",
+    outcomes.NoSuchOrder: "no such order",
+    outcomes.CheckpointsUnseen: "its checkpoints cannot be seen",
+    outcomes.ManifestOfAnother: "the manifest of generation {generation} does not answer this order",
+    outcomes.GoneOn: "it has gone on behind its checkpoint",
+    outcomes.HoldOver: "its hold is over or nearly so (or clocks differ): it has gone on, or will",
+    outcomes.NotHoldingYet: "its status does not say yet that it holds for this order",
+    outcomes.KillNotAllowed: "killing is not allowed here: work would be lost",
+    outcomes.NoReduceOf: "{attempt} is no reduce of {application}",
+    outcomes.MasterSilent: "its master does not answer: {fault}",
+    outcomes.AttemptUnknown: "its master does not know the attempt",
+    outcomes.RunsElsewhere: "the attempt runs in {container}, not in {ordered}",
+    outcomes.MasterNotReached: "its master was not reached: {fault}",
+    outcomes.PriorityNotAllowed: "changing priorities is not allowed here",
+    outcomes.QueueNotNamed: "its queue {queue} is neither hurried nor victim",
+    outcomes.HoldNotAllowed: "holding queues is not allowed here",
+    outcomes.NoVictimQueue: "{queue} is no victim queue",
+    outcomes.OfNoVictimQueue: "its queue {queue} is no victim queue",
+    outcomes.MasterDown: "its master is down",
+    outcomes.NotInReducePhase: "not in its reduce phase, or already asked",
+    outcomes.NoValidManifest: "no manifest of this order is valid",
+    outcomes.EndedOrForeign: "the attempt has ended, or the order is not its own",
+    outcomes.NotInVirtualTime: "in virtual time no queue's configuration is changed",
+    outcomes.NoSuchContainer: "no such container runs",
+    outcomes.AttemptEnded: "the attempt has ended",
+    outcomes.NoSuchApplication: "no such application",
+    eligibility.InNoVictimQueue: "its queue is no victim queue",
+    eligibility.OtherKind: "it is no MapReduce job but {kind}",
+    eligibility.ConfigurationUnread: "its configuration has not been read yet",
+    eligibility.ConfigurationUnreadable: "its configuration cannot be read: {fault}",
+    eligibility.ConfigurationOdd: "its configuration cannot be understood ({error})",
+    eligibility.NoReduces: "it has no reduces",
+    eligibility.NoRunnerCarried: "its reducer does not carry the task runner",
+    eligibility.RunnerOptionsOpen: "the runner's options do not end in --",
+    eligibility.RunnerWithoutReducer: "the runner has no reducer to run",
+    eligibility.NotInHdfs: "its {what} {url} is not in HDFS, so it cannot be seen from here",
+    eligibility.OtherNameNode: "its {what} is at {at}, our NameNodes are {ours}",
+    eligibility.PathOdd: "its {what} has the path {path}",
+    eligibility.StoreOutside: "its store {path} is not below {root}",
+    eligibility.RequestsElsewhere: "it looks for requests in {path}, we write to {ours}",
+    eligibility.RunnerSays: "{text}",
+    eligibility.CheckpointUnseen: (
+        "its checkpoint could not be seen, so it is not asked: {fault}; give the store's folder a group that"
+        " only the daemon is in"
+    ),
 }
 """A sentence by kind of reason; ``{field}`` is a field of the value."""
 
 MADE: dict[type[Reason], Callable[..., str]] = {
     demand.Unmet: _unmet,
     orders.Unclaimed: _unclaimed,
+    modes.Paused: _paused,
+    modes.Misdirected: _misdirected,
+    outcomes.AttemptOver: _attempt_over,
+    eligibility.NoStreamingReducer: _no_streaming_reducer,
+    eligibility.OtherOwner: _other_owner,
 }
 """Sentences whose parts depend on the fields."""
 

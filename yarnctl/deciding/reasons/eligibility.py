@@ -1,0 +1,132 @@
+"""Why a job's reduces may not be suspended."""
+
+from __future__ import annotations
+
+from yarnctl.deciding.reasons.rooting import Reason, Said
+
+
+class InNoVictimQueue(Reason, frozen=True):
+    """Its queue may not give."""
+
+
+class OtherKind(Reason, frozen=True):
+    """It is of another framework."""
+
+    kind: str
+
+
+class ConfigurationUnread(Reason, frozen=True):
+    """Its configuration has not been read yet."""
+
+
+class ConfigurationUnreadable(Reason, frozen=True):
+    """Its master did not give its configuration."""
+
+    fault: str
+
+
+class ConfigurationOdd(Reason, frozen=True):
+    """Its configuration makes no sense; the kind of error."""
+
+    error: str
+
+
+class NoStreamingReducer(Reason, frozen=True):
+    """No streaming job with a reducer of its own; ``key`` is not set."""
+
+    is_streaming: bool
+    key: str
+
+
+class NoReduces(Reason, frozen=True):
+    """It has no reduces."""
+
+
+class NoRunnerCarried(Reason, frozen=True):
+    """Its reducer is not wrapped in the task runner."""
+
+
+class RunnerOptionsOpen(Reason, frozen=True):
+    """The runner's options are not ended."""
+
+
+class RunnerWithoutReducer(Reason, frozen=True):
+    """Nothing follows the runner's options."""
+
+
+class NotInHdfs(Reason, frozen=True):
+    """Its store, or its folder of requests, is not in HDFS."""
+
+    what: str
+    url: str
+
+
+class OtherNameNode(Reason, frozen=True):
+    """Its store, or its folder of requests, is in another HDFS."""
+
+    what: str
+    at: str
+    ours: str
+
+
+class PathOdd(Reason, frozen=True):
+    """Its store, or its folder of requests, has a path that climbs."""
+
+    what: str
+    path: str
+
+
+class StoreOutside(Reason, frozen=True):
+    """Its store is not below the root that we may read."""
+
+    path: str
+    root: str
+
+
+class RequestsElsewhere(Reason, frozen=True):
+    """It looks for requests where we write none."""
+
+    path: str
+    ours: str
+
+
+class OtherOwner(Reason, frozen=True):
+    """It would not take requests from us."""
+
+    owners: tuple[str, ...]
+    us: str
+
+
+class RunnerSays(Reason, frozen=True):
+    """The runner's own words."""
+
+    text: str
+
+
+class CheckpointUnseen(Reason, frozen=True):
+    """We may not see its checkpoints."""
+
+    fault: str
+
+
+EligibilityReason = (
+    InNoVictimQueue
+    | OtherKind
+    | ConfigurationUnread
+    | ConfigurationUnreadable
+    | ConfigurationOdd
+    | NoStreamingReducer
+    | NoReduces
+    | NoRunnerCarried
+    | RunnerOptionsOpen
+    | RunnerWithoutReducer
+    | NotInHdfs
+    | OtherNameNode
+    | PathOdd
+    | StoreOutside
+    | RequestsElsewhere
+    | OtherOwner
+    | RunnerSays
+    | CheckpointUnseen
+    | Said
+)

@@ -1,0 +1,214 @@
+"""What came of an action: why it was refused, withheld, or may not have been done.
+
+``fault`` and ``text`` hold words of others, which are never looked into.
+"""
+
+from __future__ import annotations
+
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
+from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.rooting import Reason
+
+
+class Observing(Reason, frozen=True):
+    """Without ``--enforce`` nothing is sent."""
+
+
+class Fault(Reason, frozen=True):
+    """A client's error, in its own words."""
+
+    fault: str
+
+
+class ManifestUnusable(Reason, frozen=True):
+    """No checkpoint can be gone on from; the words of who read them."""
+
+    fault: str
+
+
+class NoHdfs(Reason, frozen=True):
+    """There is nowhere to write a request."""
+
+
+class ForeignAttempt(Reason, frozen=True):
+    """The ids do not belong together, or the order is somebody else's."""
+
+    attempt: str
+    application: str
+
+
+class NeverSent(Reason, frozen=True):
+    """No such order was sent from here."""
+
+
+class ReleasedAlready(Reason, frozen=True):
+    """Its attempt has been ended already."""
+
+
+class NoRequestThere(Reason, frozen=True):
+    """No request of ours lies in HDFS."""
+
+
+class NoSuchOrder(Reason, frozen=True):
+    """There is no such order here."""
+
+
+class AttemptOver(Reason, frozen=True):
+    """The attempt does not run any more; ``state`` is what its master calls it."""
+
+    state: str = ""
+
+
+class CheckpointsUnseen(Reason, frozen=True):
+    """The job's checkpoints cannot be seen."""
+
+
+class ManifestOfAnother(Reason, frozen=True):
+    """The newest manifest is not the answer to this order."""
+
+    generation: int
+
+
+class GoneOn(Reason, frozen=True):
+    """There is work that is in no checkpoint."""
+
+
+class HoldOver(Reason, frozen=True):
+    """The runner does not wait any more, or not long enough."""
+
+
+class NotHoldingYet(Reason, frozen=True):
+    """The status line does not say yet that it holds."""
+
+
+class KillNotAllowed(Reason, frozen=True):
+    """``--allow-kill`` was not given."""
+
+
+class NoReduceOf(Reason, frozen=True):
+    """The attempt is none of this job's reduces."""
+
+    attempt: str
+    application: str
+
+
+class MasterSilent(Reason, frozen=True):
+    """The job's master does not answer."""
+
+    fault: str
+
+
+class AttemptUnknown(Reason, frozen=True):
+    """The job's master does not know the attempt."""
+
+
+class RunsElsewhere(Reason, frozen=True):
+    """The attempt runs in another container than the one that was ordered."""
+
+    container: str
+    ordered: str
+
+
+class MasterNotReached(Reason, frozen=True):
+    """The job's master was not reached to end the attempt."""
+
+    fault: str
+
+
+class PriorityNotAllowed(Reason, frozen=True):
+    """Changing priorities was not allowed."""
+
+
+class QueueNotNamed(Reason, frozen=True):
+    """The application's queue was not named to yarnctl."""
+
+    queue: str
+
+
+class HoldNotAllowed(Reason, frozen=True):
+    """``--hold-queue`` was not given."""
+
+
+class NoVictimQueue(Reason, frozen=True):
+    """Only the maximum of a victim queue is changed."""
+
+    queue: str
+
+
+class OfNoVictimQueue(Reason, frozen=True):
+    """The application is in no victim queue."""
+
+    queue: str
+
+
+class MasterDown(Reason, frozen=True):
+    """The job's master is down (in virtual time)."""
+
+
+class NotInReducePhase(Reason, frozen=True):
+    """The attempt cannot be asked now (in virtual time)."""
+
+
+class NoValidManifest(Reason, frozen=True):
+    """Nothing valid answers this order (in virtual time)."""
+
+
+class EndedOrForeign(Reason, frozen=True):
+    """The attempt has ended, or the order names another (in virtual time)."""
+
+
+class NotInVirtualTime(Reason, frozen=True):
+    """Virtual time changes no queue."""
+
+
+class NoSuchContainer(Reason, frozen=True):
+    """The container does not run."""
+
+
+class AttemptEnded(Reason, frozen=True):
+    """The attempt has ended."""
+
+
+class NoSuchApplication(Reason, frozen=True):
+    """The application does not run."""
+
+
+OwnOutcome = (
+    Observing
+    | Fault
+    | ManifestUnusable
+    | NoHdfs
+    | ForeignAttempt
+    | NeverSent
+    | ReleasedAlready
+    | NoRequestThere
+    | NoSuchOrder
+    | AttemptOver
+    | CheckpointsUnseen
+    | ManifestOfAnother
+    | GoneOn
+    | HoldOver
+    | NotHoldingYet
+    | KillNotAllowed
+    | NoReduceOf
+    | MasterSilent
+    | AttemptUnknown
+    | RunsElsewhere
+    | MasterNotReached
+    | PriorityNotAllowed
+    | QueueNotNamed
+    | HoldNotAllowed
+    | NoVictimQueue
+    | OfNoVictimQueue
+    | MasterDown
+    | NotInReducePhase
+    | NoValidManifest
+    | EndedOrForeign
+    | NotInVirtualTime
+    | NoSuchContainer
+    | AttemptEnded
+    | NoSuchApplication
+)
+"""The reasons that only an action's outcome may have."""
+
+OutcomeReason = OwnOutcome | ModeReason | EligibilityReason
