@@ -85,7 +85,7 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     )
     told = (view.asks, view.activated, view.runner, view.priority, view.deadline_at_ms, view.progress_ratio)
     assert told == ((), True, True, 0, None, 0.0)
-    assert (view.why_not, view.foreseen) == ("", 0)
+    assert (view.why_not, view.foreseen) == (None, 0)
     queue = model.QueueView(queue="q", guaranteed=one, maximum=one, used=one)
     assert (queue.priority, queue.user_limit, queue.am_limit, queue.am_used) == (0, None, None, (0, 0))
 

@@ -17,7 +17,9 @@ from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.records import Refusal
+from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 
@@ -228,14 +230,14 @@ def like(view: View, queue: str, **more) -> ApplicationView:
 
 
 def test_applications_are_shown_by_job_user_and_queue_with_what_may_be_suspended(page, served):
-    why = "no streaming job with a reducer of its own (a Java job)"
+    why = NoStreamingReducer(is_streaming=False, key="stream.reduce.streamprocessor")
     java = "application_1_000777"
     more = like(busy(), "research", application=java, name="count", user="carol", runner=False, why_not=why)
     served.view = with_jobs(busy(), more)
     page.until("document.querySelector('#applications').textContent.includes('carol')")
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "count"]
     assert row[1:4] == ["carol", "research", "victim"]
-    assert row[-2:] == [f"no: {why}", java]
+    assert row[-2:] == [f"no: {text(why)}", java]
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "r"]
     assert row[-2:] == ["yes", "application_1_000001"]
 
@@ -299,7 +301,8 @@ def test_instants_are_local_time(page):
 
 @pytest.mark.parametrize("field", ["name", "user", "why_not"])
 def test_what_users_write_is_text(page, served, field):
-    more = like(busy(), "research", application="application_1_000777", runner=False, **{field: PROBE})
+    said = RunnerSays(PROBE) if field == "why_not" else PROBE
+    more = like(busy(), "research", application="application_1_000777", runner=False, **{field: said})
     served.view = with_jobs(busy(), more)
     page.until("document.querySelector('#applications').textContent.includes('onerror')")
     assert page.script("return document.querySelectorAll('img, main script').length") == 0

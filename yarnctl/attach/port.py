@@ -32,6 +32,7 @@ from yarnctl.attach.orders.tracking import Watch
 from yarnctl.config import Cluster
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import AppMaster
 from yarnctl.hadoop.http.session import Limits
@@ -93,7 +94,7 @@ class AttachedPort:
         return ClusterIdentity(str(info.epoch), len(nodes))
 
     @property
-    def why_not(self) -> dict[str, str]:
+    def why_not(self) -> dict[str, EligibilityReason]:
         """Return application -> why its reduces may not be suspended."""
         return self._prover.why_not
 

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.units import Resources
 
 TaskKind = Literal["map", "reduce", "am"]
@@ -59,7 +60,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
     ``runner`` says that its reduces carry the task runner and can be suspended at all, ``why_not`` why they
-    cannot ("": they can, or nobody has looked). ``foreseen`` of its asks are not its own yet
+    cannot (None: they can, or nobody has looked). ``foreseen`` of its asks are not its own yet
     (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
     """
 
@@ -78,7 +79,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
-    why_not: str = ""
+    why_not: EligibilityReason | None = None
     foreseen: int = 0
     name: str = ""
 

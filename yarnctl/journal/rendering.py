@@ -111,7 +111,7 @@ SENTENCES: dict[type[Reason], str] = {
     modes.TicksDone: "has looked {ticks} times, as told",
     modes.LoopFailed: "failed: {kind}: {fault}",
     outcomes.Observing: "observing: nothing is changed without --enforce",
-    outcomes.Fault: "{fault}",
+    outcomes.ClientFault: "{fault}",
     outcomes.ManifestUnusable: "{fault}",
     outcomes.NoHdfs: "no HDFS: nowhere to write the request, give --name-node",
     outcomes.ForeignAttempt: "{attempt} is no reduce of {application}, or the order is another's",

@@ -8,6 +8,7 @@ import msgspec
 
 from yarnctl.attach.connection.application_rows import ApplicationRows, serving_order
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.deciding.reasons.eligibility import NoReduces, OtherKind
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
@@ -59,7 +60,9 @@ def test_the_same_as_made_from_nothing():
         if chance.random() < 0.8:  # a look that ends before its snapshot must not lose what changed
             asks = {name: (ContainerAsk(10, SIZE, chance.choice([1, 1, 2])),) for name in waiting}
             for one in chance.sample(rows, 3):
-                why_not[one.application] = chance.choice(["so", "so", "not so"])
+                why_not[one.application] = chance.choice(
+                    [OtherKind("SPARK"), OtherKind("SPARK"), NoReduces()]
+                )
             why_not.pop(chance.choice(list(why_not)), None)
             check(kept, rows, asks, why_not)
         rows = [moved(one, chance) for one in rows]
@@ -76,7 +79,7 @@ def check(kept: ApplicationRows, rows: list[yarn.Application], asks: dict, why_n
         name = one.application
         return views.application_view(
             one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE, demand=asks.get(name, ()),
-            why_not=why_not.get(name, ""),
+            why_not=why_not.get(name),
         )  # fmt: skip
 
     shown = kept.views(make, asks, why_not)

@@ -17,6 +17,7 @@ from yarnctl.deciding.model import (
     Suspend,
     Withdraw,
 )
+from yarnctl.deciding.reasons.eligibility import ConfigurationUnread, ConfigurationUnreadable, InNoVictimQueue
 from yarnctl.units import Resources, times
 
 HURRIED = Scope(gate_queues=("production",))
@@ -79,7 +80,7 @@ def test_the_snapshot_as_deciding_wants_it(cluster):
     assert research.asks == (ContainerAsk(10, SLOT, 2),)
     assert (research.runner, research.containers, research.task_size) == (True, 4, SLOT)
     assert production.runner is False
-    assert (research.why_not, production.why_not) == ("", "its queue is no victim queue")
+    assert (research.why_not, production.why_not) == (None, InNoVictimQueue())
     assert research.rank < production.rank
 
 
@@ -117,7 +118,7 @@ def test_jobs_are_proven_a_few_at_each_look_the_largest_first(cluster):
     assert {path for path in paths(cluster) if path.endswith("/conf")} == {
         "/conf", *(f"/proxy/{application(n)}/ws/v1/mapreduce/jobs/job_{EPOCH}_{n:04d}/conf" for n in (6, 5))
     }  # fmt: skip
-    assert "not been read yet" in port.why_not[application(3)]
+    assert port.why_not[application(3)] == ConfigurationUnread()
     port.observe(HURRIED)
     shown = views(port.observe(HURRIED))
     assert all(shown[application(n)].runner for n in (1, 3, 4, 5, 6))
@@ -128,7 +129,7 @@ def test_a_master_that_did_not_answer_is_asked_again_later(cluster):
     cluster.break_("GET /proxy/.*/conf", page())
     port = cluster.port()
     assert views(port.observe(HURRIED))[application(1)].runner is False
-    assert "cannot be read" in port.why_not[application(1)]
+    assert isinstance(port.why_not[application(1)], ConfigurationUnreadable)
     cluster.broken.clear()
     assert views(port.observe(HURRIED))[application(1)].runner is False
     cluster.now_ms += 5_000

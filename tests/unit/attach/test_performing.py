@@ -22,6 +22,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.journal.rendering import text
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
 SUSPEND = Suspend("o-1", *NAMES, 1, EPOCH)
@@ -96,7 +97,7 @@ def test_nothing_without_a_proven_runner(cluster, action):
     port = looking(cluster, allow_kill=True)
     cluster.save(1, 1, "o-1")
     assert "mapreduce.reduce.speculative is true" in why(port.perform(action))
-    assert "speculative" in port.why_not[application(1)]
+    assert "speculative" in text(port.why_not[application(1)])
     assert cluster.changes == []
 
 
@@ -178,7 +179,7 @@ def test_nobody_is_asked_whose_checkpoint_we_could_not_see(cluster):
     assert "its checkpoint could not be seen" in told
     assert "AccessControlException" in told
     assert "give the store's folder a group" in told
-    assert port.why_not[SUSPEND.application] == told
+    assert text(port.why_not[SUSPEND.application]) == told
     assert (cluster.hdfs.files, cluster.changes) == ({}, [])
     cluster.hdfs.denied = ""
     assert isinstance(port.perform(SUSPEND), Refused)

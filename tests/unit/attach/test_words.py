@@ -6,12 +6,14 @@ import pytest
 
 from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.eligibility.job_rules import Proof, prove
+from yarnctl.attach.eligibility.job_rules import REDUCER, Proof, prove
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
 from yarnctl.attach.observing.status_line import Progress, Status, parse
+from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.journal.rendering import text
 
 # --- status lines -------------------------------------------------------------------------------
 
@@ -208,12 +210,14 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "value", "why"), REFUSED)
 def test_what_is_not_proven_is_left_alone(name, value, why):
     told = {key: one for key, one in {**GOOD, name: value}.items() if one is not None}
-    assert why in str(prove(told, "ann", OURS))
+    found = prove(told, "ann", OURS)
+    assert not isinstance(found, Proof)
+    assert why in text(found)
 
 
 def test_a_store_outside_the_named_root_is_left_alone():
     narrow = Attachment(name_nodes=("nn1:9870", "nn2:9870"), store_root="/yarnctl/check")
-    assert "not below" in str(prove(GOOD, "ann", narrow))
+    assert prove(GOOD, "ann", narrow) == StoreOutside("/yarnctl/checkpoints", "/yarnctl/check")
 
 
 # --- standing aside -----------------------------------------------------------------------------
@@ -283,12 +287,12 @@ def test_hdfs_is_found_by_the_configuration_of_yarn(configuration, found):
 
 
 @pytest.mark.parametrize(
-    ("configuration", "kind"),
+    ("configuration", "is_streaming"),
     [
-        ({}, "a Java job"),
-        ({"mapreduce.job.reduce.class": "org.example.Count"}, "a Java job"),
-        ({"stream.map.streamprocessor": "cat"}, "its reducer is a Java class, or it has none"),
+        ({}, False),
+        ({"mapreduce.job.reduce.class": "org.example.Count"}, False),
+        ({"stream.map.streamprocessor": "cat"}, True),
     ],
 )
-def test_a_java_job_is_called_one(configuration, kind) -> None:
-    assert f"no streaming job with a reducer of its own ({kind}): " in str(prove(configuration, "ann", OURS))
+def test_a_java_job_is_called_one(configuration, is_streaming) -> None:
+    assert prove(configuration, "ann", OURS) == NoStreamingReducer(is_streaming, REDUCER)

@@ -11,7 +11,9 @@ from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.reasons.eligibility import NoStreamingReducer
 from yarnctl.journal.explaining.explain import explain, in_words
+from yarnctl.journal.rendering import text
 from yarnctl.service.answers import short_names
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
@@ -450,14 +452,15 @@ def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
 def test_an_application_that_is_left_alone_says_why(served):
     view = busy()
     assert view.snapshot is not None
-    why = "no streaming job with a reducer of its own (a Java job)"
+    java_job = NoStreamingReducer(is_streaming=False, key="stream.reduce.streamprocessor")
+    why = text(java_job)
     java = msgspec.structs.replace(
         view.snapshot.applications[0],
         application="application_1_000777",
         queue="research",
         user="carol",
         runner=False,
-        why_not=why,
+        why_not=java_job,
         asks=(),
     )
     listed = msgspec.structs.replace(view.snapshot, applications=(*view.snapshot.applications, java))

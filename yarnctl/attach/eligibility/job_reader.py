@@ -13,13 +13,21 @@ from collections.abc import Iterable
 from yarnctl.attach.connection.checkpoint_store import SeenStore
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.eligibility.job_rules import Proof, prove
+from yarnctl.deciding.reasons.eligibility import (
+    ConfigurationUnread,
+    ConfigurationUnreadable,
+    EligibilityReason,
+    InNoVictimQueue,
+    OtherKind,
+)
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire import yarn
+from yarnctl.journal.rendering import text
 
 _LOG = logging.getLogger("yarnctl.attach")
 
 KINDS = ("MAPREDUCE", "")
-NOT_YET = "its configuration has not been read yet"
+NOT_YET = ConfigurationUnread()
 
 
 class Prover:
@@ -30,7 +38,7 @@ class Prover:
         self._settings = link.settings
         self._clock = link.clock
         self.proofs: dict[str, Proof] = {}
-        self.why_not: dict[str, str] = {}
+        self.why_not: dict[str, EligibilityReason] = {}
         self._again_at_ms: dict[str, int] = {}
         self._settled: set[str] = set()
         self._unread: dict[str, yarn.Application] = {}
@@ -51,9 +59,9 @@ class Prover:
                 judged[row.queue] = self._settings.may_give(row.queue)
             self._unread.pop(name, None)
             if not judged[row.queue]:
-                self.why_not[name] = "its queue is no victim queue"
+                self.why_not[name] = InNoVictimQueue()
             elif row.kind.upper() not in KINDS:
-                self.why_not[name] = f"it is no MapReduce job but {row.kind[:40]}"
+                self.why_not[name] = OtherKind(row.kind[:40])
             else:
                 self.why_not.setdefault(name, NOT_YET)
                 self._unread[name] = row
@@ -63,7 +71,7 @@ class Prover:
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
         self._read({row.application: row.user for row in due[: self._settings.proofs_max]})
 
-    def prove(self, application: str, user: str) -> Proof | str:
+    def prove(self, application: str, user: str) -> Proof | EligibilityReason:
         """Return one job's proof, or why there is none, reading its configuration if need be."""
         if application not in self.proofs and application not in self._settled:
             self._read({application: user})
@@ -81,13 +89,13 @@ class Prover:
             proof = found
         return SeenStore(self._link.hdfs, proof.store_path, self._settings.look_bytes), proof
 
-    def doubt(self, application: str, why: str) -> None:
+    def doubt(self, application: str, why: EligibilityReason) -> None:
         """Leave a job alone for ``doubt_ms``: what was proven is so, but something else stands in the way."""
         proof = self.proofs.pop(application, None)
         if proof is not None:
             self._doubted[application] = (self._clock() + self._settings.doubt_ms, proof)
             self.why_not[application] = why
-            _LOG.warning("%s is left alone: %s", application, why)
+            _LOG.warning("%s is left alone: %s", application, text(why))
 
     def _believe_again(self) -> None:
         now_ms = self._clock()
@@ -104,7 +112,7 @@ class Prover:
         for name, answer in answers.items():
             if isinstance(answer, Problem | Absent):
                 told = answer.why if isinstance(answer, Absent) else str(answer)
-                self.why_not[name] = f"its configuration cannot be read: {told[:200]}"
+                self.why_not[name] = ConfigurationUnreadable(told[:200])
                 self._again_at_ms[name] = self._clock() + self._settings.proof_retry_ms
                 continue
             self._settled.add(name)
@@ -115,7 +123,7 @@ class Prover:
                 self.why_not.pop(name, None)
             else:
                 self.why_not[name] = found
-                _LOG.info("%s is left alone: %s", name, found)
+                _LOG.info("%s is left alone: %s", name, text(found))
 
     def forget(self, applications: Iterable[str]) -> None:
         """Forget applications that are no more."""

@@ -1,9 +1,9 @@
 """Proof: may this job's reduces be suspended at all, and where does its runner look?
 
 Law: pure. The job's effective configuration, as its master shows it, is read by the runner's own code
-(``read_settings``): what the runner would refuse on the node is refused here. On top of that the port
-must be able to reach the same store and requests, and the runner must take us for their owner. What is
-not proven is left alone, with the reason.
+(``read_settings``): what the runner would refuse on the node is refused here, in its own words. On top of
+that the port must be able to reach the same store and requests, and the runner must take us for their
+owner. What is not proven is left alone, with the reason as a value.
 """
 
 from __future__ import annotations
@@ -15,6 +15,22 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
 from yarnctl.attach.connection.settings import Attachment
+from yarnctl.deciding.reasons.eligibility import (
+    ConfigurationOdd,
+    EligibilityReason,
+    NoReduces,
+    NoRunnerCarried,
+    NoStreamingReducer,
+    NotInHdfs,
+    OtherNameNode,
+    OtherOwner,
+    PathOdd,
+    RequestsElsewhere,
+    RunnerOptionsOpen,
+    RunnerSays,
+    RunnerWithoutReducer,
+    StoreOutside,
+)
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, Settings, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
@@ -45,22 +61,35 @@ class Proof(NamedTuple):
     hold_ms: int = HOLD_MS
 
 
-def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof | str:
+PATH_MAX = 200
+"""A longer path, or a longer word of the runner, is cut in a reason."""
+
+
+class _Unfit(Exception):
+    """The job cannot be suspended."""
+
+    def __init__(self, why: EligibilityReason) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof | EligibilityReason:
     """Return the proof, or why there is none. ``user`` is the application's."""
     try:
         return _prove(configuration, user, attachment)
-    except Unusable as why:
-        return str(why)[:300]
+    except _Unfit as unfit:
+        return unfit.why
+    except Unusable as problem:
+        return RunnerSays(str(problem)[:300])
     except NO_SENSE as error:
-        return f"its configuration cannot be understood ({type(error).__name__})"
+        return ConfigurationOdd(type(error).__name__)
 
 
 def _prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof:
     command = unquote_plus(configuration.get(REDUCER, ""))
     if not command:
         is_streaming = any(name.startswith("stream.") for name in configuration)
-        kind = "its reducer is a Java class, or it has none" if is_streaming else "a Java job"
-        raise Unusable(f"no streaming job with a reducer of its own ({kind}): {REDUCER} is not set")
+        raise _Unfit(NoStreamingReducer(is_streaming, REDUCER))
     splits = [words for words in (_by_streaming(command), _by_shell(command)) if words]
     found = [_runner_words(words) for words in splits]
     options, _ = found[0]
@@ -68,10 +97,10 @@ def _prove(configuration: Mapping[str, str], user: str, attachment: Attachment) 
     words = {re.sub(r"[^A-Za-z0-9]", "_", name): value for name, value in configuration.items()}
     settings = read_settings(options, {**words, "USER": user, **added, **_TASK})
     if configuration.get("mapreduce.job.reduces", "1") == "0":
-        raise Unusable("it has no reduces")
+        raise _Unfit(NoReduces())
     store_path = _reachable(settings.store_url, attachment, "store")
     if attachment.store_root and not _is_below(store_path, attachment.store_root):
-        raise Unusable(f"its store {store_path} is not below {attachment.store_root}")
+        raise _Unfit(StoreOutside(store_path[:PATH_MAX], attachment.store_root))
     _check_requests(settings, attachment)
     reducers = tuple(dict.fromkeys(tuple(printable(rest)) for _, rest in found))
     return Proof(settings.rule, reducers, store_path, (settings.user,), settings.hold_ms)
@@ -81,12 +110,12 @@ def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:
     """Take the command apart: the runner's options, and the original reducer."""
     place = 1 if words[0] in STARTERS else 0
     if len(words) <= place or words[place].rpartition("/")[2] != RUNNER:
-        raise Unusable("its reducer does not carry the task runner")
+        raise _Unfit(NoRunnerCarried())
     if "--" not in words:
-        raise Unusable("the runner's options do not end in --")
+        raise _Unfit(RunnerOptionsOpen())
     end = words.index("--")
     if not words[end + 1 :]:
-        raise Unusable("the runner has no reducer to run")
+        raise _Unfit(RunnerWithoutReducer())
     return words[place + 1 : end], words[end + 1 :]
 
 
@@ -125,17 +154,17 @@ def environment(text: str) -> dict[str, str]:
 
 
 def _reachable(url: str, attachment: Attachment, what: str) -> str:
-    """Return the path of a store's URL in our HDFS; raise Unusable if it is somewhere else."""
+    """Return the path of a store's URL in our HDFS; it is unfit if it is somewhere else."""
     parts = urlsplit(url)
     if parts.scheme not in ("webhdfs", "swebhdfs"):
-        raise Unusable(f"its {what} {url[:120]} is not in HDFS, so it cannot be seen from here")
+        raise _Unfit(NotInHdfs(what, url[:120]))
     hosts = {host.lower() for host in parts.netloc.split(",") if host}
     if not hosts & attachment.hosts:
         ours = ", ".join(sorted(attachment.hosts)) or "none"
-        raise Unusable(f"its {what} is at {parts.netloc[:120]}, our NameNodes are {ours}")
+        raise _Unfit(OtherNameNode(what, parts.netloc[:120], ours))
     path = "/" + parts.path.strip("/")
     if ".." in path.split("/"):
-        raise Unusable(f"its {what} has the path {path[:120]}")
+        raise _Unfit(PathOdd(what, path[:120]))
     return path
 
 
@@ -147,7 +176,7 @@ def _check_requests(settings: Settings, attachment: Attachment) -> None:
     """Refuse a job that would not find, or not believe, our requests."""
     path = _reachable(settings.requests_url, attachment, "folder of requests")
     if path != attachment.requests_root.rstrip("/"):
-        raise Unusable(f"it looks for requests in {path}, we write to {attachment.requests_root}")
+        raise _Unfit(RequestsElsewhere(path[:PATH_MAX], attachment.requests_root))
     owners = settings.request_owners or (settings.user,)
     if attachment.requests_owner not in owners:
-        raise Unusable(f"it takes requests from {' or '.join(owners)}, we are {attachment.requests_owner}")
+        raise _Unfit(OtherOwner(owners, attachment.requests_owner))

@@ -31,6 +31,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.journal.rendering import text
 
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 POLICIES = "yarn.resourcemanager.scheduler.monitor.policies"
@@ -134,8 +135,8 @@ class Permission:
         if isinstance(proof, Proof):
             return None
         if not self._prover.is_settled(application):
-            raise Unreachable(proof)
-        return Refused(proof)
+            raise Unreachable(text(proof))
+        return Refused(text(proof))
 
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:

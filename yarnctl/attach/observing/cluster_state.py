@@ -23,6 +23,7 @@ from yarnctl.attach.connection.application_rows import serving_order
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire import views, yarn
@@ -80,7 +81,9 @@ class ClusterLook:
 
     # --- the snapshot -------------------------------------------------------------------------
 
-    def snapshot(self, root: yarn.Queue, nodes: Sequence[yarn.Node], why_not: Mapping[str, str]) -> Snapshot:
+    def snapshot(
+        self, root: yarn.Queue, nodes: Sequence[yarn.Node], why_not: Mapping[str, EligibilityReason]
+    ) -> Snapshot:
         """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
         names = views.queue_names(self._link.leaves)
@@ -107,7 +110,7 @@ class ClusterLook:
         self,
         names: Mapping[str, str],
         asks: Mapping[str, tuple[ContainerAsk, ...]],
-        why_not: Mapping[str, str],
+        why_not: Mapping[str, EligibilityReason],
     ) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; one that has not changed keeps its record."""
 
@@ -121,7 +124,7 @@ class ClusterLook:
                 am_size=size.am,
                 task_size=size.task,
                 demand=asks.get(name, ()),
-                why_not=why_not.get(name, ""),
+                why_not=why_not.get(name),
             )
 
         if self._names != names:

@@ -42,17 +42,22 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.reasons.eligibility import CheckpointUnseen
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.problems import Altered, Exists, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
+from yarnctl.journal.rendering import text
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""
+
+FAULT_MAX = 300
+"""A longer word of a client's is cut in a reason."""
 
 OVER = "its hold is over or nearly so (or clocks differ): it has gone on, or will"
 
@@ -109,7 +114,7 @@ class Acting:
                 f"{action.attempt} is no reduce of {action.application}, or the order is another's"
             )
         if unseen := self._cannot_see(one):
-            return Withheld(unseen)
+            return Withheld(text(unseen))
         self._ask(self._hdfs, one)
         one.requested = True
         self._ring(one)
@@ -124,21 +129,20 @@ class Acting:
             raise
         self._permission.store_works()
 
-    def _cannot_see(self, one: Watched) -> str:
-        """Return why the attempt's checkpoint could not be seen, "": it could. Nobody is asked in vain."""
+    def _cannot_see(self, one: Watched) -> CheckpointUnseen | None:
+        """Return why the attempt's checkpoint could not be seen, None: it could. Nobody is asked in vain."""
         place = self._prover.store_of(one.application)
         try:
             if place is not None:
                 place[0].list(one.task.folder)
         except StoreError as problem:
-            fix = "give the store's folder a group that only the daemon is in"
-            why = f"its checkpoint could not be seen, so it is not asked: {problem}; {fix}"
+            why = CheckpointUnseen(str(problem)[:FAULT_MAX])
             if isinstance(
                 problem.__cause__, Rejected
             ):  # so are all its tasks: do not try each of them in turn
                 self._prover.doubt(one.application, why)
             return why
-        return ""
+        return None
 
     def _write_request(self, hdfs: WebHdfs, one: Watched) -> None:
         """Write beside and rename, so that nobody reads half a request; fine if it is there already."""

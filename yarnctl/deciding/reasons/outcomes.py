@@ -14,7 +14,7 @@ class Observing(Reason, frozen=True):
     """Without ``--enforce`` nothing is sent."""
 
 
-class Fault(Reason, frozen=True):
+class ClientFault(Reason, frozen=True, tag="fault"):
     """A client's error, in its own words."""
 
     fault: str
@@ -175,7 +175,7 @@ class NoSuchApplication(Reason, frozen=True):
 
 OwnOutcome = (
     Observing
-    | Fault
+    | ClientFault
     | ManifestUnusable
     | NoHdfs
     | ForeignAttempt

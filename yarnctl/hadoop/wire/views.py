@@ -14,6 +14,7 @@ from operator import attrgetter
 import msgspec
 
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.job_settings import deadline_in
 from yarnctl.units import NOTHING, Resources, plus, times
@@ -142,7 +143,7 @@ def application_view(
     am_size: Resources,
     task_size: Resources,
     demand: Sequence[ContainerAsk] = (),
-    why_not: str = "",
+    why_not: EligibilityReason | None = None,
 ) -> ApplicationView:
     """Return one application as deciding sees it; a count of -1 (3.5.0, just accepted) is none.
 
@@ -161,7 +162,7 @@ def application_view(
         task_size=task_size,
         asks=tuple(demand),
         activated=activated(application),
-        runner=not why_not,
+        runner=why_not is None,
         why_not=why_not,
         priority=application.priority,
         deadline_at_ms=deadline_at_ms(application),

@@ -34,6 +34,7 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
 from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import instant
+from yarnctl.journal.rendering import text
 from yarnctl.service.answers.from_view import application_of, counted, size
 
 
@@ -226,4 +227,5 @@ def _now(each: ApplicationView, kind: ApplicationClass) -> str:
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
     if kind == "hurried":
         return f"now: {held}{waits}; room is made for it"
-    return f"now: {held}{waits}; {'may be suspended' if each.runner else f'left alone: {each.why_not}'}"
+    why = "" if each.why_not is None else text(each.why_not)
+    return f"now: {held}{waits}; {'may be suspended' if each.runner else f'left alone: {why}'}"

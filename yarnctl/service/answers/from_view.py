@@ -28,6 +28,7 @@ from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.settings import Settings
+from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 
 
@@ -125,7 +126,7 @@ def _application(
         deadline_at_ms=each.deadline_at_ms,
         activated=each.activated,
         runner=each.runner,
-        why_not=each.why_not,
+        why_not="" if each.why_not is None else text(each.why_not),
         on_their_way=coming,
         giving=giving,
         left_alone=left_alone.get(each.application, {}),
