@@ -35,15 +35,14 @@ def replay_compiled(
     jobs = len(trace)
     started, ended = np.full(jobs, NEVER, dtype=np.int64), np.full(jobs, NEVER, dtype=np.int64)
     containers, met = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.bool_)
-    results = (started, ended, containers, met)
+    told = kernels.Results(started, ended, containers, met)
     due_ms = trace.submitted_at_ms + deadline_ms
-    columns = (trace.submitted_at_ms, deadline_ms, due_ms, trace.tasks, trace.work_ms)
+    columns = kernels.Jobs(trace.submitted_at_ms, deadline_ms, due_ms, trace.tasks, trace.work_ms)
     if name in SIZED:
-        kernels.sized(_rules(name, capacity, choices), *columns, *results)
+        kernels.sized(_rules(name, capacity, choices), *columns, *told)
     else:
-        inputs = (trace.submitted_at_ms, deadline_ms, trace.tasks, trace.work_ms, capacity)
-        kernels.shared(*inputs, ALLOCATORS[name].drops_late, *results)
-    return Outcome(capacity, deadline_ms, *results)
+        kernels.shared(capacity, ALLOCATORS[name].drops_late, columns, told)
+    return Outcome(capacity, deadline_ms, *told)
 
 
 def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
@@ -63,7 +62,7 @@ def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
 
 
 def _rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool) -> Outcome:
-    from emulator.admission.compiled.rebalancing import rebalanced
+    from emulator.admission.compiled.rebalancing import Columns, Ends, rebalanced
     from emulator.admission.plain.rebalanced import averaged, require_small
 
     require_small(trace, capacity)
@@ -72,6 +71,6 @@ def _rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, rea
     started, ended = np.full(jobs, NEVER, dtype=np.int64), np.full(jobs, NEVER, dtype=np.int64)
     rest, met = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.bool_)
     order = np.argsort(due, kind="stable")
-    columns = (trace.submitted_at_ms, due, trace.tasks, trace.work_ms)
-    rebalanced(*columns, capacity, reactive, order, started, ended, rest, met)
+    columns = Columns(trace.submitted_at_ms, due, trace.tasks, trace.work_ms, order)
+    rebalanced(capacity, reactive, columns, Ends(started, ended, rest, met))
     return averaged(trace, deadline_ms, capacity, started, ended, rest, met)

@@ -8,7 +8,7 @@ file, for the compiler's cache knows a function by the file it is in.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,25 @@ from emulator.admission.compiled.compiler import compiled
 
 GRAINS = 64
 FAR_MS = 1 << 62
+
+
+class Columns(NamedTuple):
+    """The jobs of a trace, in columns; ``due_order`` is the jobs by deadline."""
+
+    submitted: Any
+    due: Any
+    tasks: Any
+    work: Any
+    due_order: Any
+
+
+class Ends(NamedTuple):
+    """What became of each job, in columns; ``rest`` is what was left of its work."""
+
+    started: Any
+    ended: Any
+    rest: Any
+    met: Any
 
 
 @compiled
@@ -41,20 +60,14 @@ def meld(goal: Any, first: Any, second: Any, left: int, right: int) -> int:
 
 
 @compiled
-def rebalanced(
-    submitted: Any,
-    due: Any,
-    tasks: Any,
-    work: Any,
-    capacity: int,
-    reactive: bool,
-    due_order: Any,
-    started: Any,
-    ended: Any,
-    rest: Any,
-    met: Any,
-) -> None:
-    """Replay; the last four arrays are filled. ``due_order`` is the jobs by deadline."""
+def rebalanced(capacity: int, reactive: bool, trace: Columns, told: Ends) -> None:
+    """Replay; ``told`` is filled.
+
+    One function, though a long one: its steps share nineteen arrays and eight numbers, and each array that a
+    compiled function is handed is counted.
+    """
+    submitted, due, tasks, work, due_order = trace
+    started, ended, rest, met = told
     jobs = len(submitted)
     goal = np.zeros(jobs, np.int64)
     first, second = np.full(jobs, -1, np.int64), np.full(jobs, -1, np.int64)
