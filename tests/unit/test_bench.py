@@ -11,6 +11,7 @@ import yarnctl.deciding.controller as controller
 from tests.bench import tick
 from tests.bench.__main__ import BENCHES, Bench, run_small
 from tests.bench.row import Row
+from tests.bench.runner_start import main, measure
 from yarnctl.deciding.model import Action
 
 ROW = Row(name="a", what="", ours=1, baseline=1, ratio=1, target="", holds=False, unit="ms")
@@ -48,3 +49,16 @@ def test_tick_notices_another_order_of_leaving(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(controller, "in_leaving_order", reversed_order)
     with pytest.raises(AssertionError):
         tick.measure(0.3, size)
+
+
+def test_a_start_of_the_runner_is_measured_on_both_sides():
+    found = measure(starts=1, before="HEAD")
+    assert found["before_ms"]["runs"] == found["now_ms"]["runs"] == 1
+    assert found["ratio"] > 0
+
+
+def test_a_commit_that_is_not_there_is_named(capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["--before", "nowhere"])
+    assert left.value.code == 2
+    assert "git show nowhere:yarnctl/task_runner/yarnctl_task.py" in capsys.readouterr().err

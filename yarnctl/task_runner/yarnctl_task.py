@@ -103,7 +103,6 @@ import base64
 import builtins
 import collections
 import contextlib
-import copy
 import errno
 import hashlib
 import json
@@ -461,8 +460,8 @@ class Store:
 
     def at_root(self, root: str) -> Store:
         """Return the same file system, looked at from another folder."""
-        other = copy.copy(self)
-        other.root = root
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), root=root)
         return other
 
     def read_small(self, path: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -38,6 +39,13 @@ def test_the_shipped_file_is_byte_for_byte_what_its_package_builds():
     assert BUILT.read_bytes() == built().encode()
     assert BUILT == RUNNER
     assert os.access(BUILT, os.X_OK)
+
+
+def test_a_clone_has_it_and_may_run_it():
+    listed = subprocess.run(
+        ["git", "ls-files", "-s", BUILT.name], cwd=BUILT.parent, capture_output=True, text=True
+    )
+    assert listed.stdout.startswith("100755 "), listed
 
 
 def test_its_head_says_that_it_is_built_and_from_what():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import copy
 import errno
 import os
 import time
@@ -65,8 +64,8 @@ class Store:
 
     def at_root(self, root: str) -> Store:
         """Return the same file system, looked at from another folder."""
-        other = copy.copy(self)
-        other.root = root
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), root=root)
         return other
 
     def read_small(self, path: str) -> bytes:
