@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import http_client
 from tests.architecture.house import clients, graph, ratchet, sources
 from tests.architecture.house.__main__ import ROOT, document, main, measure
 
@@ -242,6 +243,16 @@ def test_tests_are_one_client_with_whatever_they_use(tmp_path):
         "tests_http.client": 1,
         "tests_requests": 1,
     }
+
+
+def test_tests_ask_through_their_client_or_say_why_not():
+    opening = {
+        path.relative_to(ROOT).as_posix()
+        for folder in clients.TEST_FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+        if clients.uses(sources.parse(path, path.relative_to(ROOT).as_posix()))
+    }
+    assert opening == {"tests/http_client.py", *http_client.OTHERS}
 
 
 def test_a_listed_client_that_opens_nothing_is_removed(tmp_path):

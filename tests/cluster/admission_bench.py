@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import requests
 
+from tests import http_client
 from tests.cluster.admission_hosts import Gate, Host, gate, live
 from tests.cluster.admission_set import COLUMNS, Arrival, Ran, arrivals, judged, met, table
 from tests.measured.provenance import head, load
@@ -113,7 +113,7 @@ def _ran(job: Arrival, began_ms: int, row: dict[str, Any] | None, limits: dict[s
 
 def rows(rm: str, since_ms: int) -> dict[str, dict[str, Any]]:
     """Return the applications of a cluster since an instant by name."""
-    told = requests.get(f"{rm}/ws/v1/cluster/apps", timeout=30).json()
+    told = http_client.get(f"{rm}/ws/v1/cluster/apps", timeout=30).json()
     found = (told.get("apps") or {}).get("app") or []
     return {str(row["name"]): row for row in found if int(row["startedTime"]) >= since_ms}
 

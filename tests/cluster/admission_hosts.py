@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import requests
-
 from emulator.cluster.timing import Timing
 from emulator.live.manager.service import Settings
 from emulator.live.programs.all_in_one import Plan as Nodes
 from emulator.live.programs.all_in_one import build
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
+from tests import http_client
 from tests.cluster.admission_set import Kind, Mix
 
 BIN = Path(sys.executable).parent
@@ -102,7 +101,7 @@ class Gate(NamedTuple):
         """Return what its API says of admissions."""
         status = self.process.poll()
         assert status is None, f"the daemon ended with {status}: {self.log.read_text()[-3000:]}"
-        answer = requests.get(f"{self.url}/v1/admissions{path}", timeout=30)
+        answer = http_client.get(f"{self.url}/v1/admissions{path}", timeout=30)
         answer.raise_for_status()
         return answer.json()
 
@@ -147,7 +146,7 @@ def _wait_for(found: Gate) -> None:
             raise AssertionError(f"the gate does not answer: {found.log.read_text()[-3000:]}")
         try:
             told = found.asked()["gate"]
-        except requests.RequestException:
+        except http_client.RequestException:
             told = None
         if told is not None and told["capacity"]:
             return

@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import requests
-
+from tests import http_client
 from tests.cluster.attached import QUEUES, Attached, prepare
 from tests.cluster.configuration import Shape
 from tests.cluster.jobs import LOOK_S, RESTARTABLE, Job, Plan
@@ -82,7 +81,7 @@ def _one(cluster: Cluster, scheme: str, mib: int, folder: Path, attached: bool) 
 def _masters(cluster: Cluster, job: Job) -> int:
     """Return how many masters the job has had: YARN's preemption may kill that, too."""
     url = f"{cluster.rm_url}/ws/v1/cluster/apps/{job.application}/appattempts"
-    return len(requests.get(url, timeout=60).json()["appAttempts"]["appAttempt"])
+    return len(http_client.get(url, timeout=60).json()["appAttempts"]["appAttempt"])
 
 
 def main(arguments: Sequence[str]) -> int:

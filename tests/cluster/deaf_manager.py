@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-import requests
+from tests import http_client
 
 PASSED_ON = ("Accept", "Content-Type", "Accept-Encoding")
 HOP = ("transfer-encoding", "content-length", "content-encoding", "connection", "server", "date")
@@ -47,7 +47,7 @@ class DeafManager:
             _answer(call, 200, {}, b"")
             return
         headers = {name: call.headers[name] for name in PASSED_ON if name in call.headers}
-        told = requests.request(
+        told = http_client.request(
             call.command, f"{self._behind}{call.path}", data=body, headers=headers, timeout=60,
             allow_redirects=False,
         )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import requests
+from tests import http_client
 
 TIMEOUT_S = 60
 
@@ -59,9 +59,9 @@ class Hdfs:
         parts = [name for name in names if name.startswith("part-")]
         return {name: hashlib.sha256(self.read(f"{folder}/{name}")).hexdigest() for name in parts}
 
-    def _ask(self, method: str, path: str, data: bytes = b"", **query: str) -> requests.Response:
+    def _ask(self, method: str, path: str, data: bytes = b"", **query: str) -> http_client.Response:
         url = f"{self._root}{path}"
-        answer = requests.request(
+        answer = http_client.request(
             method, url, params={**query, "user.name": self._user}, data=data, timeout=TIMEOUT_S
         )
         if answer.status_code == 404:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import requests
-
+from tests import http_client
 from tests.cluster.jobs import LOOK_S, applications
 from tests.cluster.launcher import Cluster
 
@@ -32,7 +31,7 @@ def asked_at(history_url: str, job: str, path: str) -> dict[str, Any]:
     """Return a history server's answer about a job: it learns of one a little after its end."""
     ends = time.monotonic() + PATIENCE_S
     url = f"{history_url}/ws/v1/history/mapreduce/jobs/{job}/{path}".rstrip("/")
-    while not (answer := requests.get(url, timeout=60)).ok:
+    while not (answer := http_client.get(url, timeout=60)).ok:
         if time.monotonic() > ends:
             raise AssertionError(f"the history server does not know {job}: {answer.text[:500]}")
         time.sleep(LOOK_S)

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import requests
-
+from tests import http_client
 from tests.cluster.hdfs import Hdfs
 from tests.cluster.launcher import Cluster
 
@@ -133,7 +132,7 @@ class Job:
 
     def row(self) -> dict[str, Any]:
         """Return the application as the ResourceManager tells of it."""
-        answer = requests.get(f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}", timeout=30)
+        answer = http_client.get(f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}", timeout=30)
         found: dict[str, Any] = answer.json()["app"]
         return found
 
@@ -186,7 +185,7 @@ class Job:
         """Return the reduce tasks as the job's master tells of them; none while it cannot be asked."""
         job = self.application.replace("application_", "job_", 1)
         url = f"{self.cluster.rm_url}/proxy/{self.application}/ws/v1/mapreduce/jobs/{job}/tasks?type=r"
-        answer = requests.get(url, timeout=30, allow_redirects=False)
+        answer = http_client.get(url, timeout=30, allow_redirects=False)
         if not answer.ok or "json" not in answer.headers.get("Content-Type", ""):
             return []
         rows: list[dict[str, Any]] = (answer.json().get("tasks") or {}).get("task") or []
@@ -241,6 +240,6 @@ def _start(cluster: Cluster, plan: Plan, words: list[str], log: Path) -> subproc
 
 def applications(rm_url: str) -> list[dict[str, Any]]:
     """Return all applications of a cluster."""
-    found = requests.get(f"{rm_url}/ws/v1/cluster/apps", timeout=30).json()
+    found = http_client.get(f"{rm_url}/ws/v1/cluster/apps", timeout=30).json()
     rows: list[dict[str, Any]] = (found.get("apps") or {}).get("app") or []
     return rows

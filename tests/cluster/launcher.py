@@ -17,8 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import requests
-
+from tests import http_client
 from tests.cluster import daemons
 from tests.cluster.artifacts import jars as jars_of
 from tests.cluster.configuration import OPENS, Ports, Shape, change, free_ports, write
@@ -179,10 +178,10 @@ class Cluster:
         for path, mode in (("/tmp/hadoop-yarn/staging/history", "1777"), ("/tmp", "1777"), ("/user", "1777")):
             for operation in ("MKDIRS", "SETPERMISSION"):
                 url = f"{self.hdfs_url}/webhdfs/v1{path}?op={operation}&permission={mode}&user.name={user}"
-                requests.put(url, timeout=30).raise_for_status()
+                http_client.put(url, timeout=30).raise_for_status()
         for path in ("/tmp/hadoop-yarn", "/tmp/hadoop-yarn/staging"):
             url = f"{self.hdfs_url}/webhdfs/v1{path}?op=SETPERMISSION&permission=1777&user.name={user}"
-            requests.put(url, timeout=30).raise_for_status()
+            http_client.put(url, timeout=30).raise_for_status()
 
     def _write_programs(self) -> None:
         programs = self.folder / "bin"
@@ -218,9 +217,9 @@ class Cluster:
 
 def _answer(url: str) -> Any:
     try:
-        answer = requests.get(url, timeout=5, headers={"Accept": "application/json"})
+        answer = http_client.get(url, timeout=5, headers={"Accept": "application/json"})
         return answer.json() if answer.ok else None
-    except (requests.RequestException, ValueError):
+    except (http_client.RequestException, ValueError):
         return None
 
 

@@ -18,8 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import requests
-
+from tests import http_client
 from tests.cluster.attached import QUEUES, Attached
 from tests.cluster.jobs import FINAL, LOOK_S, RESTARTABLE, YARNCTL, Job, Plan, keys_of, partition_of
 from tests.cluster.launcher import Cluster
@@ -192,7 +191,7 @@ def end(job: Job) -> None:
     """End a job that still runs, so that the next scenario finds an empty cluster, and its client."""
     url = f"{job.cluster.rm_url}/ws/v1/cluster/apps/{job.application}/state"
     if job.row()["state"] not in FINAL:
-        requests.put(url, json={"state": "KILLED"}, params={"user.name": job.plan.user}, timeout=30)
+        http_client.put(url, json={"state": "KILLED"}, params={"user.name": job.plan.user}, timeout=30)
     job.stop()
 
 

@@ -21,8 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 from xml.etree import ElementTree
 
-import requests
-
+from tests import http_client
 from tests.cluster import daemons
 from tests.cluster.artifacts import NotToBeHad, cache_folder
 from tests.cluster.configuration import Shape, free_ports
@@ -256,9 +255,9 @@ class SecureCluster(Cluster):
                     url = f"{self.hdfs_url}/webhdfs/v1{path}?op={operation}&permission=1777"
                     session.put(url, timeout=30).raise_for_status()
 
-    def session(self) -> requests.Session:
+    def session(self) -> http_client.Session:
         """Return a session that answers for the ticket of this process."""
-        session = requests.Session()
+        session = http_client.Session()
         session.trust_env = False
         session.verify = str(self.ca_file)
         session.auth = session_auth(Identity(method="kerberos"))
@@ -269,7 +268,7 @@ class SecureCluster(Cluster):
             with self.session() as session:
                 answer = session.get(url, timeout=5, headers={"Accept": "application/json"})
             return answer.json() if answer.ok else None
-        except (requests.RequestException, ValueError):
+        except (http_client.RequestException, ValueError):
             return None
 
     def _sites(self) -> dict[str, dict[str, str]]:

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import requests
-
+from tests import http_client
 from tests.cluster.launcher import Cluster
 from tests.cluster.needing import need_hadoop
 from tests.cluster.page import Script, is_as_shown
@@ -47,7 +46,7 @@ def script(cluster: Cluster, folder: Path, records: bool = False) -> Iterator[Sc
         "--state-dir /var/lib/yarnctl": f"--listen {listen} --state-dir {folder}/state",
         "127.0.0.1:8188": listen,
         STAMP: str(
-            requests.get(f"{cluster.rm_url}/ws/v1/cluster/info", timeout=60).json()["clusterInfo"]["id"]
+            http_client.get(f"{cluster.rm_url}/ws/v1/cluster/info", timeout=60).json()["clusterInfo"]["id"]
         ),
     }
     environment = {

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.cluster import daemons, needing
 from tests.cluster.artifacts import NotToBeHad
 from tests.cluster.configuration import Shape
@@ -33,7 +33,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def get(url: str) -> dict[str, object]:
-    answer = requests.get(url, headers={"Accept": "application/json"}, timeout=60)
+    answer = http_client.get(url, headers={"Accept": "application/json"}, timeout=60)
     answer.raise_for_status()
     told: dict[str, object] = answer.json()
     return told
@@ -88,7 +88,7 @@ def starts_a_container(cluster: Cluster) -> str:
     """Have an AM started that does nothing; return its application."""
     root = f"{cluster.rm_url}/ws/v1/cluster/apps"
     application = str(
-        requests.post(f"{root}/new-application?user.name=alice", timeout=60).json()["application-id"]
+        http_client.post(f"{root}/new-application?user.name=alice", timeout=60).json()["application-id"]
     )
     context: dict[str, Any] = {
         "application-id": application,
@@ -97,7 +97,7 @@ def starts_a_container(cluster: Cluster) -> str:
         "resource": {"memory": 256, "vCores": 1},
         "am-container-spec": {"commands": {"command": "sleep 3600"}},
     }
-    requests.post(f"{root}?user.name=alice", json=context, timeout=60).raise_for_status()
+    http_client.post(f"{root}?user.name=alice", json=context, timeout=60).raise_for_status()
     return application
 
 

@@ -13,9 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-import requests
 from msgspec import structs
 
+from tests import http_client
 from tests.cluster.deaf_manager import deaf
 from tests.cluster.jobs import Job, Plan
 from tests.cluster.scenarios import (
@@ -210,9 +210,9 @@ def test_a_deaf_manager_answers_signals_itself_and_passes_everything_else_on() -
         thread = threading.Thread(target=behind.serve_forever)
         thread.start()
         with deaf(f"http://127.0.0.1:{behind.server_port}") as manager:
-            told = requests.get(f"{manager.url}/ws/v1/cluster/apps?states=RUNNING", timeout=30)
-            put = requests.put(f"{manager.url}/proxy/a/state", json={"state": "KILLED"}, timeout=30)
-            rung = requests.post(f"{manager.url}/ws/v1/cluster/containers/c/signal/X", timeout=30)
+            told = http_client.get(f"{manager.url}/ws/v1/cluster/apps?states=RUNNING", timeout=30)
+            put = http_client.put(f"{manager.url}/proxy/a/state", json={"state": "KILLED"}, timeout=30)
+            rung = http_client.post(f"{manager.url}/ws/v1/cluster/containers/c/signal/X", timeout=30)
         behind.shutdown()
         thread.join()
     assert (told.status_code, told.json(), put.status_code) == (202, {"apps": {}}, 202)

@@ -12,8 +12,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import requests
-
+from tests import http_client
 from tests.cluster import daemons
 from tests.cluster.launcher import Cluster
 from tests.cluster.scenarios import Running, Scenario, play, production, replays, research, twice_by_task
@@ -66,7 +65,7 @@ def test_a_master_that_dies_has_its_successor_take_the_checkpoints_up(
 ) -> None:
     ran = play(loop_cluster, Scenario("master", (STEADY,), (QUICK,), disturb=kill_the_master), tmp_path)
     steady = ran.jobs["steady"]
-    attempts = requests.get(
+    attempts = http_client.get(
         f"{loop_cluster.rm_url}/ws/v1/cluster/apps/{steady.application}/appattempts", timeout=30
     ).json()["appAttempts"]["appAttempt"]
     assert len(attempts) == 2, "the master was not killed"

@@ -12,8 +12,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.cluster.configuration import READY
 from tests.cluster.hdfs import Hdfs
 from tests.cluster.jobs import Plan
@@ -220,7 +220,7 @@ def refused(running: Running, owner: str, stranger: str) -> None:
         ("PUT", f"{order}/forged", {"op": "CREATE"}),
     ]
     for method, path, query in tries:
-        asked = requests.request(
+        asked = http_client.request(
             method, f"{url}/webhdfs/v1{path}", params={**query, "user.name": stranger}, data=b"", timeout=60
         )
         told = asked.status_code, asked.text[:200]

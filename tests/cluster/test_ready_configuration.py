@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.cluster.configuration import READY, Shape
 from tests.cluster.hdfs import Hdfs
 from tests.cluster.jobs import YARNCTL
@@ -41,7 +41,7 @@ def wanted(cluster: Cluster, name: str) -> dict[str, str]:
 
 
 def told(url: str, rows: str, key: str) -> dict[str, str]:
-    answer = requests.get(url, headers={"Accept": "application/json"}, timeout=60)
+    answer = http_client.get(url, headers={"Accept": "application/json"}, timeout=60)
     answer.raise_for_status()
     return {str(row[key]): str(row["value"]) for row in answer.json()[rows]}
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.cluster import security
 from tests.cluster.configuration import Shape
 from tests.cluster.needing import need_hadoop
@@ -75,7 +75,7 @@ def cluster(tmp_path_factory) -> Iterator[SecureCluster]:
         yield running
 
 
-def make_folders(admin: requests.Session, cluster: SecureCluster) -> None:
+def make_folders(admin: http_client.Session, cluster: SecureCluster) -> None:
     """Make what an administrator makes: folders that are yarnctl's, readable to its group."""
     for path, mode in (("/yarnctl", "755"), (CHECKPOINTS, "1777"), (REQUESTS, "755")):
         for operation in (f"MKDIRS&permission={mode}", f"SETPERMISSION&permission={mode}", OWNER):
@@ -239,7 +239,7 @@ def test_without_a_ticket_yarnctl_refuses_to_enforce_and_says_why(cluster, tmp_p
 
 def test_others_see_nothing_of_a_checkpoint(cluster):
     (path, *_) = manifests(cluster)
-    with requests.Session() as nobody:
+    with http_client.Session() as nobody:
         answer = nobody.get(
             f"{cluster.hdfs_url}/webhdfs/v1{path}?op=OPEN&user.name=yarnctl",
             verify=str(cluster.ca_file),

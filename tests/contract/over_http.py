@@ -5,14 +5,11 @@ Law: one connection a question, no redirect followed, nothing mended on the way.
 
 from __future__ import annotations
 
-import http.client
 import time
 from collections.abc import Mapping
-from urllib.parse import urlsplit
 
+from tests import http_client
 from tests.contract.host import Answer
-
-ANSWER_S = 60.0
 
 
 class OverHttp:
@@ -20,15 +17,10 @@ class OverHttp:
 
     def ask(self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] = {}) -> Answer:
         """Ask once, on a connection of its own."""
-        parts = urlsplit(url)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=ANSWER_S)
-        try:
-            connection.request(method, f"{parts.path}?{parts.query}", body, dict(headers))
-            answer = connection.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return Answer(answer.status, told, answer.read())
-        finally:
-            connection.close()
+        answer = http_client.bare(method, url, body, headers)
+        return Answer(
+            answer.status, {name.lower(): each for name, each in answer.headers.items()}, answer.body
+        )
 
     def now_s(self) -> float:
         """Return real time."""

@@ -11,12 +11,11 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests import http_client
 from tests.docker.engine import Engine
 
 T = TypeVar("T")
@@ -24,7 +23,6 @@ T = TypeVar("T")
 FILE = Path(__file__).parents[2] / "docker/emulator/compose.yaml"
 SERVICES = ("rm", "nm1", "nm2", "nm3", "yarnctl")
 PATIENCE_S = 900.0
-LARGEST_ANSWER_BYTES = 1 << 22
 
 
 def until(look: Callable[[], T], what: str) -> T:
@@ -125,14 +123,11 @@ class Composed:
         port = self.environment["YARNCTL_PORT" if service == "yarnctl" else "RM_PORT"]
         headers = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
         body = b"{}" if method == "POST" else None
-        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, headers, method=method)
+        url = f"http://127.0.0.1:{port}{path}"
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.loads(answer.read(LARGEST_ANSWER_BYTES))
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, json.loads(error.read(LARGEST_ANSWER_BYTES) or b"null")
-        except OSError as error:
+            answer = http_client.request(method, url, data=body, headers=headers, timeout=30)
+            return answer.status_code, json.loads(answer.content or b"null")
+        except http_client.RequestException as error:
             return 0, str(error)
 
     def read(self, service: str, path: str) -> Any:

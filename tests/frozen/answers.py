@@ -14,8 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import requests
-
+from tests import http_client
 from tests.frozen.invoking import environment, invoked
 from tests.unit.daemon.at_the_desk import AtTheDesk, Past
 from tests.unit.service.played import busy, last
@@ -126,7 +125,7 @@ class Served:
 
     def ask(self, address: str) -> dict[str, Any]:
         """Return an answer; JSON as a value, else the text's lines."""
-        with requests.get(self.url + address, timeout=30) as answer:
+        with http_client.get(self.url + address, timeout=30) as answer:
             kind = answer.headers["content-type"]
             body = json.loads(answer.content) if kind == "application/json" else answer.text.splitlines()
             return {"status": answer.status_code, "body": body}

@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import requests
-
 from emulator.live.jobs.submission_client import Client as Submitter
 from emulator.live.jobs.workload_replay import play
 from emulator.live.manager.service import Settings
@@ -26,6 +24,7 @@ from emulator.live.programs.all_in_one import AllInOne, Plan, build
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
 from emulator.workload.job import Job
+from tests import http_client
 from tests.live.test_all_in_one import QUICK, wait_until
 from yarnctl.attach.check.preflight import LOCK_PATH
 
@@ -148,7 +147,7 @@ class LoweringCluster:
     @property
     def maximum(self) -> str:
         """The queue's maximum as an administrator sees it."""
-        rows = requests.get(f"{self.url}/ws/v1/cluster/scheduler-conf", timeout=60).json()["property"]
+        rows = http_client.get(f"{self.url}/ws/v1/cluster/scheduler-conf", timeout=60).json()["property"]
         return str(next(row["value"] for row in rows if row["name"] == KEY))
 
     @property
@@ -182,5 +181,5 @@ def lowering(folder: Path) -> Iterator[LoweringCluster]:
 
 
 def _allocated(url: str) -> int:
-    told = requests.get(f"{url}/ws/v1/cluster/metrics", timeout=60).json()
+    told = http_client.get(f"{url}/ws/v1/cluster/metrics", timeout=60).json()
     return int(told["clusterMetrics"]["containersAllocated"])

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.cluster.admission_bench import rows, side_by_side, train
 from tests.cluster.admission_hosts import Gate, Live, gate, live
 from tests.cluster.admission_set import Kind
@@ -179,7 +179,7 @@ def test_the_tighter_of_two_admitted_deadlines_goes_first(
         until(ordered, f"ordered by their deadlines: {through.log.read_text()[-2000:]}")
         for name in ("big-300", "big-301", "big-302"):
             url = f"{host.rm}/ws/v1/cluster/apps/{rows(host.rm, 0)[name]['id']}/state?user.name=ann"
-            requests.put(url, json={"state": "KILLED"}, timeout=30)
+            http_client.put(url, json={"state": "KILLED"}, timeout=30)
         assert [said(client)[0] for client in clients] == [1, 1, 1]
 
 

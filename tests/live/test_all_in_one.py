@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client as Submitter
@@ -26,6 +25,7 @@ from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
 from emulator.workload.job import Job
+from tests import http_client
 from yarnctl.errors import BadInput
 
 PATIENCE_S = 120.0
@@ -50,10 +50,10 @@ class Client:
         (self.input / "numbers").write_text("".join(f"k{n % KEYS}\t{n}\n" for n in range(500)))
 
     def get(self, path: str) -> Any:
-        return requests.get(f"{self.url}/ws/v1/cluster/{path}", timeout=30).json()
+        return http_client.get(f"{self.url}/ws/v1/cluster/{path}", timeout=30).json()
 
-    def post(self, path: str, body: dict[str, Any] | None = None) -> requests.Response:
-        answer = requests.post(f"{self.url}/ws/v1/cluster/{path}?user.name=alice", json=body, timeout=30)
+    def post(self, path: str, body: dict[str, Any] | None = None) -> http_client.Response:
+        answer = http_client.post(f"{self.url}/ws/v1/cluster/{path}?user.name=alice", json=body, timeout=30)
         assert answer.status_code in (200, 202), answer.text
         return answer
 

@@ -7,9 +7,9 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
-import requests
 
 from emulator.live.programs.all_in_one import Plan
+from tests import http_client
 from tests.live.test_all_in_one import cluster
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import attach
@@ -26,7 +26,7 @@ QUICK = Limits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
 
 
 def maximum_of(url: str) -> str:
-    rows = requests.get(f"{url}/ws/v1/cluster/scheduler-conf", timeout=30).json()["property"]
+    rows = http_client.get(f"{url}/ws/v1/cluster/scheduler-conf", timeout=30).json()["property"]
     name = "yarn.scheduler.capacity.root.research.maximum-capacity"
     return next(row["value"] for row in rows if row["name"] == name)
 
@@ -66,12 +66,12 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
 def test_answers_carry_a_date_that_goes_on(tmp_path: Path) -> None:
     with cluster(tmp_path, Plan(nodes=1, processes=False)) as (client, _):
         for path in (MANAGER_INFO, "/conf", "/webhdfs/v1/?op=GETFILESTATUS&user.name=yarnctl", "/nowhere"):
-            headers = requests.get(client.url + path, timeout=30).headers
+            headers = http_client.get(client.url + path, timeout=30).headers
             assert abs(parsedate_to_datetime(headers["Date"]).timestamp() - time.time()) < 600, path
-        seen = {requests.get(client.url + MANAGER_INFO, timeout=30).headers["Date"]}
+        seen = {http_client.get(client.url + MANAGER_INFO, timeout=30).headers["Date"]}
         deadline_s = time.monotonic() + 60
         while len(seen) < 2 and time.monotonic() < deadline_s:
-            seen.add(requests.get(client.url + MANAGER_INFO, timeout=30).headers["Date"])
+            seen.add(http_client.get(client.url + MANAGER_INFO, timeout=30).headers["Date"])
         assert len(seen) == 2, "the Date stands still"
         with Transport([client.url], Identity(user="x"), QUICK) as manager:
             ahead = manager.ahead_ms(MANAGER_INFO, lambda: time.time_ns() // 1_000_000)

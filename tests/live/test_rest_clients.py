@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import time
@@ -19,6 +18,7 @@ from emulator.live.rest.site import Site
 from emulator.live.wire.http_server import Background, bind
 from emulator.live.wire.real_time_driver import Pace
 from emulator.live.wire.web import Reply, Web
+from tests.http_client import bare
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing
@@ -162,12 +162,8 @@ def test_the_proxy_gives_up_on_a_master_that_hangs(served):
 
 
 def post(url: str, path: str, body: bytes) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-    connection.request("POST", path, body, {"Content-Type": "application/json"})
-    answer = connection.getresponse()
-    found = answer.status, json.loads(answer.read())
-    connection.close()
-    return found
+    answer = bare("POST", url + path, body, {"Content-Type": "application/json"})
+    return answer.status, json.loads(answer.body)
 
 
 def test_the_seam_over_http():
@@ -203,10 +199,8 @@ def test_a_handler_that_fails_is_one_line_to_its_caller():
         return web
 
     with Background(build) as server:
-        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
-        connection.request("GET", "/x")
-        answer = connection.getresponse()
-        assert (answer.status, b"Traceback" in answer.read()) == (500, False)
+        answer = bare("GET", server.url + "/x")
+        assert (answer.status, b"Traceback" in answer.body) == (500, False)
 
 
 def test_a_port_that_is_taken_is_one_clear_error():
@@ -228,9 +222,7 @@ def test_hooks_run_before_the_first_answer_and_after_the_last():
         return web
 
     with Background(build) as server:
-        connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)
-        connection.request("GET", "/")
-        assert json.loads(connection.getresponse().read()) == ["start"]
+        assert json.loads(bare("GET", server.url + "/").body) == ["start"]
     assert said == ["start", "stop"]
 
 

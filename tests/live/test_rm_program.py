@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
 from emulator.live.manager.scheduler_xml import queues_of_file, queues_of_text
 from emulator.live.wire.http_server import bind
+from tests import http_client
 from yarnctl.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
@@ -30,13 +30,12 @@ def test_it_says_one_line_when_everything_answers_and_ends_in_order(tmp_path, en
     try:
         assert program.stdout is not None
         told = json.loads(program.stdout.readline())
-        with urlopen(told["url"] + "/ws/v1/cluster/info", timeout=60) as answer:
-            info = json.loads(answer.read())["clusterInfo"]
+        info = http_client.get(told["url"] + "/ws/v1/cluster/info").json()["clusterInfo"]
         assert (info["id"], info["hadoopVersion"]) == (told["epoch"], "3.5.0")
-        with urlopen(told["url"] + "/webhdfs/v1/tmp?op=GETFILESTATUS", timeout=60) as answer:
-            assert json.loads(answer.read())["FileStatus"]["type"] == "DIRECTORY"
-        with urlopen(told["url"] + "/ws/v1/cluster/scheduler", timeout=60) as answer:
-            rows = json.loads(answer.read())["scheduler"]["schedulerInfo"]["queues"]["queue"]
+        folder = http_client.get(told["url"] + "/webhdfs/v1/tmp?op=GETFILESTATUS").json()
+        assert folder["FileStatus"]["type"] == "DIRECTORY"
+        scheduler = http_client.get(told["url"] + "/ws/v1/cluster/scheduler").json()
+        rows = scheduler["scheduler"]["schedulerInfo"]["queues"]["queue"]
         assert [(row["queueName"], row["capacity"]) for row in rows] == [("a", 60.0), ("b", 40.0)]
         program.send_signal(end)
         assert program.wait(30) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import socket
@@ -19,6 +18,7 @@ from emulator.live.store.webhdfs import WebHdfsServer
 from emulator.live.store.webhdfs_faults import Fault, Faults
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.web import Problem, Web
+from tests.http_client import bare
 from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode
 from yarnctl.errors import BadInput, Unreachable
@@ -63,13 +63,7 @@ class Store:
         return WebHdfs([self.url], Identity(user=user), PATIENT, bulk=PATIENT)
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict, bytes]:
-        connection = http.client.HTTPConnection(self.host, timeout=60)
-        try:
-            connection.request(method, f"/webhdfs/v1{path}", body)
-            answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
-        finally:
-            connection.close()
+        return tuple(bare(method, f"{self.url}/webhdfs/v1{path}", body))  # type: ignore[return-value]
 
     def refused(self, method: str, path: str) -> tuple[int, str]:
         status, _, body = self.ask(method, path)
@@ -500,10 +494,8 @@ def test_an_answer_that_drips_is_whole_in_the_end(store):
 
 def test_the_switch_over_http(store):
     def ask(method: str, body: bytes | None = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection(store.host, timeout=60)
-        connection.request(method, "/emulator/v1/faults", body)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+        answer = bare(method, f"{store.url}/emulator/v1/faults", body)
+        return answer.status, answer.body
 
     assert ask("PUT", b'{"status":503,"ops":["OPEN"]}')[0] == 200
     assert store.faults.now == Fault(status=503, ops=("OPEN",))

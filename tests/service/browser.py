@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
+
+from tests import http_client
 
 FLAGS = (
     "--headless",
@@ -59,7 +60,7 @@ class Browser:
         self.url = url
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        answer = requests.request(method, self.url + path, json=body, timeout=2 * WAIT_S)
+        answer = http_client.request(method, self.url + path, json=body, timeout=2 * WAIT_S)
         value = answer.json()["value"]
         assert answer.status_code == 200, value
         return value
@@ -112,7 +113,7 @@ def browsing(*more: str) -> Iterator[Browser]:
                 "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             }
             body: Any = {"capabilities": {"alwaysMatch": wanted}}
-            begun = requests.post(f"http://127.0.0.1:{port}/session", json=body, timeout=2 * WAIT_S).json()
+            begun = http_client.post(f"http://127.0.0.1:{port}/session", json=body, timeout=2 * WAIT_S).json()
             assert "sessionId" in begun["value"], begun
             browser = Browser(f"http://127.0.0.1:{port}/session/{begun['value']['sessionId']}")
             try:

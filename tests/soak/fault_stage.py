@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import quote_plus
 
 import msgspec
-import requests
 
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client, am_size, checkpoint_environment
@@ -35,6 +34,7 @@ from emulator.live.wire.submitted_job import (
     write_job,
 )
 from emulator.workload.job import Job
+from tests import http_client
 from tests.soak.fault_daemon import Daemon, ProgramDaemon, ThreadDaemon
 from tests.soak.fault_plan import CRASH_POINTS, HTTP_KINDS, KILL_ANYWHERE, Campaign, Fault
 from tests.soak.fault_web import BadWeather
@@ -318,7 +318,7 @@ class Stage:
     def _switch(self, fault: dict[str, Any] | None) -> int:
         """Turn the store's fault on or off; return how many requests met one until now."""
         url = f"{self.cluster.url}/emulator/v1/faults"
-        return int(requests.put(url, json=fault, timeout=30).json()["hit"])
+        return int(http_client.put(url, json=fault, timeout=30).json()["hit"])
 
 
 @contextlib.contextmanager

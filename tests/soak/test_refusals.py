@@ -19,10 +19,10 @@ from zlib import crc32
 
 import msgspec
 import pytest
-import requests
 
 from emulator.live.wire.submitted_job import ModelledJob, StreamingJob
 from emulator.workload.job import Job
+from tests import http_client
 from tests.soak.fault_daemon import ThreadDaemon
 from tests.soak.fault_stage import ATTACHMENT, DECIDING
 from tests.soak.rig import LiveCluster, Seen, clock_ms, live_cluster, wait_until
@@ -197,7 +197,7 @@ def kill(cluster: LiveCluster, application: str, attempt: str) -> None:
     job, task = application.replace("application_", "job_", 1), attempt.replace("attempt_", "task_", 1)
     path = f"ws/v1/mapreduce/jobs/{job}/tasks/{task.rpartition('_')[0]}/attempts/{attempt}/state"
     url = f"{cluster.url}/proxy/{application}/{path}?user.name=alice"
-    assert requests.put(url, json={"state": "KILLED"}, timeout=60).status_code == 200
+    assert http_client.put(url, json={"state": "KILLED"}, timeout=60).status_code == 200
 
 
 def said(cluster: LiveCluster, application: str) -> str:
@@ -317,10 +317,11 @@ def test_reducers_that_promise_nothing_are_left_alone(
     service = serve_in_thread(make_app(lambda: publisher.view))
     try:
         wait_until(
-            lambda: requests.get(f"{service.url}/v1/refusals", timeout=30).json()["total"], "a refusal shown"
+            lambda: http_client.get(f"{service.url}/v1/refusals", timeout=30).json()["total"],
+            "a refusal shown",
         )
-        shown = requests.get(f"{service.url}/v1/refusals", timeout=30).json()["items"][-1]
-        decisions = requests.get(f"{service.url}/v1/decisions", timeout=30).json()["total"]
+        shown = http_client.get(f"{service.url}/v1/refusals", timeout=30).json()["items"][-1]
+        decisions = http_client.get(f"{service.url}/v1/decisions", timeout=30).json()["total"]
     finally:
         service.stop()
     assert decisions == 0

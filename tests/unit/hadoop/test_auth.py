@@ -8,9 +8,9 @@ import threading
 import types
 
 import pytest
-import requests
 from requests.auth import AuthBase
 
+from tests import http_client
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.addresses import DEFAULTS, authentication
@@ -121,7 +121,7 @@ def test_each_thread_has_an_exchange_of_its_own():
 
     def use():
         for _ in range(3):
-            ticket(requests.Request("GET", "http://rm:8088/").prepare())
+            ticket(http_client.Request("GET", "http://rm:8088/").prepare())
         together.wait(30)  # so that no thread's number is given twice
 
     threads = [threading.Thread(target=use) for _ in range(4)]
@@ -202,7 +202,7 @@ def test_files_go_by_one_token_and_the_datanode_gets_no_ticket():
 
 def test_an_address_that_comes_with_a_token_is_left_as_it_is():
     url = "https://dn:9865/webhdfs/v1/x?op=CREATE&delegation=theirs"
-    assert requests.Request("PUT", url, auth=Delegation(lambda: "ours")).prepare().url == url
+    assert http_client.Request("PUT", url, auth=Delegation(lambda: "ours")).prepare().url == url
 
 
 def test_an_hdfs_that_gives_no_token_is_asked_without():
@@ -220,8 +220,8 @@ def test_a_token_that_is_refused_or_old_is_replaced():
     auth = Delegation(lambda: next(given), lambda: now[0])
 
     def sent(status=200):
-        request = requests.Request("GET", "https://nn:9871/webhdfs/v1/x?op=OPEN", auth=auth).prepare()
-        response = requests.Response()
+        request = http_client.Request("GET", "https://nn:9871/webhdfs/v1/x?op=OPEN", auth=auth).prepare()
+        response = http_client.Response()
         response.status_code = status
         for hook in request.hooks["response"]:
             hook(response)

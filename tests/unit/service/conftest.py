@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.unit.service.played import busy
 from yarnctl.daemon.view.published import View
 from yarnctl.service.app import make_app
@@ -47,8 +47,8 @@ class Served:
     def url(self) -> str:
         return self.handle.url
 
-    def answer(self, path: str, method: str = "GET", **kwargs) -> requests.Response:
-        return requests.request(method, self.url + path, timeout=30, **kwargs)
+    def answer(self, path: str, method: str = "GET", **kwargs) -> http_client.Response:
+        return http_client.request(method, self.url + path, timeout=30, **kwargs)
 
     def get(self, path: str, status: int = 200) -> dict:
         answer = self.answer(path)

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-import requests
 
+from tests import http_client
 from tests.unit.daemon.at_the_desk import AtTheDesk
 from tests.unit.service.conftest import TOKEN, Told
 from yarnctl.cli import PROGRAM
@@ -96,7 +96,7 @@ class Daemon:
         self.handle.stop()
 
     def ask(self, method: str, path: str, status: int, token: bool = True, **given: Any) -> dict:
-        answer = requests.request(
+        answer = http_client.request(
             method,
             f"{self.handle.url}/v1/admissions{path}",
             timeout=60,
@@ -232,7 +232,7 @@ def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, mo
 
     def ask(path: str, **given: Any) -> None:
         url = f"{daemon.url}/v1/admissions{path}"
-        heard.put(requests.post(url, timeout=120, headers=BEARER, **given).status_code)
+        heard.put(http_client.post(url, timeout=120, headers=BEARER, **given).status_code)
 
     waits = [threading.Thread(target=ask, args=(f"/{name}/renew?wait_ms=30000",)) for _ in range(30)]
     posts = [threading.Thread(target=ask, args=("",), kwargs={"json": WISH}) for _ in range(30)]
@@ -240,7 +240,7 @@ def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, mo
         each.start()
     at_once = [heard.get(timeout=60) for _ in range(30 - WAITERS_MAX + 30 - HEADS_MAX)]
     assert sorted(at_once) == [200] * (30 - WAITERS_MAX) + [503] * (30 - HEADS_MAX)
-    assert requests.get(f"{daemon.url}/healthz", timeout=20).json()
+    assert http_client.get(f"{daemon.url}/healthz", timeout=20).json()
     daemon.there.desk.stop()
     for each in (*waits, *posts):
         each.join()
@@ -287,11 +287,11 @@ def test_a_daemon_without_a_gate_or_without_a_token(token, status, code):
     handle = serve_in_thread(make_app(lambda: view, token=token), token=token)
     try:
         url = f"{handle.url}/v1/admissions"
-        answer = requests.post(url, json=WISH, headers=BEARER, timeout=30)
+        answer = http_client.post(url, json=WISH, headers=BEARER, timeout=30)
         assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
-        page = requests.get(url, timeout=30).json()
+        page = http_client.get(url, timeout=30).json()
         assert (page["gate"], page["items"]) == (None, [])
-        assert requests.get(f"{url}/adm-a-1", timeout=30).status_code == 404
+        assert http_client.get(f"{url}/adm-a-1", timeout=30).status_code == 404
     finally:
         handle.stop()
 
@@ -309,7 +309,7 @@ def test_pages_and_filters(daemon):
 
 def test_metrics_count_what_is_open(daemon):
     daemon.ask("POST", "", 202, json=WISH)
-    text = requests.get(f"{daemon.url}/metrics", timeout=30).text
+    text = http_client.get(f"{daemon.url}/metrics", timeout=30).text
     assert 'yarnctl_admissions{state="admitted"} 1.0' in text
     assert "yarnctl_gate_reserved_containers 6.0" in text
     assert "yarnctl_gate_capacity_containers 10.0" in text

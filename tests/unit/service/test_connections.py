@@ -8,9 +8,9 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPResponse, IncompleteRead
 
 import pytest
-import requests
 from fastapi import FastAPI, Response
 
+from tests import http_client
 from tests.unit.service.conftest import TOKEN, Told
 from tests.unit.service.played import busy
 from yarnctl.listening.connections import Bounds, Connection
@@ -151,7 +151,7 @@ def test_a_flood_shuts_nobody_out(behave: Callable[[socket.socket], object]) -> 
         for _ in range(50):
             callers.append(flood.enter_context(connected(handle)))
             behave(callers[-1])
-        answer = requests.get(f"{handle.url}/healthz", timeout=PATIENCE_S)
+        answer = http_client.get(f"{handle.url}/healthz", timeout=PATIENCE_S)
         assert answer.status_code == 200
         assert is_cut(callers[0])
         with connected(handle) as late:

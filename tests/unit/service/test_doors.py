@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.unit.service.test_admissions import WISH, Daemon
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
@@ -89,13 +89,13 @@ class Place:
         answer = self.asked("POST /v1/admissions", "operate")
         self.known = answer.json()["id"]
 
-    def asked(self, endpoint: str, who: str, **headers: str) -> requests.Response:
+    def asked(self, endpoint: str, who: str, **headers: str) -> http_client.Response:
         method, _, path = endpoint.partition(" ")
         told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2"}
         path = path.format(**told, admission_id=getattr(self, "known", ""))
         given = {"Authorization": f"Bearer {SECRETS[who]}"} if who in SECRETS else {}
         body: dict[str, Any] = {"json": WISH} if endpoint == "POST /v1/admissions" else {}
-        with requests.Session() as session:
+        with http_client.Session() as session:
             session.trust_env = False
             return session.request(method, self.url + path, headers={**given, **headers}, timeout=60, **body)
 
@@ -108,7 +108,7 @@ def places() -> Iterator[dict[bool, Place]]:
         place.daemon.stop()
 
 
-def became(answer: requests.Response) -> str:
+def became(answer: http_client.Response) -> str:
     """Say what an answer is: a 404 or 503 is one that was let through."""
     if answer.status_code == 401:
         assert answer.headers["www-authenticate"] == "Bearer"

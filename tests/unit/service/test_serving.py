@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 
 import pytest
-import requests
 
+from tests import http_client
 from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy
 from yarnctl.errors import BadInput
@@ -63,7 +63,7 @@ def test_beyond_loopback_reading_needs_the_token():
     app = make_app(busy, token=TOKEN, names=names_for("0.0.0.0", ["inside"]), open_reads=False)
     handle = serve_in_thread(app, "0.0.0.0", 0, token=TOKEN)
     try:
-        with requests.Session() as caller:
+        with http_client.Session() as caller:
             caller.trust_env = False
             url = f"http://127.0.0.1:{handle.port}"
             for path in ("/", "/docs", "/healthz", "/readyz", "/openapi.json"):
@@ -105,15 +105,15 @@ def test_a_port_that_is_taken_is_said_in_one_line():
 
 def test_it_answers_as_soon_as_it_is_there_and_not_after_it_stopped():
     handle = serve_in_thread(make_app(busy))
-    assert requests.get(f"{handle.url}/v1/snapshot", timeout=30).status_code == 200
-    with requests.Session() as kept_open:
+    assert http_client.get(f"{handle.url}/v1/snapshot", timeout=30).status_code == 200
+    with http_client.Session() as kept_open:
         kept_open.get(f"{handle.url}/", timeout=30)
         handle.stop()
     assert not handle.is_alive
-    with pytest.raises(requests.ConnectionError):
-        requests.get(f"{handle.url}/v1/snapshot", timeout=30)
+    with pytest.raises(http_client.NoConnection):
+        http_client.get(f"{handle.url}/v1/snapshot", timeout=30)
     again = serve_in_thread(make_app(busy), port=handle.port)
-    assert requests.get(f"{again.url}/v1/snapshot", timeout=30).status_code == 200
+    assert http_client.get(f"{again.url}/v1/snapshot", timeout=30).status_code == 200
     again.stop()
 
 
