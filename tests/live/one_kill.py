@@ -1,87 +1,46 @@
-"""Be ``yarnctl run`` in a quicker world, and list the files that one kill goes through.
+"""How many files a reader opens to follow one kill, from the ResourceManager's answer to the request to kill.
 
-Law: only functions that are entered count, in any thread: an import does not. Two steps of the loop are
-listed: the last one before the kill that asked for the ResourceManager's applications, from that request on,
-and the one that kills an attempt, up to the request that does it. What the daemon does between steps is not
-listed.
-
-``main`` takes the arguments OUTPUT SPEED and those of ``yarnctl run``, and writes the list to OUTPUT.
+Law: the list is traced while yarnctl runs against a live cluster over HTTP (``traced_daemon``), not written
+down. ``python -m tests.live.one_kill`` prints it as JSON.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
-import sys
-import threading
+import tempfile
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
-import yarnctl
-from tests.soak import virtual_live_sides
-from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.loop import tick
+from emulator.live.jobs.submission_client import Client
+from emulator.live.jobs.workload_replay import play
+from tests.soak.virtual_live import job
+from tests.soak.virtual_live_sides import Case, program, told
 
-ROOT = Path(yarnctl.__file__).parents[1]
-
-
-class Traced:
-    """Collects the files that are entered until an attempt is killed."""
-
-    def __init__(self, output: Path) -> None:
-        self.output = output
-        self._looked: set[str] = set()
-        self._entered: set[str] = set()
-        self._in_step = self._has_asked = False
-        self._known: dict[CodeType, str] = {}
-
-    def start(self) -> None:
-        """Trace this thread and those to come."""
-        threading.setprofile(self.event)
-        sys.setprofile(self.event)
-
-    def stop(self) -> None:
-        """Write the list; trace nothing more."""
-        threading.setprofile(None)
-        sys.setprofile(None)
-        whole = self.output.with_name(f"{self.output.name}.part")
-        whole.write_text(json.dumps(sorted(self._looked | self._entered)), encoding="utf-8")
-        whole.rename(self.output)
-
-    def event(self, frame: FrameType, kind: str, _: Any) -> None:
-        """Take one event of the interpreter."""
-        code = frame.f_code
-        if kind == "call" and code is STEP:
-            self._entered, self._in_step, self._has_asked = {self._path(code)}, True, False
-        elif kind == "return" and code is STEP:
-            self._looked = self._entered if self._has_asked else self._looked
-            self._in_step = False
-        elif kind == "call" and self._in_step and (path := self._path(code)):
-            if code is ASKED:
-                self._entered, self._has_asked = set(), True
-            self._entered.add(path)
-            if code is KILL:
-                self.stop()
-
-    def _path(self, code: CodeType) -> str:
-        """Return the file of a function of yarnctl, ``""`` of all else: an import runs no function."""
-        found = self._known.get(code)
-        if found is None:
-            path = Path(code.co_filename)
-            is_ours = bool(code.co_flags & inspect.CO_OPTIMIZED) and path.is_relative_to(ROOT / "yarnctl")
-            found = self._known[code] = path.relative_to(ROOT).as_posix() if is_ours else ""
-        return found
+SPEED = 10.0
+SMALL = Case(
+    "one-kill",
+    nodes=1,
+    slots=4,
+    jobs=(job("research", 0, [2], [60, 80, 100]), job("production", 15, [2], [2])),
+)
 
 
-STEP = tick.__code__
-ASKED = ResourceManager.applications.__code__
-KILL = AppMaster.kill.__code__
+def files_entered(folder: Path) -> list[str]:
+    """Run the case and return the product's files that one kill went through, in order of their names."""
+    output = folder / "files.json"
+    cluster = ("serve", "--nodes", str(SMALL.nodes), "--slots", str(SMALL.slots), "--port", "0", "--json")
+    how = ("--containers", "modelled", "--speed", str(SPEED), "--work", str(folder / "work"))
+    with program("emulator.cli", *cluster, *how, log=folder / "serve.log") as serve:
+        assert serve.stdout is not None
+        url = json.loads(serve.stdout.readline())["url"]
+        arguments = (str(output), str(SPEED), *told(SMALL, url, folder / "state"))
+        with program("tests.live.traced_daemon", *arguments, log=folder / "yarnctl.log"):
+            play(Client(url, "harness"), SMALL.jobs, SPEED)
+    assert output.exists(), (folder / "yarnctl.log").read_text(encoding="utf-8")
+    found: list[str] = json.loads(output.read_text(encoding="utf-8"))
+    return found
 
 
-def main() -> None:
-    """Run yarnctl and trace it."""
-    output = Path(sys.argv.pop(1))
-    Traced(output).start()
-    virtual_live_sides.main()
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        entered = files_entered(Path(made))
+    print(json.dumps({"entered": len(entered), "files": entered}, indent=2))
