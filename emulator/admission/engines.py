@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from emulator.admission.plain.event_replay import replay
 from emulator.admission.plain.outcome import Outcome
 from emulator.admission.traces.trace import Trace
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput
 
@@ -53,7 +53,7 @@ def run(
 ) -> Outcome:
     """Replay under the allocator of that name."""
     if engine == "python":
-        return replay(trace, deadline_ms, capacity, ALLOCATORS[name], choices)
+        return replay(trace, deadline_ms, capacity, SIZINGS[name], choices)
     try:
         from emulator.admission.compiled import replay_compiled
     except ImportError as error:  # installed, and broken: numba minds which numpy there is

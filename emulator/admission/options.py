@@ -12,7 +12,7 @@ import msgspec
 
 from emulator.admission.engines import ENGINES, Engine, chosen
 from emulator.admission.traces.trace_deadlines import DEADLINES, Optimal
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput
 
@@ -43,13 +43,11 @@ def ask(
 
 def _names(allocators: str) -> tuple[str, ...]:
     if allocators == "all":
-        return tuple(ALLOCATORS)
+        return tuple(SIZINGS)
     names = tuple(dict.fromkeys(name.strip() for name in allocators.split(",")))
     for name in names:
-        if name not in ALLOCATORS:
-            raise BadInput(
-                "--allocators", f"{name[:40]!r} is not known", f"one of {', '.join(ALLOCATORS)}, all"
-            )
+        if name not in SIZINGS:
+            raise BadInput("--allocators", f"{name[:40]!r} is not known", f"one of {', '.join(SIZINGS)}, all")
     return names
 
 

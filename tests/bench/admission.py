@@ -24,7 +24,7 @@ from emulator.admission.traces.trace import Trace
 from emulator.admission.traces.trace_deadlines import deadlines_ms
 from tests.bench.row import Row, cpu_ms, spread
 from tests.bench.simpy_admission import Model
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 
 CAPACITY = 2500

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from emulator.admission import engines
 from emulator.cli.admission import command
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.errors import BadInput
 
 TRACE = ("--trace", "packaged:fb2009", "--capacity", "100")

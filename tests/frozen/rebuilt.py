@@ -14,6 +14,9 @@ from typing import Any
 import msgspec
 
 from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.gate import Gate
+from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
+from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.journal.rebuild import rebuild
 
@@ -76,7 +79,7 @@ def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
 def admissions_of(book: Book) -> dict[str, Any]:
     """Return all that is known of admissions."""
     return {
-        "gate": book.gate,
+        "gate": None if book.gate is None else gate_of(book.gate),
         "queues": book.queues,
         "container_mib": book.container_mib,
         "admissions": book.admissions,
@@ -86,6 +89,23 @@ def admissions_of(book: Book) -> dict[str, Any]:
         "open": list(book.opened),
         "not_learned_from": book.unlearned,
     }
+
+
+def gate_of(gate: Gate) -> dict[str, Any]:
+    """Return what the gate knows; of choices and memory what any mechanism has, else defaults."""
+    memory, choices = JusticeMemory(), Choices()
+    return {
+        "allocator": gate.mechanism,
+        "capacity": gate.capacity,
+        "choices": _own(choices, gate.choices),
+        "memory": _own(memory, gate.memory),
+        "waiting": gate.waiting,
+        "reserved": gate.reserved,
+    }
+
+
+def _own(all_of_them: msgspec.Struct, own: msgspec.Struct) -> dict[str, Any]:
+    return {**msgspec.structs.asdict(all_of_them), **msgspec.structs.asdict(own)}
 
 
 class _Heard(logging.Handler):

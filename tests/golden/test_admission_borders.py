@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
 from yarnctl.deciding.admission.book import OPEN, UNLEARNED_MAX, Book
 from yarnctl.deciding.admission.capacity import profile
 from yarnctl.deciding.admission.entries import (
@@ -16,13 +15,18 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.foresight import FORESEEN_MAX, Rules, foresee, hopeless
 from yarnctl.deciding.admission.gate import decide, granted_in
-from yarnctl.deciding.admission.records import Choices, Estimate, Request
+from yarnctl.deciding.admission.mechanisms import SIZINGS, choices_of
+from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Request
 
 MINUTE = 60_000
 
 
 def request(sequence: int, tasks: int, minutes: int = 20, **fields: object) -> Request:
     return Request(sequence, 0, minutes * MINUTE, tasks, **fields)  # type: ignore[arg-type]
+
+
+def rules_of(name: str, capacity: int, said: Choices = DEFAULT_CHOICES) -> Rules:
+    return Rules(SIZINGS[name], SIZINGS[name].memory, capacity, choices_of(name, said))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +39,7 @@ def request(sequence: int, tasks: int, minutes: int = 20, **fields: object) -> R
     ],
 )
 def test_who_turns_the_hopeless_away(allocator, turned_away):
-    rules = Rules(ALLOCATORS[allocator], Memory(), 8, Choices())
+    rules = rules_of(allocator, 8)
     asked = request(1, 40, estimate=Estimate(240 * MINUTE, 0, "history"))
     said = "it needs 12 containers to end by its deadline, the cluster has 8" if turned_away else ""
     assert hopeless(rules, asked, 0) == said
@@ -43,7 +47,7 @@ def test_who_turns_the_hopeless_away(allocator, turned_away):
 
 def test_whoever_shares_stands_in_the_order_that_was_chosen():
     """Containers / time left: the later deadline first, although it was submitted later."""
-    rules = Rules(ALLOCATORS["no_drop_fs"], Memory(), 1, Choices(order="ratio"))
+    rules = rules_of("no_drop_fs", 1, Choices(order="ratio"))
     five = Estimate(5 * MINUTE, 0, "history")
     waiting = (request(0, 1, 10, estimate=five), request(1, 1, 60, estimate=five))
     found = foresee(rules, waiting, profile(1), 0)
@@ -51,7 +55,7 @@ def test_whoever_shares_stands_in_the_order_that_was_chosen():
 
 
 def test_a_start_is_foreseen_for_the_first_twenty():
-    rules = Rules(ALLOCATORS["no_drop_fs"], Memory(), 100, Choices())
+    rules = rules_of("no_drop_fs", 100)
     waiting = [request(number, 1, estimate=Estimate(MINUTE, 0, "me")) for number in range(FORESEEN_MAX + 2)]
     found = foresee(rules, waiting, profile(100), 0)
     assert [seen.start_ms for seen in found.values()] == [0] * 20 + [None, None]
@@ -85,7 +89,7 @@ def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, seque
     ],
 )
 def test_what_a_job_can_use_is_named_only_where_the_cluster_has_it(tasks, said):
-    rules = Rules(ALLOCATORS["pythia"], Memory(), 10 if tasks == 10 else 8, Choices())
+    rules = rules_of("pythia", 10 if tasks == 10 else 8)
     asked = request(1, tasks, estimate=Estimate(240 * MINUTE, 0, "history"))
     assert hopeless(rules, asked, 0) == said
 

@@ -16,10 +16,11 @@ import pytest
 
 from tests.golden.test_values import STRUCTS
 from yarnctl import deciding
-from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
-from yarnctl.deciding.admission.allocators.oracle import HOPELESS, UNKNOWN
-from yarnctl.deciding.admission.allocators.pythia import PAST
 from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
+from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
+from yarnctl.deciding.admission.mechanisms.pythia import PAST
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
@@ -33,7 +34,7 @@ NUMBERS = {
     "admission.book.HANDED_FOR_MAX_MS": 600_000,
     "admission.capacity.FOREVER_MS": 2**53 - 1,
     "admission.foresight.FORESEEN_MAX": 20,
-    "admission.gate.HELD_MS": 60_000,
+    "admission.shared_round.HELD_MS": 60_000,
     # in a controller
     "controller.ROUNDS_MAX": 8,
     "draws.UNIT": 2**40,
@@ -146,7 +147,7 @@ ASSUMED = {
         "why": "",
         "changed_at_ms": 0,
     },
-    "Memory": {
+    "JusticeMemory": {
         "completed": 0,
         "least": 1.0,
         "most": 0.0,
@@ -186,7 +187,7 @@ def assumed(struct: type[msgspec.Struct]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", sorted(ASSUMED))
 def test_what_is_assumed_where_nothing_is_told(name: str) -> None:
-    more: list[type[msgspec.Struct]] = [Memory, Admission]
+    more: list[type[msgspec.Struct]] = [JusticeMemory, Admission]
     structs = {each.__name__: each for each in [*STRUCTS, *more]}
     assert assumed(structs[name]) == ASSUMED[name]
 
@@ -198,8 +199,6 @@ def test_the_default_choices_are_those() -> None:
 def test_a_book_begins_empty() -> None:
     empty: dict[str, Any] = {
         "gate": None,
-        "queues": (),
-        "container_mib": 0,
         "admissions": {},
         "numbered": 0,
         "now_ms": 0,
@@ -212,6 +211,7 @@ def test_a_book_begins_empty() -> None:
         "_applications": {},
     }
     assert vars(Book()) == empty
+    assert (Book().queues, Book().container_mib) == ((), 0)
     assert Book().problem(object()) == ""
 
 

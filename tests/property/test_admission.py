@@ -23,7 +23,7 @@ from emulator.admission.traces.trace import Trace
 from emulator.admission.traces.trace_deadlines import DEADLINES, Optimal, deadlines_ms
 from tests.bench.simpy_admission import Model
 from tests.thoroughness import examples
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, InvariantBroken
 

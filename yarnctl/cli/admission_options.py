@@ -39,10 +39,10 @@ def admitting_of(given: dict[str, Any]) -> Admitting | None:
                 raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
         return None
     from yarnctl.daemon.admission.building import Admitting
-    from yarnctl.deciding.admission.allocators import ALLOCATORS
+    from yarnctl.deciding.admission.mechanisms import MECHANISMS
 
-    if name not in ALLOCATORS:
-        raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(ALLOCATORS)}")
+    if name not in MECHANISMS:
+        raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(MECHANISMS)}")
     return Admitting(
         allocator=name,
         queues=given["admission_queues"],

@@ -12,7 +12,7 @@ import numpy as np
 
 from emulator.admission.compiled import kernels
 from emulator.admission.plain.outcome import NEVER, Outcome
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ def replay_compiled(
     lock.
     """
     if name not in SIZED and choices.sharing == "rebalanced":
-        return _rebalanced(trace, deadline_ms, capacity, ALLOCATORS[name].drops_late)
+        return _rebalanced(trace, deadline_ms, capacity, SIZINGS[name].drops_late)
     jobs = len(trace)
     started, ended = np.full(jobs, NEVER, dtype=np.int64), np.full(jobs, NEVER, dtype=np.int64)
     containers, met = np.zeros(jobs, dtype=np.int64), np.zeros(jobs, dtype=np.bool_)
@@ -41,12 +41,12 @@ def replay_compiled(
     if name in SIZED:
         kernels.sized(_rules(name, capacity, choices), *columns, *told)
     else:
-        kernels.shared(capacity, ALLOCATORS[name].drops_late, columns, told)
+        kernels.shared(capacity, SIZINGS[name].drops_late, columns, told)
     return Outcome(capacity, deadline_ms, *told)
 
 
 def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
-    order = ALLOCATORS[name].order if choices.order == "papers" else choices.order
+    order = SIZINGS[name].order if choices.order == "papers" else choices.order
     return kernels.Rules(
         capacity=capacity,
         kind=SIZED[name],

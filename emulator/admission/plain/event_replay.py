@@ -8,14 +8,15 @@ twins must give the same answers, job by job.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.admission.plain.outcome import NEVER, Outcome
 from emulator.admission.plain.rebalanced import replay_rebalanced
 from emulator.admission.traces.trace import Trace
-from yarnctl.deciding.admission.allocators import Allocator, Memory
+from yarnctl.deciding.admission.mechanisms import choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
+from yarnctl.deciding.admission.sizing import Sizing
 from yarnctl.errors import InvariantBroken
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ class _Replay:
         trace: Trace,
         deadline_ms: NDArray[np.int64],
         capacity: int,
-        allocator: Allocator,
-        choices: Choices,
+        sizing: Sizing[Any, Any],
+        choices: Any,
     ) -> None:
         self.requests = _requests(trace, deadline_ms)
         self.work_ms = trace.work_ms.tolist()
-        self.capacity, self.allocator, self.choices = capacity, allocator, choices
-        self.memory = Memory()
+        self.capacity, self.sizing, self.choices = capacity, sizing, choices
+        self.memory = sizing.memory
         self.free = capacity
         self.waiting: dict[int, Request] = {}
         self.ends: list[tuple[int, int]] = []
@@ -66,24 +67,24 @@ class _Replay:
         if at_ms - self.started[job] >= -(
             -self.work_ms[job] // held
         ):  # else it was ended, and nothing learned
-            self.met[job] = at_ms <= request.deadline_at_ms
+            self.met[job] = at_ms <= request.due_ms
             told = Finished(
                 work_ms=self.work_ms[job],
                 tasks=request.tasks,
-                deadline_ms=request.deadline_ms,
+                deadline_ms=request.span_ms,
                 containers=held,
                 capacity=self.capacity,
                 ratio=self.ratio[job],
                 met=self.met[job],
             )
-            self.memory = self.allocator.learn(self.memory, told, self.choices)
+            self.memory = self.sizing.learn(self.memory, told, self.choices)
         self._round(at_ms)
 
     def _round(self, now_ms: int) -> None:
         if not self.waiting:
             return
         found = hold(
-            self.allocator,
+            self.sizing,
             self.memory,
             self.waiting.values(),
             self.free,
@@ -106,8 +107,8 @@ class _Replay:
             raise InvariantBroken("capacity-not-exceeded", f"job {job + 1} at {now_ms} ms")
         self.started[job], self.containers[job], self.ratio[job] = now_ms, containers, ratio
         end_ms = now_ms - (-self.work_ms[job] // containers)
-        if end_ms > request.deadline_at_ms and self.allocator.ends_late(request, self.choices):
-            end_ms = request.deadline_at_ms
+        if end_ms > request.due_ms and self.sizing.ends_late(request, self.choices):
+            end_ms = request.due_ms
         heapq.heappush(self.ends, (end_ms, job))
 
 
@@ -115,15 +116,15 @@ def replay(
     trace: Trace,
     deadline_ms: NDArray[np.int64],
     capacity: int,
-    allocator: Allocator,
+    sizing: Sizing[Any, Any],
     choices: Choices = DEFAULT_CHOICES,
 ) -> Outcome:
     """Replay a trace on ``capacity`` containers; returns what became of each job."""
     import numpy as np
 
-    if allocator.terms is None and choices.sharing == "rebalanced":
-        return replay_rebalanced(trace, deadline_ms, capacity, allocator.drops_late)
-    state = _Replay(trace, deadline_ms, capacity, allocator, choices)
+    if sizing.terms is None and choices.sharing == "rebalanced":
+        return replay_rebalanced(trace, deadline_ms, capacity, sizing.drops_late)
+    state = _Replay(trace, deadline_ms, capacity, sizing, choices_of(sizing.name, choices))
     state.run()
     columns = (state.started, state.ended, state.containers)
     started, ended, containers = (np.array(column, dtype=np.int64) for column in columns)

@@ -26,7 +26,7 @@ from emulator.experiments.results.figures import Claim, Row, mean, row
 from emulator.experiments.results.intervals import Verdict, above_zero, worst
 from emulator.experiments.results.workers import cores
 from yarnctl.command_line import Progress
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 
 TIGHT, MODERATE = {"tr1": 2250, "tr2": 2500}, {"tr1": 4500, "tr2": 5000}
@@ -107,7 +107,7 @@ class Lab:
         return self.known[key]
 
     def _key(self, cell: Cell, seed: int) -> tuple[Cell, int, Choices]:
-        read = ALLOCATORS[cell.allocator].learn is ALLOCATORS["justice"].learn
+        read = SIZINGS[cell.allocator].learn is SIZINGS["justice"].learn
         return cell, seed, self.choices if read else DEFAULT_CHOICES
 
 

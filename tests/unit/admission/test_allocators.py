@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
-from yarnctl.deciding.admission.allocators.allocator import queue_key, required_ratio
-from yarnctl.deciding.admission.allocators.justice import fraction
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS, MECHANISMS, Memory, OwnChoices, choices_of
+from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices, fraction
+from yarnctl.deciding.admission.mechanisms.oracle import OracleChoices
+from yarnctl.deciding.admission.mechanisms.pythia import PythiaChoices
+from yarnctl.deciding.admission.mechanisms.sharing import NO_DROP_FS, REACTIVE_FS, SharerChoices
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Order, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
+from yarnctl.deciding.admission.sizing import NoMemory, queue_key, required_ratio
 
 PYTHIA, JUSTICE, ORACLE = ALLOCATORS["pythia"], ALLOCATORS["justice"], ALLOCATORS["oracle"]
 
@@ -30,22 +35,22 @@ def test_what_a_job_would_have_needed():
     assert required_ratio(finished(5000, 400, 100, 100)) == 0.5
 
 
-def learned(allocator, *jobs: Finished, choices: Choices = DEFAULT_CHOICES) -> Memory:
-    memory = Memory()
+def learned(allocator, *jobs: Finished, choices: Choices = DEFAULT_CHOICES) -> Any:
+    memory = allocator.memory
     for each in jobs:
-        memory = allocator.learn(memory, each, choices)
+        memory = allocator.learn(memory, each, choices_of(allocator.name, choices))
     return memory
 
 
-def terms(allocator, memory: Memory, asked: Request, now_ms: int = 0, choices: Choices = DEFAULT_CHOICES):
-    return allocator.terms(memory, asked, now_ms, 100, choices)
+def terms(allocator, memory: Any, asked: Request, now_ms: int = 0, choices: Choices = DEFAULT_CHOICES):
+    return allocator.terms(memory, asked, now_ms, 100, choices_of(allocator.name, choices))
 
 
 # --- PYTHIA -----------------------------------------------------------------------------------
 
 
 def test_pythia_admits_all_until_something_has_finished():
-    assert terms(PYTHIA, Memory(), request(tasks=500))[:2] == (100, 1)
+    assert terms(PYTHIA, PYTHIA.memory, request(tasks=500))[:2] == (100, 1)
 
 
 def test_pythia_s_fraction_only_grows():
@@ -80,10 +85,10 @@ def test_time_in_the_queue_may_be_ignored_until_the_deadline():
 
 def test_oracle_takes_exactly_what_is_needed_and_not_without_knowing():
     asked = request(estimate=Estimate(601, 0, "trace"))
-    assert terms(ORACLE, Memory(), asked).containers == 7, "601 / 100 rounded up"
-    assert terms(ORACLE, Memory(), asked, 39).containers == 10, "601 / 61"
-    assert terms(ORACLE, Memory(), asked, 40).containers == 0, "601 / 60 is more than ten"
-    assert terms(ORACLE, Memory(), request()).containers == 0
+    assert terms(ORACLE, ORACLE.memory, asked).containers == 7, "601 / 100 rounded up"
+    assert terms(ORACLE, ORACLE.memory, asked, 39).containers == 10, "601 / 61"
+    assert terms(ORACLE, ORACLE.memory, asked, 40).containers == 0, "601 / 60 is more than ten"
+    assert terms(ORACLE, ORACLE.memory, request()).containers == 0
 
 
 # --- Justice ----------------------------------------------------------------------------------
@@ -101,18 +106,18 @@ def test_justice_s_fraction_by_hand():
     memory = learned(JUSTICE, finished(500, 10, 100, 10), finished(400, 10, 100, 10))
     assert (memory.least, memory.most, memory.last, memory.last_met) == (0.4, 0.5, 1.0, True)
     # met: (1.0 + 0.4) / 2 = 0.7, corrected by -0.55: 0.15, raised to the least ever needed
-    assert fraction(memory, DEFAULT_CHOICES) == 0.4
+    assert fraction(memory, JusticeChoices()) == 0.4
     # the text's sign: 0.7 + 0.55, cut to 1
     surplus = Choices(errors="surplus")
     jobs = (finished(500, 10, 100, 10), finished(400, 10, 100, 10))
-    assert fraction(learned(JUSTICE, *jobs, choices=surplus), surplus) == 1.0
+    assert fraction(learned(JUSTICE, *jobs, choices=surplus), JusticeChoices(errors="surplus")) == 1.0
 
 
 def test_a_miss_pulls_towards_the_largest_ratio():
     jobs = (finished(900, 10, 100, 9), finished(300, 10, 100, 2, met=False))
     memory = learned(JUSTICE, *jobs)
     # errors 0.0 and 0.1; (0.2 + 0.9) / 2 + 0.05
-    assert fraction(memory, DEFAULT_CHOICES) == pytest.approx(0.6)
+    assert fraction(memory, JusticeChoices()) == pytest.approx(0.6)
 
 
 def test_exponential_weights_make_the_newest_error_count_most():
@@ -120,7 +125,8 @@ def test_exponential_weights_make_the_newest_error_count_most():
     jobs = (finished(900, 10, 100, 8), finished(300, 10, 100, 2, met=False))
     memory = learned(JUSTICE, *jobs, choices=choices)
     assert memory.smoothed == pytest.approx(0.25 * 0.1 + 0.75 * 0.1)
-    assert fraction(memory, choices) == pytest.approx((0.2 + 0.9) / 2 + 0.1)
+    own = JusticeChoices(weighting="exponential", smoothing_ratio=0.25)
+    assert fraction(memory, own) == pytest.approx((0.2 + 0.9) / 2 + 0.1)
 
 
 def test_what_the_last_fraction_was_estimated_or_observed():
@@ -151,23 +157,42 @@ def test_orders_of_the_queue():
 def test_a_round_passes_over_who_does_not_fit():
     memory = learned(PYTHIA, finished(1000, 10, 100, 10))  # all of what they can use
     waiting = [request(0, tasks=60), request(1, tasks=30), request(2, tasks=50)]
-    found = hold(PYTHIA, memory, waiting, 85, 0, 100, DEFAULT_CHOICES)
+    found = hold(PYTHIA, memory, waiting, 85, 0, 100, PYTHIA.choices)
     assert found.admitted == [Grant(waiting[1], 30, 1.0), Grant(waiting[2], 50, 1.0)]
     assert found.rejected == []
 
 
 def test_before_anything_is_known_a_job_takes_what_there_is():
-    found = hold(PYTHIA, Memory(), [request(0, tasks=60)], 7, 0, 100, DEFAULT_CHOICES)
+    found = hold(PYTHIA, PYTHIA.memory, [request(0, tasks=60)], 7, 0, 100, PYTHIA.choices)
     assert found.admitted == [Grant(request(0, tasks=60), 7, 7 / 60)]
 
 
 def test_reactive_turns_away_who_is_late_and_no_drop_does_not():
     waiting = [request(0, deadline_ms=5), request(1, tasks=3)]
-    reactive = hold(ALLOCATORS["reactive_fs"], Memory(), waiting, 4, 5, 100, DEFAULT_CHOICES)
+    reactive = hold(REACTIVE_FS, NoMemory(), waiting, 4, 5, 100, SharerChoices())
     assert [each.request.sequence for each in reactive.admitted] == [1]
     assert [each.sequence for each, _ in reactive.rejected] == [0]
-    no_drop = hold(ALLOCATORS["no_drop_fs"], Memory(), waiting, 4, 5, 100, DEFAULT_CHOICES)
+    no_drop = hold(NO_DROP_FS, NoMemory(), waiting, 4, 5, 100, SharerChoices())
     assert [(each.request.sequence, each.containers) for each in no_drop.admitted] == [(0, 2), (1, 2)]
+
+
+def test_each_mechanism_takes_its_own_part_of_what_is_said():
+    said = Choices(order="earliest", reach="requested", sharing="rebalanced", errors="surplus")
+    assert choices_of("pythia", said) == PythiaChoices(order="earliest", reach="requested")
+    assert choices_of("oracle", said) == OracleChoices(order="earliest")
+    assert choices_of("no_drop_fs", said) == SharerChoices(order="earliest", sharing="rebalanced")
+    taken = {field for name in MECHANISMS for field in choices_of(name, said).__struct_fields__}
+    assert taken == set(Choices.__struct_fields__), "nothing can be said that no mechanism hears"
+
+
+@pytest.mark.parametrize("name", list(MECHANISMS))
+def test_memory_and_choices_of_each_mechanism_are_told_apart_when_written_down(name):
+    mechanism = MECHANISMS[name]
+    memory = mechanism.learn(
+        mechanism.begin(mechanism.choices), finished(500, 10, 100, 10), mechanism.choices
+    )
+    assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory
+    assert msgspec.json.decode(msgspec.json.encode(mechanism.choices), type=OwnChoices) == mechanism.choices
 
 
 def test_every_allocator_cites_its_source_and_knows_its_name():

@@ -5,19 +5,22 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from yarnctl.deciding.admission.capacity import Load
+from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.gate import (
-    HELD_MS,
     Gate,
     believed,
     decide,
     ended,
     granted_in,
+    opened,
     submit,
     taken,
     withdraw,
 )
+from yarnctl.deciding.admission.mechanism import Seen
+from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Estimate, Finished, Request
+from yarnctl.deciding.admission.shared_round import HELD_MS, NO_DEADLINE
 
 MINUTE = 60_000
 
@@ -31,7 +34,7 @@ HALF = Finished(50, 10, 10, 10, 100, 1.0, True)
 
 
 def learned(*requests: Request) -> Gate:
-    gate = Gate("pythia", 100)
+    gate = opened("pythia", (Pool("", 100, 1024),))
     gate = ended(gate, "none", HALF)
     for each in requests:
         gate = submit(gate, each)
@@ -119,16 +122,16 @@ def test_what_should_have_ended_by_now_ends_nobody_knows_when():
 
 def test_hopeless_in_numbers():
     work = Estimate(240 * MINUTE, 0, "history")
-    gate = submit(Gate("pythia", 8), request(0, 40, estimate=work))
+    gate = submit(opened("pythia", (Pool("", 8, 1024),)), request(0, 40, estimate=work))
     _, plans = decide(gate, 0)
     assert (plans[0].verdict, plans[0].containers) == ("reject", 0)
     assert plans[0].reason == "it needs 12 containers to end by its deadline, the cluster has 8"
-    _, plans = decide(submit(Gate("justice", 20), request(0, 10, estimate=work)), 0)
+    _, plans = decide(submit(opened("justice", (Pool("", 20, 1024),)), request(0, 10, estimate=work)), 0)
     assert plans[0].reason == "it needs 12 containers to end by its deadline, it can use 10 at once"
     lucky = Estimate(240 * MINUTE, 80 * MINUTE, "history")
-    _, plans = decide(submit(Gate("pythia", 8), request(0, 40, estimate=lucky)), 0)
+    _, plans = decide(submit(opened("pythia", (Pool("", 8, 1024),)), request(0, 40, estimate=lucky)), 0)
     assert plans[0].verdict == "admit", "it has been short enough before"
-    _, plans = decide(submit(Gate("no_drop_fs", 8), request(0, 40, estimate=work)), 0)
+    _, plans = decide(submit(opened("no_drop_fs", (Pool("", 8, 1024),)), request(0, 40, estimate=work)), 0)
     assert plans[0].verdict == "admit", "that one turns nobody away"
     gate = learned(request(0, 100))
     assert decide(gate, 15 * MINUTE)[1][0].reason.endswith("(200 to end by its deadline, of 100)")
@@ -160,8 +163,28 @@ def test_what_is_no_mapreduce_job_is_treated_alike():
 
 
 def test_the_gate_decides_for_fair_sharers_too():
-    gate = submit(submit(Gate("reactive_fs", 10), request(0, 30)), request(1, 30))
+    gate = submit(submit(opened("reactive_fs", (Pool("", 10, 1024),)), request(0, 30)), request(1, 30))
     gate, plans = decide(gate, 0)
     assert [(each.verdict, each.containers) for each in plans] == [("admit", 5), ("admit", 5)]
     _, plans = decide(submit(gate, request(2, 3)), 1)
     assert (plans[0].verdict, plans[0].containers) == ("defer", 1)
+
+
+@pytest.mark.parametrize("mechanism", list(MECHANISMS))
+def test_who_names_no_deadline_is_turned_away_and_nobody_else_is_hindered(mechanism):
+    asked = (Request(0, 0, None, 4), request(1, 4, estimate=Estimate(MINUTE, 0, "me")))
+    gate = submit(submit(opened(mechanism, (Pool("", 10, 1024),)), asked[0]), asked[1])
+    after, (without, other) = decide(gate, 0)
+    assert (without.verdict, without.reason) == ("reject", NO_DEADLINE)
+    assert (other.verdict, [each.request for each in after.reserved]) == ("admit", [asked[1]])
+
+
+@pytest.mark.parametrize("mechanism", list(MECHANISMS))
+def test_a_quote_is_a_round_of_which_nothing_is_kept(mechanism):
+    gate = submit(opened(mechanism, (Pool("", 10, 1024),)), request(0, 4, estimate=Estimate(MINUTE, 0, "me")))
+    seen = Seen(gate.waiting, (), (), gate.pools, 0)
+    more = seen._replace(waiting=(*seen.waiting, request(1, 4, estimate=Estimate(MINUTE, 0, "me"))))
+    hold = MECHANISMS[mechanism].round
+    assert len(hold(gate.memory, gate.choices, more).plans) == 2
+    assert hold(gate.memory, gate.choices, seen) == hold(gate.memory, gate.choices, seen)
+    assert decide(gate, 0)[1] == hold(gate.memory, gate.choices, seen).plans

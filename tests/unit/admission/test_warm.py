@@ -9,7 +9,7 @@ from emulator.admission import replays
 from emulator.admission.options import ask
 from emulator.admission.plain.event_replay import replay
 from emulator.admission.traces.trace import Trace
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 
 
 @pytest.mark.parametrize(("engine", "jobs"), [("compiled", [1, 3]), ("python", [3])])

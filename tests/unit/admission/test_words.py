@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from emulator.admission.traces.trace_deadlines import DEADLINES
-from yarnctl.deciding.admission.allocators import ALLOCATORS
+from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.records import Choices
 
 PAGE = Path(__file__).parents[3] / "docs/admission.md"

@@ -16,8 +16,9 @@ from yarnctl.daemon.admission.reconciler import GONE_AFTER_MS, REST_EVERY_MS
 from yarnctl.daemon.admission.request_queue import HANDED_MAX, WAITERS_MAX, Errand, Window, Withdrawing
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
 from yarnctl.deciding.admission.entries import AdmissionRound, GateLearned, GateSet
-from yarnctl.deciding.admission.gate import HELD_MS
+from yarnctl.deciding.admission.mechanisms.pythia import PythiaMemory
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.admission.shared_round import HELD_MS
 
 HALF = Finished(50, 10, 10, 10, 100, 1.0, True)
 """A job that needed half of what it could use."""
@@ -390,7 +391,7 @@ def test_another_allocator_begins_with_an_empty_memory_and_learns_from_the_past_
     assert there.gate.memory.completed == 1
     again = AtTheDesk("justice", yarn=there.yarn, past=past_of(HALF, HALF), records=there.records)
     again.go(3_000)
-    assert (again.gate.allocator, again.gate.memory.completed) == ("justice", 2)
+    assert (again.gate.mechanism, again.gate.memory.completed) == ("justice", 2)
     assert len(again.gate.reserved) == 1
 
 
@@ -420,6 +421,7 @@ def test_what_ended_teaches_once_and_the_gate_knows_what_it_gave():
     lesson = taught(there)[-1].finished[0]
     assert (lesson.tasks, lesson.deadline_ms, lesson.containers) == (10, 20 * MINUTE, 5)
     assert (lesson.ratio, lesson.capacity, lesson.work_ms) == (0.5, 10, told.work_ms)
+    assert isinstance(there.gate.memory, PythiaMemory)
     assert there.gate.memory.most == pytest.approx(0.9)
     there.past.asked.clear()
     there.go(MINUTE)

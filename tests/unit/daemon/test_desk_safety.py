@@ -15,8 +15,8 @@ from yarnctl.daemon.admission.feedback import Lessons
 from yarnctl.daemon.admission.history_worker import Answer, Clerk
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
 from yarnctl.daemon.admission.request_queue import HEADS_MAX, Errand, Refusal, Window, Withdrawing
-from yarnctl.deciding.admission.gate import HELD_MS
 from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.deciding.admission.shared_round import HELD_MS
 from yarnctl.deciding.records import Record
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import BadAnswer

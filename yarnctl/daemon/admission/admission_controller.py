@@ -19,9 +19,8 @@ from yarnctl.daemon.admission.feedback import Lessons
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.admission.reconciler import Manager, Sight
 from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
-from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
-from yarnctl.deciding.admission.capacity import Load
+from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -29,6 +28,7 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.resource_manager import same_queue
@@ -146,16 +146,11 @@ class Desk:
             _LOG.warning("the gate lets nobody in that it has not seen room for: %s", self._sizing.problem)
         if size is None:
             return
-        wanted = (terms.allocator, size.capacity, size.container_mib, terms.queues, terms.choices)
-        if gate is not None and wanted == (
-            gate.allocator,
-            gate.capacity,
-            book.container_mib,
-            book.queues,
-            gate.choices,
-        ):
-            return
-        self._note(write, GateSet(now_ms, *wanted))
+        pools = (Pool("", size.capacity, size.container_mib, terms.queues),)
+        choices = choices_of(terms.allocator, terms.choices)
+        if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
+            wanted = (terms.allocator, size.capacity, size.container_mib, terms.queues, terms.choices)
+            self._note(write, GateSet(now_ms, *wanted))
 
     # --- the window ---------------------------------------------------------------------------------
 
@@ -202,7 +197,7 @@ class Desk:
         if not asked.done and now_ms - errand.at_ms < ESTIMATE_MS:
             return None
         untold = not asked.done or (bool(asked.problem) and not asked.never)
-        if untold and ALLOCATORS[gate.allocator].needs_estimate:
+        if untold and MECHANISMS[gate.mechanism].needs_estimate:
             told = f"the history server has not said yet how much it computes {asked.problem}".rstrip()
             return Refusal("no-estimate-yet", told, NO_ESTIMATE)
         found = asked.value if asked.done else None

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from yarnctl.daemon.admission.history_worker import NOT_YET, Answer, Clerk, History
-from yarnctl.deciding.admission.allocators import ALLOCATORS
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.entries import GateLearned
+from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Finished
 from yarnctl.deciding.records import Record
 
@@ -50,7 +50,7 @@ class Lessons:
     @property
     def _learns(self) -> bool:
         gate = self._book.gate
-        return gate is not None and ALLOCATORS[gate.allocator].learns
+        return gate is not None and MECHANISMS[gate.mechanism].learns
 
     def follow(self, note: Callable[[Record], None], now_ms: int) -> None:
         """Take what the clerk has brought, else ask for the next; ``note`` writes down."""
@@ -121,7 +121,7 @@ class Lessons:
         return msgspec.structs.replace(
             finished,
             tasks=found.request.tasks,
-            deadline_ms=found.request.deadline_ms,
+            deadline_ms=found.request.span_ms,
             containers=found.reservation.containers,
             ratio=found.reservation.ratio,
             capacity=gate.capacity,

@@ -19,7 +19,7 @@ from typing import Any, get_args
 import msgspec
 
 from yarnctl.deciding.admission import gate as gating
-from yarnctl.deciding.admission.allocators import ALLOCATORS, Memory
+from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -28,8 +28,9 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
-from yarnctl.deciding.admission.gate import Gate, Reservation
-from yarnctl.deciding.admission.records import Plan, Request, State
+from yarnctl.deciding.admission.gate import Gate
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
+from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
 
 OPEN: tuple[State, ...] = ("waiting", "admitted", "taken")
 CLOSABLE: dict[str, tuple[State, ...]] = {
@@ -87,8 +88,6 @@ class Book:
 
     def __init__(self) -> None:
         self.gate: Gate | None = None
-        self.queues: tuple[str, ...] = ()
-        self.container_mib = 0
         self.admissions: dict[str, Admission] = {}
         self.numbered = 0
         self.now_ms = 0
@@ -99,6 +98,16 @@ class Book:
         self._ids: dict[int, str] = {}
         self._keys: dict[str, str] = {}
         self._applications: dict[str, str] = {}
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues that are behind the gate; none: all."""
+        return () if self.gate is None else self.gate.pools[0].queues
+
+    @property
+    def container_mib(self) -> int:
+        """How large the gate's containers are; 0 while there is no gate."""
+        return 0 if self.gate is None else self.gate.pools[0].container_mib
 
     # --- asking it ------------------------------------------------------------------------------
 
@@ -138,23 +147,26 @@ class Book:
             self.version += 1
 
     def _set(self, record: GateSet) -> None:
+        if record.allocator not in MECHANISMS:
+            return
         before = self.gate
-        kept = before or Gate(record.allocator, record.capacity)
-        same = before is not None and (before.allocator, before.choices) == (record.allocator, record.choices)
+        pools = (Pool("", record.capacity, record.container_mib, record.queues),)
+        fresh = gating.opened(record.allocator, pools, choices_of(record.allocator, record.choices))
+        same = before is not None and (before.mechanism, before.choices) == (fresh.mechanism, fresh.choices)
+        kept = before or fresh
         self.gate = msgspec.structs.replace(
-            kept if same else msgspec.structs.replace(kept, memory=Memory()),
-            allocator=record.allocator,
-            capacity=record.capacity,
-            choices=record.choices,
+            fresh,
+            memory=kept.memory if same else fresh.memory,
+            waiting=kept.waiting,
+            reserved=kept.reserved,
         )
         self.trained = self.trained and same
-        self.queues, self.container_mib = record.queues, record.container_mib
 
     def _asked(self, record: AdmissionAsked) -> None:
         if self.gate is None:
             return
         request, name = record.request, record.admission
-        plan = Plan(request.sequence, "defer", 0, request.deadline_at_ms, UNDECIDED)
+        plan = Plan(request.sequence, "defer", 0, request.due_ms, UNDECIDED)
         self.admissions[name] = Admission(
             admission=name,
             name=record.name,
@@ -334,7 +346,7 @@ class Book:
 
 
 def _set_problem(record: GateSet) -> str:
-    if record.allocator not in ALLOCATORS:
+    if record.allocator not in MECHANISMS:
         return f"no allocator {record.allocator!r}"
     return "" if record.capacity > 0 else f"a capacity of {record.capacity} containers"
 

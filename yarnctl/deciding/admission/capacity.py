@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
+import msgspec
+
 FOREVER_MS = (1 << 53) - 1
 """Stands for "no end known"; exact in JSON."""
 
@@ -23,6 +25,20 @@ class Load(NamedTuple):
     containers: int
     from_ms: int
     until_ms: int = FOREVER_MS
+
+
+class Pool(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What may be given: ``capacity`` containers of ``container_mib``.
+
+    ``queues``: who submits to one of these is given of it (none: to any); ``kinds``: only frameworks of these
+    (none: any). ``name`` is "" where there is one pool.
+    """
+
+    name: str
+    capacity: int
+    container_mib: int
+    queues: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 class Profile(NamedTuple):

@@ -11,8 +11,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load
-from yarnctl.deciding.admission.gate import Reservation
-from yarnctl.deciding.admission.records import Choices, Finished, Plan, Request
+from yarnctl.deciding.admission.records import Choices, Finished, Plan, Request, Reservation
 
 
 class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):

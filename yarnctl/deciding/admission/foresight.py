@@ -1,18 +1,18 @@
 """Foresight: when somebody who waits could start, and who can never be done in time.
 
 Law: a prediction is read off one profile of free containers and says None where nobody can tell. Who
-stands before you in the allocator's order takes his place first. Nothing is promised: each round
+stands before you in the mechanism's order takes his place first. Nothing is promised: each round
 predicts anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from yarnctl.deciding.admission.allocators import Allocator, Memory
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
-from yarnctl.deciding.admission.records import Choices, Request
+from yarnctl.deciding.admission.records import Request
+from yarnctl.deciding.admission.sizing import Sizing
 
 FORESEEN_MAX = 20
 """For so many of those that wait a start is predicted; the others stand too far behind."""
@@ -33,16 +33,16 @@ class Foreseen(NamedTuple):
 class Rules(NamedTuple):
     """By what is decided."""
 
-    allocator: Allocator
-    memory: Memory
+    sizing: Sizing[Any, Any]
+    memory: Any
     capacity: int
-    choices: Choices
+    choices: Any
 
 
 def end_ms(request: Request, containers: int, start_ms: int) -> int:
     """Return the predicted end of a job: by its estimate where there is one, else its deadline."""
     if request.estimate is None:
-        return max(request.deadline_at_ms, start_ms)
+        return max(request.due_ms, start_ms)
     return start_ms - (-request.estimate.mean_ms // containers)
 
 
@@ -57,7 +57,7 @@ def foresee(rules: Rules, waiting: Sequence[Request], steps: Profile, now_ms: in
     for request in waiting:
         wanted, least = _wanted(rules, request, now_ms)
         found[request.sequence] = Foreseen(least, None, None)
-        ranked.append((rules.allocator.key(request, wanted, now_ms, rules.choices), request))
+        ranked.append((rules.sizing.key(request, wanted, now_ms, rules.choices), request))
     ranked.sort(key=lambda entry: entry[0])
     for _, request in ranked[:FORESEEN_MAX]:
         seen = _first(rules, request, steps, now_ms)
@@ -72,7 +72,7 @@ def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> Fores
     nobody_knows = Foreseen(0, None, None)
     for start_ms in (now_ms, *(at_ms for at_ms in steps.at_ms if at_ms > now_ms)):
         _, containers = _wanted(rules, request, start_ms)
-        if start_ms >= min(request.deadline_at_ms, FOREVER_MS) or not containers:
+        if start_ms >= min(request.due_ms, FOREVER_MS) or not containers:
             return nobody_knows._replace(too_late=True)
         until_ms = max(start_ms + 1, end_ms(request, containers, start_ms))
         if steps.least_free(start_ms, until_ms) >= containers:
@@ -82,9 +82,9 @@ def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> Fores
 
 def _wanted(rules: Rules, request: Request, start_ms: int) -> tuple[int, int]:
     """Return how many containers a request wants and accepts at an instant (0: it has no hope then)."""
-    if rules.allocator.terms is None:
+    if rules.sizing.terms is None:
         return 1, 1
-    terms = rules.allocator.terms(rules.memory, request, start_ms, rules.capacity, rules.choices)
+    terms = rules.sizing.terms(rules.memory, request, start_ms, rules.capacity, rules.choices)
     return terms.containers, terms.least
 
 
@@ -94,10 +94,10 @@ def hopeless(rules: Rules, request: Request, now_ms: int) -> str:
     Only who has an estimate can be judged, and by its lower end (mean - standard deviation): a run that was
     short before may be short again. What never turns anybody away does not do so here.
     """
-    left_ms = request.deadline_at_ms - now_ms
+    left_ms = request.due_ms - now_ms
     if request.estimate is None or left_ms <= 0:
-        return ""  # the allocator's own word
-    if rules.allocator.terms is None and not rules.allocator.drops_late:
+        return ""  # the mechanism's own word
+    if rules.sizing.terms is None and not rules.sizing.drops_late:
         return ""
     work_ms = max(1, request.estimate.mean_ms - request.estimate.stdev_ms)
     needed = -(-work_ms // left_ms)

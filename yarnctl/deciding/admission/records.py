@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.admission.capacity import FOREVER_MS
+
 Verdict = Literal["admit", "defer", "reject"]
 State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
 """What an admission is; :mod:`yarnctl.deciding.admission.book` says how it becomes so."""
@@ -40,23 +42,33 @@ class Request(msgspec.Struct, frozen=True):
     """One job that asks to be let in.
 
     ``sequence`` is its place in the total order of submissions and its identity; ``deadline_ms``
-    is a span from ``submitted_at_ms``; ``tasks`` the most containers it can use at once (PYTHIA
-    section II.A: "the maximum parallelization possible"). ``kind`` is the framework; what is not
+    is a span from ``submitted_at_ms`` (None: it names none); ``tasks`` the most containers it can use at
+    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework; what is not
     ``mapreduce`` has no AM to ask and is never suspended. ``application`` is its id, once known.
     """
 
     sequence: int
     submitted_at_ms: int
-    deadline_ms: int
+    deadline_ms: int | None
     tasks: int
     estimate: Estimate | None = None
     kind: str = "mapreduce"
     application: str = ""
 
     @property
-    def deadline_at_ms(self) -> int:
-        """The instant of the deadline."""
-        return self.submitted_at_ms + self.deadline_ms
+    def deadline_at_ms(self) -> int | None:
+        """The instant of the deadline, if there is one."""
+        return None if self.deadline_ms is None else self.submitted_at_ms + self.deadline_ms
+
+    @property
+    def due_ms(self) -> int:
+        """The instant of the deadline; of a request that names none it never comes."""
+        return FOREVER_MS if self.deadline_ms is None else self.submitted_at_ms + self.deadline_ms
+
+    @property
+    def span_ms(self) -> int:
+        """The time from submission to deadline; without end where there is none."""
+        return FOREVER_MS if self.deadline_ms is None else self.deadline_ms
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -77,7 +89,7 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Terms(NamedTuple):
-    """What an allocator would take for one request now.
+    """What a mechanism would take for one request now.
 
     ``containers`` wanted, ``least`` the fewest it accepts (equal, except while nothing is known
     yet); ``ratio`` is the estimated part of min(tasks, capacity) before rounding up, None where
@@ -88,6 +100,22 @@ class Terms(NamedTuple):
     least: int
     reason: str = ""
     ratio: float | None = None
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """Containers kept for one admitted request.
+
+    Until its application is seen (``application`` is not empty), it expires at ``expires_at_ms``;
+    then it is held until the application has ended. ``until_ms`` is the predicted end.
+    """
+
+    request: Request
+    containers: int
+    ratio: float
+    from_ms: int
+    until_ms: int
+    expires_at_ms: int
+    application: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -110,7 +138,10 @@ class Plan(msgspec.Struct, frozen=True):
 class Choices(msgspec.Struct, frozen=True):
     """Where the papers contradict themselves or say nothing: our pick first, the other on offer.
 
-    ``order``: of the queue. ``papers`` takes for each allocator what is nearest to its paper:
+    This is what may be said for all mechanisms at once; each takes its own part of it
+    (``yarnctl.deciding.admission.mechanisms.choices_of``).
+
+    ``order``: of the queue. ``papers`` takes for each mechanism what is nearest to its paper:
     ``tasks`` for PYTHIA (II.B: "a small number of tasks and greatest time-to-deadline"),
     ``ratio`` for Justice (Alg. 4 line 10: reqCpus / TTD; its sections 2.2 and 3 say ``tasks`` and
     "longer computation times", which nobody knows beforehand) and for Oracle ("fewer required

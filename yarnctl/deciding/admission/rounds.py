@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from yarnctl.deciding.admission.allocators.allocator import Allocator, Memory
 from yarnctl.deciding.admission.fair_share import fair_shares
-from yarnctl.deciding.admission.records import Choices, Request, Terms
+from yarnctl.deciding.admission.records import Request, Terms
+from yarnctl.deciding.admission.sizing import Sizing
 
 
 class Grant(NamedTuple):
@@ -24,7 +24,7 @@ class Grant(NamedTuple):
     ratio: float
 
 
-class Round(NamedTuple):
+class Offers(NamedTuple):
     """Who is let in, and who is turned away with what reason."""
 
     admitted: list[Grant]
@@ -32,27 +32,27 @@ class Round(NamedTuple):
 
 
 def hold(
-    allocator: Allocator,
-    memory: Memory,
+    sizing: Sizing[Any, Any],
+    memory: Any,
     waiting: Iterable[Request],
     free: int,
     now_ms: int,
     capacity: int,
-    choices: Choices,
-) -> Round:
+    choices: Any,
+) -> Offers:
     """Hold one round. ``waiting`` is in order of submission; who is in neither list waits on."""
-    if allocator.terms is None:
-        return share_out(allocator, waiting, free, now_ms, capacity)
+    if sizing.terms is None:
+        return share_out(sizing, waiting, free, now_ms, capacity)
     rejected: list[tuple[Request, str]] = []
     queue: list[tuple[tuple[float, int, int], Request, Terms]] = []
     for request in waiting:
-        terms = allocator.terms(memory, request, now_ms, capacity, choices)
+        terms = sizing.terms(memory, request, now_ms, capacity, choices)
         if not terms.containers:
             rejected.append((request, terms.reason))
         elif terms.least <= free:  # else it cannot be let in: free only shrinks within a round
-            queue.append((allocator.key(request, terms.containers, now_ms, choices), request, terms))
+            queue.append((sizing.key(request, terms.containers, now_ms, choices), request, terms))
     queue.sort(key=lambda entry: entry[0])
-    return Round(create_offers(queue, free, capacity), rejected)
+    return Offers(create_offers(queue, free, capacity), rejected)
 
 
 def create_offers(
@@ -72,18 +72,18 @@ def create_offers(
 
 
 def share_out(
-    allocator: Allocator, waiting: Iterable[Request], free: int, now_ms: int, capacity: int
-) -> Round:
+    sizing: Sizing[Any, Any], waiting: Iterable[Request], free: int, now_ms: int, capacity: int
+) -> Offers:
     """Split what is free among those that wait, max-min in whole containers, first come first.
 
     Where more wait than there are containers, the first in order get one each.
     """
     rejected, hopeful = [], waiting
-    if allocator.drops_late:
+    if sizing.drops_late:
         asked = list(waiting)
         late = "its deadline has passed"
-        rejected = [(request, late) for request in asked if now_ms >= request.deadline_at_ms]
-        hopeful = (request for request in asked if now_ms < request.deadline_at_ms)
+        rejected = [(request, late) for request in asked if now_ms >= request.due_ms]
+        hopeful = (request for request in asked if now_ms < request.due_ms)
     asking = list(islice(hopeful, max(0, free)))
     shares = fair_shares([request.tasks for request in asking], free)
     granted = [
@@ -91,4 +91,4 @@ def share_out(
         for request, share in zip(asking, shares, strict=True)
         if share
     ]
-    return Round(granted, rejected)
+    return Offers(granted, rejected)

@@ -17,8 +17,7 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
-from yarnctl.deciding.admission.gate import Reservation
-from yarnctl.deciding.admission.records import Choices, Plan, Request
+from yarnctl.deciding.admission.records import Choices, Plan, Request, Reservation
 from yarnctl.deciding.model import Outcome, Refused, Unknown, Withheld
 from yarnctl.deciding.records import (
     Decision,

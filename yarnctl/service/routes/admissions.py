@@ -211,7 +211,7 @@ def admission(each: Admission, desk: Desked) -> AdmissionOut:
             user=each.user,
             queue=each.queue,
             containers=request.tasks,
-            deadline_ms=request.deadline_ms,
+            deadline_ms=request.span_ms,
             submitted_at_ms=request.submitted_at_ms,
             estimate=request.estimate,
             kind=request.kind,
@@ -220,7 +220,7 @@ def admission(each: Admission, desk: Desked) -> AdmissionOut:
         application=each.application or None,
         expires_at_ms=None if held is None else held.expires_at_ms,
         lease_ms=desk.lease_ms,
-        tags=[deadline_tag(request.deadline_at_ms), tag_of(each.admission)],
+        tags=[deadline_tag(request.due_ms), tag_of(each.admission)],
         settings=settings(plan.containers) if limited else {},
     )
 

@@ -7,12 +7,54 @@ Algorithms 1 to 4.
 
 from __future__ import annotations
 
-from yarnctl.deciding.admission.allocators.allocator import Allocator, Memory, required_ratio
-from yarnctl.deciding.admission.allocators.pythia import PAST, sized
-from yarnctl.deciding.admission.records import Choices, Finished, Request, Terms
+import msgspec
+
+from yarnctl.deciding.admission.mechanisms.pythia import PAST, sized
+from yarnctl.deciding.admission.records import (
+    Errors,
+    Finished,
+    Fraction,
+    Order,
+    QueueTime,
+    Reach,
+    Request,
+    Terms,
+    Weighting,
+)
+from yarnctl.deciding.admission.sizing import Sizing, required_ratio
 
 
-def learn(memory: Memory, finished: Finished, choices: Choices) -> Memory:
+class JusticeChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="justice"):
+    """How Justice is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+
+    order: Order = "papers"
+    reach: Reach = "reachable"
+    queue_time: QueueTime = "stretched"
+    errors: Errors = "shortfall"
+    fraction: Fraction = "estimated"
+    weighting: Weighting = "equal"
+    smoothing_ratio: float = 0.5
+    drop_above_tasks: int | None = 100
+
+
+class JusticeMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="justice"):
+    """What the finished jobs have taught; ratios are of min(tasks, capacity), Justice Alg. 1.
+
+    ``completed`` counts them. ``least`` and ``most`` are MinCPUFrac and MaxCPUFrac, ``last`` is LastCPUFrac,
+    ``last_met`` LastSuccess, ``errors`` the sum of fractionErrorList and ``smoothed`` its exponentially
+    weighted average.
+    """
+
+    completed: int = 0
+    least: float = 1.0
+    most: float = 0.0
+    last: float = 1.0
+    last_met: bool = True
+    errors: float = 0.0
+    smoothed: float = 0.0
+
+
+def learn(memory: JusticeMemory, finished: Finished, choices: JusticeChoices) -> JusticeMemory:
     """TRACK_JOB (Alg. 1): minimum and maximum of minReqRate, the last fraction, success, its error."""
     ratio = required_ratio(finished)
     last = finished.ratio
@@ -21,7 +63,7 @@ def learn(memory: Memory, finished: Finished, choices: Choices) -> Memory:
     error = last - ratio if choices.errors == "surplus" else ratio - last  # line 10, see Choices
     weight = choices.smoothing_ratio
     first = memory.completed == 0
-    return Memory(
+    return JusticeMemory(
         completed=memory.completed + 1,
         least=ratio if first else min(memory.least, ratio),
         most=ratio if first else max(memory.most, ratio),
@@ -32,7 +74,7 @@ def learn(memory: Memory, finished: Finished, choices: Choices) -> Memory:
     )
 
 
-def fraction(memory: Memory, choices: Choices) -> float:
+def fraction(memory: JusticeMemory, choices: JusticeChoices) -> float:
     """CALCULATE_ALLOC_FRACTION (Alg. 2), CORRECT_ and VALIDATE_FRACTION (Alg. 3)."""
     target = memory.least if memory.last_met else memory.most
     halfway = (memory.last + target) / 2.0
@@ -45,27 +87,31 @@ def fraction(memory: Memory, choices: Choices) -> float:
     return min(corrected, 1.0)
 
 
-def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices: Choices) -> Terms:
+def terms(
+    memory: JusticeMemory, request: Request, now_ms: int, capacity: int, choices: JusticeChoices
+) -> Terms:
     """ESTIMATE_REQ and lines 5 to 13 of ADMISSION_CONTROL (Alg. 4).
 
     Line 23: until more than one job has completed, a job gets what it requests or what there is;
     unless it would be ended in the same moment.
     """
     if memory.completed <= 1:
-        if now_ms >= request.deadline_at_ms and ends_late(request, choices):
+        if now_ms >= request.due_ms and ends_late(request, choices):
             return PAST
         return Terms(min(request.tasks, capacity), 1)
     return sized(fraction(memory, choices), request, now_ms, capacity, choices)
 
 
-def ends_late(request: Request, choices: Choices) -> bool:
+def ends_late(request: Request, choices: JusticeChoices) -> bool:
     """Section 2.2: "terminates jobs when their requestedTasks exceed a configurable threshold"."""
     return choices.drop_above_tasks is not None and request.tasks > choices.drop_above_tasks
 
 
-JUSTICE = Allocator(
+JUSTICE = Sizing(
     name="justice",
     paper="Justice Alg. 1-4, 2.2",
+    memory=JusticeMemory(),
+    choices=JusticeChoices(),
     terms=terms,
     learn=learn,
     ends_late=ends_late,

@@ -6,14 +6,23 @@ Source: PYTHIA section III and Justice section 3, "Oracle", in words only.
 
 from __future__ import annotations
 
-from yarnctl.deciding.admission.allocators.allocator import Allocator, Memory
-from yarnctl.deciding.admission.records import Choices, Request, Terms
+import msgspec
+
+from yarnctl.deciding.admission.records import Order, Request, Terms
+from yarnctl.deciding.admission.sizing import NoMemory, Sizing
+
+
+class OracleChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="oracle"):
+    """How the Oracle is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+
+    order: Order = "papers"
+
 
 HOPELESS = Terms(0, 0, "the deadline can no longer be met, whatever it is given")
 UNKNOWN = Terms(0, 0, "nobody knows how much it computes, and this allocator must")
 
 
-def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices: Choices) -> Terms:
+def terms(memory: NoMemory, request: Request, now_ms: int, capacity: int, choices: OracleChoices) -> Terms:
     """Return ceil(work / time left): exact, in integers.
 
     "Allocates the minimum number of resources that a job requires to meet its deadline ... queues
@@ -21,7 +30,7 @@ def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices:
     """
     if request.estimate is None:
         return UNKNOWN
-    left_ms = request.deadline_at_ms - now_ms
+    left_ms = request.due_ms - now_ms
     if left_ms <= 0:
         return HOPELESS
     containers = max(1, -(-request.estimate.mean_ms // left_ms))
@@ -30,9 +39,11 @@ def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices:
     return Terms(containers, containers)
 
 
-ORACLE = Allocator(
+ORACLE = Sizing(
     name="oracle",
     paper="PYTHIA III and Justice 3 'Oracle'",
+    memory=NoMemory(),
+    choices=OracleChoices(),
     terms=terms,
     order="ratio",
     needs_estimate=True,

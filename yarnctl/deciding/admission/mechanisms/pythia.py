@@ -7,11 +7,40 @@ would have to exceed all it can use is not let in. Algorithm 1 and section II.B.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import msgspec
 
-from yarnctl.deciding.admission.allocators.allocator import Allocator, Memory, required_ratio
-from yarnctl.deciding.admission.records import Choices, Finished, Request, Terms
+from yarnctl.deciding.admission.records import Finished, Order, QueueTime, Reach, Request, Terms
+from yarnctl.deciding.admission.sizing import Sizing, required_ratio
+
+
+class Reading(Protocol):
+    """What :func:`sized` must know of a mechanism's choices."""
+
+    @property
+    def queue_time(self) -> QueueTime:
+        """See :class:`yarnctl.deciding.admission.records.Choices`."""
+
+    @property
+    def reach(self) -> Reach:
+        """See :class:`yarnctl.deciding.admission.records.Choices`."""
+
+
+class PythiaChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pythia"):
+    """How PYTHIA is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+
+    order: Order = "papers"
+    reach: Reach = "reachable"
+    queue_time: QueueTime = "stretched"
+
+
+class PythiaMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pythia"):
+    """What the finished jobs have taught: how many there were, and CPUFrac, the most that one needed."""
+
+    completed: int = 0
+    most: float = 0.0
+
 
 PAST = Terms(0, 0, "its deadline has passed")
 LATE = "after this time in the queue it needs more containers than it can use"
@@ -22,7 +51,7 @@ def late(needed: int, reachable: int) -> Terms:
     return Terms(0, 0, f"{LATE} ({needed} to end by its deadline, of {reachable})")
 
 
-def learn(memory: Memory, finished: Finished, choices: Choices) -> Memory:
+def learn(memory: PythiaMemory, finished: Finished, choices: PythiaChoices) -> PythiaMemory:
     """TRACK_JOB (Alg. 1): CPUFrac becomes minReqRate where that is larger (lines 5, 6).
 
     (The text compares deadlineCPUs, a number of CPUs, with the fraction; we follow the algorithm.)
@@ -31,7 +60,9 @@ def learn(memory: Memory, finished: Finished, choices: Choices) -> Memory:
     return msgspec.structs.replace(memory, completed=memory.completed + 1, most=most)
 
 
-def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices: Choices) -> Terms:
+def terms(
+    memory: PythiaMemory, request: Request, now_ms: int, capacity: int, choices: PythiaChoices
+) -> Terms:
     """Return CPUFrac times what the job can use, rounded up (section II.B).
 
     While nothing has finished (CPUFrac = -1) all are admitted, with what they request or what
@@ -42,19 +73,19 @@ def terms(memory: Memory, request: Request, now_ms: int, capacity: int, choices:
     return sized(memory.most, request, now_ms, capacity, choices)
 
 
-def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: Choices) -> Terms:
+def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: Reading) -> Terms:
     """Return the terms for a fraction of the job's containers (Justice Alg. 4 lines 22 to 27, 5 to 7).
 
     ``fraction = deadline / (deadline - queue) * fraction``; ``max(ceil(fraction * maxCpus), 1)``;
     infeasible if that exceeds min(tasks, capacity).
     """
     reachable = min(request.tasks, capacity)
-    left_ms = request.deadline_at_ms - now_ms
+    left_ms = request.due_ms - now_ms
     if left_ms <= 0:
         return PAST
     fraction = ratio
     if choices.queue_time == "stretched":
-        fraction = request.deadline_ms / left_ms * ratio
+        fraction = request.span_ms / left_ms * ratio
     if choices.reach == "reachable":
         containers = max(math.ceil(fraction * reachable), 1)
         if containers > reachable:
@@ -66,4 +97,12 @@ def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: C
     return Terms(containers, containers, ratio=fraction)
 
 
-PYTHIA = Allocator(name="pythia", paper="PYTHIA Alg. 1, II.B", terms=terms, learn=learn, order="tasks")
+PYTHIA = Sizing(
+    name="pythia",
+    paper="PYTHIA Alg. 1, II.B",
+    memory=PythiaMemory(),
+    choices=PythiaChoices(),
+    terms=terms,
+    learn=learn,
+    order="tasks",
+)

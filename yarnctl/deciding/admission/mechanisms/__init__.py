@@ -1,0 +1,61 @@
+"""The mechanisms: one plain dictionary; each cites the lines of its algorithm.
+
+Law: command lines, REST choices, experiments and property tests read this dictionary and nothing else.
+Adding a mechanism is its functions, the types of its memory and its choices, and one line here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from yarnctl.deciding.admission.mechanism import Mechanism
+from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
+from yarnctl.deciding.admission.mechanisms.oracle import ORACLE, OracleChoices
+from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
+from yarnctl.deciding.admission.mechanisms.sharing import NO_DROP_FS, REACTIVE_FS, SharerChoices
+from yarnctl.deciding.admission.records import Choices
+from yarnctl.deciding.admission.shared_round import hold_round
+from yarnctl.deciding.admission.sizing import NoMemory, Sizing
+
+Memory = NoMemory | PythiaMemory | JusticeMemory
+"""What a mechanism has learned, in the journal told apart by the field ``mechanism``."""
+OwnChoices = SharerChoices | OracleChoices | PythiaChoices | JusticeChoices
+"""How a mechanism reads its paper, told apart in the same way."""
+
+SIZINGS: dict[str, Sizing[Any, Any]] = {
+    each.name: each for each in (NO_DROP_FS, REACTIVE_FS, ORACLE, PYTHIA, JUSTICE)
+}
+"""The rules of those that hold the shared round; the replay and the compiled twins read them."""
+
+
+def _shared(sizing: Sizing[Any, Any]) -> Mechanism:
+    return Mechanism(
+        name=sizing.name,
+        paper=sizing.paper,
+        choices=sizing.choices,
+        begin=lambda choices: sizing.memory,
+        learn=sizing.learn,
+        round=partial(hold_round, sizing),
+        needs_estimate=sizing.needs_estimate,
+        learns=sizing.learns,
+    )
+
+
+MECHANISMS: dict[str, Mechanism] = {name: _shared(sizing) for name, sizing in SIZINGS.items()}
+
+ALLOCATORS = SIZINGS
+"""The old name, for one release."""
+
+
+def choices_of(name: str, said: Choices) -> OwnChoices:
+    """Return a mechanism's own choices, of those that are said for all of them."""
+    own = MECHANISMS[name].choices
+    known = {field: getattr(said, field) for field in own.__struct_fields__}
+    choices: OwnChoices = msgspec.structs.replace(own, **known)
+    return choices
+
+
+__all__ = ["ALLOCATORS", "MECHANISMS", "SIZINGS", "Mechanism", "Memory", "OwnChoices", "Sizing", "choices_of"]

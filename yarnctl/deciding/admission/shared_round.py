@@ -1,0 +1,119 @@
+"""The shared round: what all mechanisms do that size a job at a time, and hold a rectangle of containers.
+
+Law: pure. The replay's round (``rounds.hold``) on a cluster that others use as well: whoever asks says
+what others hold (``loads``) and what time it is. Everybody who waits gets a plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, profile
+from yarnctl.deciding.admission.foresight import Foreseen, Rules, counted, end_ms, foresee, hopeless
+from yarnctl.deciding.admission.mechanism import Round, Seen
+from yarnctl.deciding.admission.records import Plan, Request, Reservation
+from yarnctl.deciding.admission.rounds import Grant, hold
+from yarnctl.deciding.admission.sizing import Sizing
+
+HELD_MS = 60_000
+"""How long a reservation waits for its application to be submitted."""
+NO_DEADLINE = "it names no deadline, and this mechanism needs one"
+
+
+def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) -> Round:
+    """Hold a round: a plan for everybody who waits, in order, and what is reserved.
+
+    A job keeps its containers until its deadline at the latest, so what is reserved for later within that
+    time is not free for it. There is one pool.
+    """
+    now_ms, capacity = seen.now_ms, seen.pools[0].capacity
+    rules = Rules(sizing, memory, capacity, choices)
+    refused = _refused_at_once(rules, seen)
+    hopeful = tuple(each for each in seen.waiting if each.sequence not in refused)
+    steps = profile(capacity, (*seen.loads, *map(_held, seen.reserved)), now_ms)
+    horizon_ms = max((each.due_ms for each in hopeful), default=now_ms)
+    free = max(0, steps.least_free(now_ms, horizon_ms))
+    found = hold(sizing, memory, hopeful, free, now_ms, capacity, choices)
+    granted = {grant.request.sequence: _reservation(grant, now_ms) for grant in found.admitted}
+    refused.update({request.sequence: reason for request, reason in found.rejected})
+    waiting = tuple(each for each in hopeful if each.sequence not in granted and each.sequence not in refused)
+    reserved = (*seen.reserved, *granted.values())
+    expected = profile(capacity, (*seen.loads, *(_expected(each, now_ms) for each in reserved)), now_ms)
+    ahead = foresee(rules, waiting, expected, now_ms)
+    left = max(0, free - sum(each.containers for each in granted.values()))
+    plans = tuple(
+        _admitted(granted[request.sequence], now_ms)
+        if request.sequence in granted
+        else _refused(request, refused[request.sequence])
+        if request.sequence in refused
+        else _deferred(request, ahead[request.sequence], left)
+        for request in seen.waiting
+    )
+    return Round(plans, tuple(granted.values()))
+
+
+def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, str]:
+    """Return who has no hope, whatever it is given, and why."""
+    found = {
+        each.sequence: NO_DEADLINE if each.deadline_ms is None else hopeless(rules, each, seen.now_ms)
+        for each in seen.waiting
+    }
+    return {sequence: why for sequence, why in found.items() if why}
+
+
+def _held(reservation: Reservation) -> Load:
+    """An application that has been seen holds its containers for as long as it is there."""
+    until_ms = FOREVER_MS if reservation.application else reservation.until_ms
+    return Load(str(reservation.request.sequence), reservation.containers, reservation.from_ms, until_ms)
+
+
+def _expected(reservation: Reservation, now_ms: int) -> Load:
+    """It is expected to end as predicted; nobody knows when, if it should have ended by now."""
+    until_ms = reservation.until_ms if reservation.until_ms > now_ms else FOREVER_MS
+    return Load(str(reservation.request.sequence), reservation.containers, reservation.from_ms, until_ms)
+
+
+def _reservation(grant: Grant, now_ms: int) -> Reservation:
+    expires_at_ms = now_ms + HELD_MS
+    return Reservation(
+        request=grant.request,
+        containers=grant.containers,
+        ratio=grant.ratio,
+        from_ms=now_ms,
+        until_ms=max(end_ms(grant.request, grant.containers, now_ms), expires_at_ms),
+        expires_at_ms=expires_at_ms,
+    )
+
+
+def _admitted(reservation: Reservation, now_ms: int) -> Plan:
+    request, containers = reservation.request, reservation.containers
+    return Plan(
+        sequence=request.sequence,
+        verdict="admit",
+        containers=containers,
+        deadline_at_ms=request.due_ms,
+        reason=f"{counted(containers)} {'is' if containers == 1 else 'are'} free now, and should do",
+        start_at_ms=now_ms,
+        finish_at_ms=end_ms(request, containers, now_ms),
+    )
+
+
+def _refused(request: Request, reason: str) -> Plan:
+    return Plan(request.sequence, "reject", 0, request.due_ms, reason)
+
+
+def _deferred(request: Request, seen: Foreseen, free: int) -> Plan:
+    """Say when it would start as things stand, with what it needs now (it is more the longer it waits)."""
+    needed = seen.containers
+    unknown = "" if seen.start_ms is not None else "; when they will be, nobody can tell"
+    if seen.too_late:
+        unknown = "; once they are, it will be too late"
+    return Plan(
+        sequence=request.sequence,
+        verdict="defer",
+        containers=seen.containers,
+        deadline_at_ms=request.due_ms,
+        reason=f"{counted(needed)} {'is' if needed == 1 else 'are'} needed, {free} are free now{unknown}",
+        start_at_ms=seen.start_ms,
+        finish_at_ms=None if seen.start_ms is None else seen.end_ms,
+    )

@@ -1,0 +1,100 @@
+"""Sizing: how a mechanism that holds today's rounds sizes one job, and orders its queue.
+
+Law: it holds nothing. What it learned is a small frozen record (its *memory*) that goes in and comes out, can
+be written down, and grows by nothing but the jobs that finished. Memory and choices are of the mechanism's
+own types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from yarnctl.deciding.admission.records import Finished, Order, Request, Terms
+
+
+class Ordered(Protocol):
+    """Choices say in which order the queue stands."""
+
+    @property
+    def order(self) -> Order:
+        """See :class:`yarnctl.deciding.admission.records.Choices`."""
+
+
+class NoMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="none"):
+    """Finished jobs teach nothing."""
+
+    completed: int = 0
+
+
+Memory_ = TypeVar("Memory_")
+Choices_ = TypeVar("Choices_", bound=Ordered)
+
+
+def required_ratio(finished: Finished) -> float:
+    """Return minReqRate: the part of its containers a job needed for its deadline.
+
+    PYTHIA Alg. 1 lines 2 to 4 and Justice Alg. 1 lines 2 to 4: compTime / deadline / maxCPUs,
+    maxCPUs = min(requestedTasks, capacity). Two divisions, in this order.
+    """
+    return finished.work_ms / finished.deadline_ms / min(finished.tasks, finished.capacity)
+
+
+def learn_nothing(memory: Memory_, finished: Finished, choices: object) -> Memory_:
+    """Return the memory as it was: for mechanisms without prediction."""
+    return memory
+
+
+def never_ended(request: Request, choices: object) -> bool:
+    """Say that a job that runs is left to its end."""
+    return False
+
+
+Key = tuple[float, int, int]
+
+
+def queue_key(order: Order, request: Request, containers: int, now_ms: int) -> Key:
+    """Return the key by which the queue is ordered, smallest first; it ends in the sequence.
+
+    ``ratio``: containers / time-to-deadline. ``tasks``: fewest tasks, then the latest deadline.
+    ``earliest``: shortest time-to-deadline.
+    """
+    if order == "tasks":
+        return (request.tasks, -request.due_ms, request.sequence)
+    if order == "earliest":
+        return (request.due_ms, 0, request.sequence)
+    left_ms = request.due_ms - now_ms
+    return (containers / left_ms if left_ms > 0 else float("inf"), 0, request.sequence)
+
+
+class Sizing(NamedTuple, Generic[Memory_, Choices_]):
+    """One way to decide who is let in and with how many containers.
+
+    ``memory`` is what it begins with, ``choices`` our readings of its paper. ``terms`` is None for fair
+    sharers: they do not size jobs, they split what is free. ``ends_late`` says whether a running job is
+    ended at its deadline. ``drops_late``: a fair sharer turns away who waits beyond it. ``order`` is what
+    ``papers`` means for it. ``needs_estimate``: it turns away whose work nobody knows.
+    """
+
+    name: str
+    paper: str
+    memory: Memory_
+    choices: Choices_
+    terms: Callable[[Memory_, Request, int, int, Choices_], Terms] | None
+    learn: Callable[[Memory_, Finished, Choices_], Memory_] = learn_nothing
+    ends_late: Callable[[Request, Choices_], bool] = never_ended
+    order: Order = "tasks"
+    drops_late: bool = False
+    needs_estimate: bool = False
+
+    @property
+    def learns(self) -> bool:
+        """Whether finished jobs teach it anything."""
+        return self.learn is not learn_nothing
+
+    def key(self, request: Request, containers: int, now_ms: int, choices: Choices_) -> Key:
+        """Return the request's key in the queue under ``choices``."""
+        order = self.order if choices.order == "papers" else choices.order
+        return queue_key(order, request, containers, now_ms)
