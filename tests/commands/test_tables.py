@@ -280,7 +280,6 @@ ANY_TABLE = {
         "admissions.py",
         "apps.py",
         "checkpoints.py",
-        "checkpoints_seen.py",
         "decisions.py",
         "reclaims.py",
         "snapshot.py",

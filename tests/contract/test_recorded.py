@@ -18,8 +18,8 @@ from tests.contract.shapes import differences
 from tests.contract.story import tell
 from tests.contract.virtual_host import VirtualHost
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, routes
-from yarnctl.hadoop import terminal_states
 from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.history_server import HistoryServer
 from yarnctl.hadoop.http.problems import Altered, Missing, Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -173,10 +173,10 @@ def test_hdfs_and_history_are_read(recorded: Recorded) -> None:
     with Replay(answer) as daemon, Transport([daemon.url]) as to:
         hdfs = WebHdfs([daemon.url])
         status, rows = hdfs.status("/contract/story/a"), hdfs.listing("/contract/story")
-        end = terminal_states.job_end(to, JOB)
+        end = HistoryServer(to).job(JOB)
     assert (status.kind, status.length, status.owner) == ("FILE", 5, "alice")
     assert [(one.name, one.kind) for one in rows] == [("a", "FILE"), ("b", "FILE")]
-    assert (end.state, end.user, end.ended_at_ms) == ("SUCCEEDED", "alice", int(EPOCH))
+    assert (end.state, end.user, end.finished_at_ms) == ("SUCCEEDED", "alice", int(EPOCH))
 
 
 def test_a_no_to_a_change_is_a_no_whatever_its_number(recorded: Recorded) -> None:

@@ -13,8 +13,7 @@ from typing import Any
 
 from tests.frozen.schemas import lines
 from tests.unit.service.played import busy
-from yarnctl.service.app import make_app
-from yarnctl.service.routes.static_files import FILES
+from yarnctl.service.app import FILES, make_app
 
 ROOT = Path(__file__).parents[2]
 JSON = "application/json"

@@ -13,10 +13,10 @@ import msgspec
 
 from yarnctl.checkpoint.contents import JOB
 from yarnctl.errors import YarnctlError
+from yarnctl.hadoop.history_server import HistoryServer
 from yarnctl.hadoop.http.problems import BadAnswer, Missing
 from yarnctl.hadoop.http.transport import HISTORY_INFO, MANAGER_INFO, Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.terminal_states import End, application_end, job_end
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -78,7 +78,8 @@ class Endings:
         if self._manager is None:
             return Ending(why="the ResourceManager does not answer")
         try:
-            return _ending(application_end(self._manager, application))
+            end = ResourceManager(self._manager).application_end(application)
+            return Ending(end.state, end.ended_at_ms, end.user)
         except Missing:
             return Ending(why="the ResourceManager does not know it (any more)", is_forgotten=True)
         except BadAnswer as error:
@@ -92,7 +93,8 @@ class Endings:
         if self._history is None:
             return Ending()
         try:
-            return _ending(job_end(self._history, job))
+            told = HistoryServer(self._history).job(job)
+            return Ending(told.state, told.finished_at_ms, told.user)
         except Missing:
             return Ending(why="neither ResourceManager nor history server know it", is_forgotten=True)
         except BadAnswer as error:
@@ -101,7 +103,3 @@ class Endings:
             self.unreachable.append(str(error))
             self._history = None
             return Ending(why="the history server does not answer")
-
-
-def _ending(end: End) -> Ending:
-    return Ending(end.state, end.ended_at_ms, end.user)

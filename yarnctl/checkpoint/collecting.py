@@ -21,8 +21,9 @@ import msgspec
 
 from yarnctl.checkpoint.application_ends import Ending
 from yarnctl.checkpoint.contents import JobHeld, application_of
-from yarnctl.hadoop.terminal_states import TERMINAL
 
+TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
+"""YARN's states of an application and the history server's of a job that nothing follows."""
 DAY_MS = 24 * 3_600_000
 """Nothing goes sooner after its job's end."""
 WEEK_MS = 7 * DAY_MS

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yarnctl.cli.asking import plain
-from yarnctl.cli.checkpoints_seen import command as seen
+from yarnctl.api.order_answers import CheckpointOut
+from yarnctl.api.paged import Page
+from yarnctl.cli.asking import ago, ask_all, limit_option, plain, showing_options, shown
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from yarnctl.checkpoint.opened_store import Opening
     from yarnctl.config import Cluster
 
+SEEN = ("order", "seen", "attempt", "generation", "keys done", "for")
 _SPAN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h|d)")
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -82,9 +84,6 @@ def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Open
         server = Transport((history,), cluster.identity, cluster.limits, daemon=DAEMON, ca_file=ca_file)
     hdfs = cluster.store()
     return Opening(hdfs, manager, server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1]))
-
-
-command.add_command(seen)
 
 
 # --- looking ----------------------------------------------------------------------------------
@@ -162,6 +161,32 @@ def verify_command(opening: Opening, names: tuple[str, ...], quick: bool, output
     title = f"{opening.checkpoints.root}: {len(verdicts)} looked at, {len(bad)} bad"
     print_table(("task", "manifest", "generation", "bytes", "state", "problems"), rows, title)
     return 1 if bad else 0
+
+
+@command.command("seen")
+@click.option("--application", help="Only of this application.")
+@click.option("--attempt", help="Only of this task attempt.")
+@limit_option
+@showing_options
+def seen_command(application: str | None, attempt: str | None, limit: int, url: str, output: str) -> None:
+    """Show the newest checkpoints that a running daemon has seen, and for whom they were made."""
+    answer = ask_all(url, "v1/checkpoints", {"application": application, "attempt": attempt}, limit)
+    if output == "json":
+        print_json(answer)
+        return
+    page = shown(Page[CheckpointOut], answer, url)
+    rows = [
+        (
+            plain(each.order),
+            ago(each.at_ms, page.now_ms),
+            plain(each.attempt),
+            each.generation,
+            each.keys_done,
+            plain(each.asker),
+        )
+        for each in page.items
+    ]
+    print_table(SEEN, rows, f"{page.total} checkpoints")
 
 
 # --- collecting -------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.http.elapsed import passed_ns
+from yarnctl.hadoop.http.session import passed_ns
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs

@@ -18,10 +18,10 @@ from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import BadAnswer, explain
 from yarnctl.hadoop.http.session import Limits
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.terminal_states import HISTORY
-from yarnctl.hadoop.wire import history, mapreduce
-from yarnctl.hadoop.wire.history import EndedJob
+from yarnctl.hadoop.wire import mapreduce
+from yarnctl.hadoop.wire.mapreduce import EndedJob
 
+HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"
 QUICK = Limits(connect_ms=1_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
 """Bounds for a caller that has better things to do: one call lasts five seconds at most."""
@@ -63,7 +63,7 @@ class HistoryServer:
         ``user``: only that user's. Both are filtered again here.
         """
         query = {"finishedTimeBegin": str(max(0, finished_since_ms)), "limit": str(LISTED_MAX)}
-        rows = self._to.read(HISTORY, history.ENDED_JOBS, query | ({"user": user} if user else {}))
+        rows = self._to.read(HISTORY, mapreduce.ENDED_JOBS, query | ({"user": user} if user else {}))
         wanted = [
             row
             for row in rows
@@ -76,7 +76,7 @@ class HistoryServer:
     def job(self, job: str) -> EndedJob:
         """Return one job."""
         path = self._path(job)
-        row: EndedJob = self._to.read(path, history.ENDED_JOB)
+        row: EndedJob = self._to.read(path, mapreduce.ENDED_JOB)
         self._about(path, row.job, job)
         return row
 

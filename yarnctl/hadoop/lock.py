@@ -21,8 +21,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.hadoop.http.elapsed import passed_s
 from yarnctl.hadoop.http.problems import Exists, Missing
+from yarnctl.hadoop.http.session import passed_s
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 _TERM = re.compile(r"term-([0-9]{1,12})")

@@ -116,6 +116,14 @@ class ResourceManager:
         )
         return word.state
 
+    def application_end(self, application: str) -> yarn.ApplicationEnd:
+        """Return how an application ended; BadAnswer if the answer speaks of another one."""
+        path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
+        row: yarn.ApplicationEnd = self._to.read(path, yarn.APPLICATION_END)
+        if row.application != application:
+            raise BadAnswer(explain(self._to.pinned + path, "it speaks of another one", application))
+        return row
+
     def app_attempts(self, application: str) -> tuple[yarn.AppAttempt, ...]:
         """Return the lives of the application's master, the oldest first."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"

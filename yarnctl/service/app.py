@@ -9,24 +9,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Response
 
 import yarnctl.service.answers.error_body as problems
 from yarnctl.daemon.admission.request_queue import Window
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.routes.admissions import admission_routes
-from yarnctl.service.routes.health import state_routes
+from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
-from yarnctl.service.routes.pausing import writing_routes
-from yarnctl.service.routes.static_files import page_routes
 from yarnctl.service.security.middleware import Guards
 from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000
 """A loop that has published nothing for so long is stuck."""
+
+TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+FILES = {
+    "/": "index.html",
+    "/page.js": "page.js",
+    "/page.css": "page.css",
+    "/docs": "docs.html",
+    "/docs.js": "docs.js",
+}
+"""The page and the description: files of this package, nothing from elsewhere."""
 
 ABOUT = """\
 What yarnctl sees, decides and does, read from the view that its loop publishes after each tick.
@@ -91,3 +100,18 @@ def make_app(
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, readers=None if open_reads else tokens)
     return app
+
+
+def page_routes() -> APIRouter:
+    """Make a route per file; the files are read once, at start: what is served is what was installed."""
+    router = APIRouter(include_in_schema=False)
+    folder = files("yarnctl.service").joinpath("page")
+    for path, name in FILES.items():
+        _add(router, path, folder.joinpath(name).read_bytes(), TYPES[name.rpartition(".")[2]])
+    return router
+
+
+def _add(router: APIRouter, path: str, content: bytes, media_type: str) -> None:
+    @router.get(path, name=path)
+    def file() -> Response:
+        return Response(content, media_type=f"{media_type}; charset=utf-8")

@@ -17,7 +17,7 @@ from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.problems import Rejected
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire.history import EndedJob
+from yarnctl.hadoop.wire.mapreduce import EndedJob
 from yarnctl.units import Resources
 
 APP, JOB = "application_1700000000000_0007", "job_1700000000000_0007"

@@ -11,10 +11,9 @@ import pytest
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop.http import elapsed
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Standby, Uncertain
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import Limits, passed_ns
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
 
@@ -324,7 +323,7 @@ def test_an_unfinished_write_waits_its_time(little):
 def test_who_slept_knows_when_it_wakes_that_its_lease_is_over(little, monkeypatch):
     """A suspended machine: CLOCK_MONOTONIC stands still, and others have seen the lease run out."""
     slept_s = 0.0
-    began_ns = elapsed.passed_ns()
+    began_ns = passed_ns()
     monkeypatch.setattr(time, "monotonic", lambda: 50.0)
     monkeypatch.setattr(time, "monotonic_ns", lambda: 50_000_000_000)
     monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: began_ns + int(slept_s * 1e9))

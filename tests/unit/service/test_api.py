@@ -14,7 +14,7 @@ from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import text
-from yarnctl.service.answers import short_names
+from yarnctl.service.routes import lists
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
 
@@ -441,7 +441,7 @@ def test_an_id_may_be_given_by_its_end(served):
 
 def test_an_end_that_many_ids_have_is_refused(served, monkeypatch):
     known = [f"attempt_1_000001_{kind}_000001_0" for kind in "rm"]
-    monkeypatch.setattr(short_names, "_known", lambda view: iter(known))
+    monkeypatch.setattr(lists, "known_ids", lambda view: iter(known))
     error = served.get("/v1/explanations/000001_0", 404)["error"]
     assert error["message"] == f"000001_0 may be {known[1]}, {known[0]}"
     assert error["next"] == "give the whole id"

@@ -34,9 +34,8 @@ from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.routes.admissions import admission_routes
-from yarnctl.service.routes.health import state_routes
+from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
-from yarnctl.service.routes.pausing import writing_routes
 from yarnctl.service.security.tokens import Tokens
 
 PRODUCTION = "application_1_000002"

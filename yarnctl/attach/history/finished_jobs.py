@@ -17,7 +17,7 @@ from yarnctl.deciding.model import ContainerAsk
 from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.http.problems import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.resource_manager import same_queue
-from yarnctl.hadoop.wire.history import EndedJob
+from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 RUNS_MAX = 10
 """An estimate is made of so many of the latest runs."""

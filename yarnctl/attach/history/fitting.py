@@ -25,8 +25,8 @@ import msgspec
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.foresight import first_wave
 from yarnctl.deciding.model import ContainerAsk
-from yarnctl.hadoop.wire.history import EndedJob
 from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, TAGS
+from yarnctl.hadoop.wire.mapreduce import EndedJob
 from yarnctl.hadoop.wire.views import deadline_of
 from yarnctl.units import Resources
 

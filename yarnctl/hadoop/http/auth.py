@@ -21,8 +21,8 @@ import msgspec
 from requests.auth import AuthBase
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.elapsed import passed_s
 from yarnctl.hadoop.http.problems import Rejected, explain
+from yarnctl.hadoop.http.session import passed_s
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response

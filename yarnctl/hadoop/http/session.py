@@ -222,6 +222,23 @@ def _authorities(ca_file: str) -> bool | str:
     return ca_file
 
 
+def passed_ns() -> int:
+    """Return ns that have passed since some instant, also while the machine slept where that is known.
+
+    For whatever is judged against the world outside this process: a lease, an order's deadline, the age of a
+    token. ``time.monotonic`` stands still while a machine is suspended: a process that wakes up would take a
+    lease that others have seen run out for its own. Where a system knows no other clock, that one counts.
+    """
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return time.monotonic_ns()
+
+
+def passed_s() -> float:
+    """Return the same in seconds."""
+    return passed_ns() / 1_000_000_000
+
+
 def open_session(
     limits: Limits, auth: AuthBase | None = None, ca_file: str = "", *, follow: bool = False
 ) -> requests.Session:

@@ -1,8 +1,9 @@
-"""The wire, second part: what the REST answers of a MapReduce master look like.
+"""The wire, second part: what the REST answers of a MapReduce master and of the history server look like.
 
 Law: as in ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
-(facts, section 2); spans are computed from instants. Instants are milliseconds since the epoch,
-0 while the thing has not happened; progress is percent of what *Java* has consumed.
+(facts, section 2); spans are computed from instants. Both daemons write counters and configuration of a job
+alike; the history server says ``finishTime`` where YARN says ``finishedTime``. Instants are milliseconds
+since the epoch, 0 while the thing has not happened; progress is percent of what *Java* has consumed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,26 @@ class Job(msgspec.Struct, frozen=True):
     reduces_completed: int = field(name="reducesCompleted", default=0)
     reduces_pending: int = field(name="reducesPending", default=0)
     reduces_running: int = field(name="reducesRunning", default=0)
+    uberized: bool = False
+
+
+class EndedJob(msgspec.Struct, frozen=True):
+    """GET /jobs and /jobs/{job} of the history server: a job that has ended.
+
+    A row of the list comes from the *name* of the job's file: its ``name`` is cut after
+    ``mapreduce.jobhistory.jobname.limit`` bytes (50), and it does not tell ``uberized``.
+    """
+
+    job: str = field(name="id")
+    name: str = ""
+    user: str = ""
+    queue: str = ""
+    state: str = ""
+    submitted_at_ms: int = field(name="submitTime", default=0)
+    started_at_ms: int = field(name="startTime", default=0)
+    finished_at_ms: int = field(name="finishTime", default=0)
+    maps_total: int = field(name="mapsTotal", default=0)
+    reduces_total: int = field(name="reducesTotal", default=0)
     uberized: bool = False
 
 
@@ -139,6 +160,8 @@ class AttemptCounters(msgspec.Struct, frozen=True):
 
 
 JOBS = Many(Job, "jobs", "job")
+ENDED_JOBS = Many(EndedJob, "jobs", "job")
+ENDED_JOB = One(EndedJob, "job")
 TASKS = Many(Task, "tasks", "task")
 ATTEMPTS = Many(TaskAttempt, "taskAttempts", "taskAttempt")
 ATTEMPT_STATE = One(StateWord, "jobTaskAttemptState")

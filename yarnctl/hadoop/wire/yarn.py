@@ -113,6 +113,15 @@ class Application(msgspec.Struct, frozen=True, gc=False):
     uses: Uses | None = field(name="resourceInfo", default=None)
 
 
+class ApplicationEnd(msgspec.Struct, frozen=True):
+    """GET /apps/{id}: how it ended. ``ended_at_ms`` is 0 without the right VIEW_APP (facts, section 1.2)."""
+
+    application: str = field(name="id")
+    state: str = ""
+    user: str = ""
+    ended_at_ms: int = field(name="finishedTime", default=0)
+
+
 class AppAttempt(msgspec.Struct, frozen=True):
     """GET /apps/{id}/appattempts: one life of the application's master."""
 
@@ -293,6 +302,7 @@ CLUSTER_METRICS = One(ClusterMetrics, "clusterMetrics")
 SCHEDULER = One(Queue, "scheduler", "schedulerInfo")
 APPLICATIONS = Many(Application, "apps", "app")
 APPLICATION = One(Application, "app")
+APPLICATION_END = One(ApplicationEnd, "app")
 APP_ATTEMPTS = Many(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = Many(Container, "containers", "container")
 NODES = Many(Node, "nodes", "node")

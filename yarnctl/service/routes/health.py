@@ -1,8 +1,10 @@
-"""Is it alive, is it ready, how is it: for whatever watches the daemon.
+"""The loop's state: is it alive, is it ready, how is it; and the two things that can be done to it.
 
 Law: ``/healthz`` is about the process and its loop, never about the cluster: restarting us does not mend a
 cluster. ``/readyz`` says whether what is shown is true now. Both are answered on the event loop itself:
-however many requests occupy the service's threads, they wait for none.
+however many requests occupy the service's threads, they wait for none. The loop is paused and continued only
+with a token that has the scope ``operate`` (:mod:`yarnctl.service.security.access`). Without a token in the
+daemon's configuration every write is refused, whatever comes with it.
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Body, Query
 from fastapi.responses import PlainTextResponse
 
-from yarnctl.api.cluster_answers import Health, Readiness
-from yarnctl.daemon.view.published import View
+from yarnctl.api.cluster_answers import Commanded, Health, Readiness
+from yarnctl.daemon.view.published import Control, View
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.from_view import loop
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes import prometheus as metrics
+from yarnctl.service.routes.request_models import PauseRequest
+from yarnctl.service.security.access import Credentials, require
+from yarnctl.service.security.tokens import Tokens
 
 
 def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:
@@ -77,3 +83,39 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
             remedy = "wait, or see hdfs dfsadmin -report and the daemon's log"
             raise ApiProblem(503, "store-unavailable", status.store_problem, remedy)
         return Readiness(status="ready", state=status.state, ticks=status.ticks)
+
+
+# --- pausing ------------------------------------------------------------------------------------------
+
+
+def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control | None) -> APIRouter:
+    """Make the routes that change the loop's state."""
+    router = APIRouter(
+        prefix="/v1/loop",
+        tags=["writing"],
+        responses=responses(400, 401, 403, 413, 421),
+        route_class=AnswerRoute,
+    )
+
+    def allowed(given: Credentials) -> Control:
+        require(tokens if control is not None else Tokens(), given, "operate")
+        assert control is not None
+        return control
+
+    @router.post("/pause", status_code=202)
+    def pause(
+        given: Credentials,
+        _: Annotated[NoParameters, Query()],
+        request: Annotated[PauseRequest | None, Body()] = None,
+    ) -> Commanded:
+        """Let the loop stop deciding and acting after the tick that runs now."""
+        allowed(given).pause((request or PauseRequest()).why)
+        return Commanded(accepted="pause", loop=loop(source().loop))
+
+    @router.post("/continue", status_code=202)
+    def go_on(given: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
+        """Take a pause back."""
+        allowed(given).go_on()
+        return Commanded(accepted="continue", loop=loop(source().loop))
+
+    return router

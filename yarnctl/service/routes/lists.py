@@ -1,14 +1,16 @@
 """What can be read: reclaim lists, decisions, checkpoints, the cluster, each as lists and one by one.
 
-Law: one request reads one view, once.
+Law: one request reads one view, once. A short form (``…1346_0001``, as tables show ids) stands for an id only
+if exactly one of those that the view knows ends with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
+import msgspec
 from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
@@ -23,7 +25,7 @@ from yarnctl.daemon.view.reclaim_lists import Entry
 from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.records import Refusal
-from yarnctl.service.answers import explanations, from_view, short_names
+from yarnctl.service.answers import explanations, from_view
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import (
@@ -33,15 +35,19 @@ from yarnctl.service.answers.paging import (
     EntriesQuery,
     NoParameters,
     OccupancyQuery,
+    Parameters,
     ReclaimsQuery,
     RefusalsQuery,
     by_name,
     by_number,
     within,
 )
+from yarnctl.short_ids import ending, ids_in, resolved
 
 Source = Callable[[], View]
 Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
+Filters = TypeVar("Filters", bound=Parameters)
+NAMED_MAX = 3
 Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
 
 
@@ -64,6 +70,43 @@ def forgotten(what: str, journal: Path | None) -> ApiProblem:
         f" older ones: yarnctl explain --journal {place} ID"
     )
     return ApiProblem(404, "not-found", f"{what} is not known", remedy)
+
+
+# --- ids by their end ---------------------------------------------------------------------------------
+
+
+def in_full(view: View, wanted: str) -> str:
+    """Return the id that ``wanted`` means, itself if it is no short form or nothing ends with it.
+
+    Raises ApiProblem where several do.
+    """
+    if ending(wanted) is None:
+        return wanted
+    found = resolved(wanted, known_ids(view))
+    if len(found) > 1:
+        named = ", ".join(found[:NAMED_MAX]) + (", ..." if len(found) > NAMED_MAX else "")
+        raise ApiProblem(404, "not-found", f"{wanted} may be {named}", "give the whole id")
+    return found[0] if found else wanted
+
+
+def known_ids(view: View) -> Iterator[str]:
+    """Yield the ids of applications, attempts and containers that the view holds, some of them often."""
+    if view.snapshot is not None:
+        yield from (each.application for each in view.snapshot.applications)
+    for entry in (*view.entries, *view.ended):
+        order = entry.order
+        yield from (order.asker, order.victim, order.attempt, order.container)
+        yield from (entry.room_to_application or "", entry.room_to_container or "")
+    for each in view.checkpoints:
+        yield from (each.order.asker, each.order.victim, each.order.attempt)
+    for record in explanations.remembered(view):
+        yield from ids_in(msgspec.json.encode(record).decode())
+
+
+def with_full_ids(view: View, asked: Filters, *names: str) -> Filters:
+    """Return filters with the ids in full that were given short."""
+    given = {name: getattr(asked, name) for name in names}
+    return asked.model_copy(update={name: text and in_full(view, text) for name, text in given.items()})
 
 
 # --- reclaim lists ------------------------------------------------------------------------------------
@@ -112,7 +155,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
     def reclaims(asked: Annotated[ReclaimsQuery, Query()]) -> Page[ReclaimList]:
         """The reclaim list of each hurried application that waits or has one."""
         view = source()
-        asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
+        asked = with_full_ids(view, asked, "victim")
         rows = _lists(view, asked)
         shown, following = by_name(rows, lambda row: row[0], asked)
         return from_view.page(
@@ -123,8 +166,8 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
     def reclaims_of(application_id: Id, asked: Annotated[EntriesQuery, Query()]) -> ReclaimList:
         """One application's reclaim list, with what has retired from it lately."""
         view = source()
-        application_id = short_names.full(view, application_id)
-        asked = asked.model_copy(update={"victim": short_names.maybe(view, asked.victim)})
+        application_id = in_full(view, application_id)
+        asked = with_full_ids(view, asked, "victim")
         seen = _seen(view).get(application_id)
         entries = [each for each in _all_entries(view, True) if each.order.asker == application_id]
         if seen is None and not entries:
@@ -153,8 +196,7 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
     def decisions(asked: Annotated[DecisionsQuery, Query()]) -> Page[DecisionSummary]:
         """The newest decisions, newest first."""
         view = source()
-        named = {name: short_names.maybe(view, getattr(asked, name)) for name in ("application", "victim")}
-        asked = asked.model_copy(update=named)
+        asked = with_full_ids(view, asked, "application", "victim")
         found = [decided for decided in view.decisions if _is_wanted(decided, asked)]
         shown, following = by_number(found, lambda decided: decided.record.number, asked)
         return from_view.page(
@@ -175,7 +217,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     def refusals(asked: Annotated[RefusalsQuery, Query()]) -> Page[RefusalOut]:
         """The newest occasions on which somebody hurried waited and nothing was done, newest first."""
         view = source()
-        asked = asked.model_copy(update={"application": short_names.maybe(view, asked.application)})
+        asked = with_full_ids(view, asked, "application")
         found = [
             (logged.place, logged.record)
             for logged in view.refusals
@@ -193,7 +235,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
     def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
         """All that is remembered of an application, container, attempt, order, or decision's number."""
         view = source()
-        found = explanations.everything_about(view, short_names.full(view, any_id))
+        found = explanations.everything_about(view, in_full(view, any_id))
         if not found.found:
             raise forgotten(any_id, journal)
         return explanations.explained(found)
@@ -228,8 +270,7 @@ def _add_history(router: APIRouter, source: Source) -> None:
     def checkpoints(asked: Annotated[CheckpointsQuery, Query()]) -> Page[CheckpointOut]:
         """The newest checkpoints that were seen in answer to orders, newest first."""
         view = source()
-        named = {name: short_names.maybe(view, getattr(asked, name)) for name in ("application", "attempt")}
-        asked = asked.model_copy(update=named)
+        asked = with_full_ids(view, asked, "application", "attempt")
         found = [
             each
             for each in view.checkpoints

@@ -15,8 +15,7 @@ from typing import Any
 from yarnctl.listening.names import BAD_HOST, Answered
 from yarnctl.service.answers.error_body import ApiProblem, body
 from yarnctl.service.security.access import ONLY_USER, reader
-from yarnctl.service.security.secret import bearer_of
-from yarnctl.service.security.tokens import Tokens
+from yarnctl.service.security.tokens import Tokens, bearer_of
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -16,6 +16,7 @@ that there are, each in constant time.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import os
 import stat
@@ -27,7 +28,6 @@ from typing import Literal
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.service.security.secret import digest
 
 Scope = Literal["read", "submit", "operate"]
 
@@ -36,6 +36,20 @@ FILE_BYTES_MAX = 1 << 20
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 OPERATOR = "--token-file"
 """The name of the one operator's token."""
+_BEARER = "bearer "
+
+
+def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return what the one Authorization header carries as a bearer, "" if there is none (or are several)."""
+    given = [value.decode("latin-1") for name, value in headers if name == b"authorization"]
+    if len(given) != 1 or not given[0].lower().startswith(_BEARER):
+        return ""
+    return given[0][len(_BEARER) :].strip()
+
+
+def digest(secret: str) -> bytes:
+    """Return what stands for a secret where it is kept and compared."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 class Caller(msgspec.Struct, frozen=True):
