@@ -9,6 +9,7 @@ of their phases and sleeps once a whole round granted nothing and nothing has ch
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import (
@@ -39,6 +40,83 @@ LONGEST_MS = 366 * 24 * 3_600_000
 
 class Stuck(YarnctlError):
     """No event is left, or time is up, and jobs are unfinished."""
+
+
+def require_possible(job: Job, node_size: Resources) -> None:
+    """Raise BadInput for a job with a container that fits on no node, or a span beyond a year."""
+    longest_ms = max(job.submitted_at_ms, job.shuffle_ms, *job.map_ms, *job.reduce_ms, 0)
+    if longest_ms > LONGEST_MS:
+        raise BadInput(f"job {job.name}", f"{longest_ms} ms is longer than a year", "use shorter times")
+    wanted = {"am_size": job.am_size}
+    if job.map_ms:
+        wanted["map_size"] = job.map_size
+    if job.reduce_ms:
+        wanted["reduce_size"] = job.reduce_size
+    for field, size in wanted.items():
+        if not fits(size, node_size):
+            raise BadInput(
+                f"job {job.name}, field {field}",
+                f"{size.memory_mib} MiB and {size.vcores} vcores fit on no node"
+                f" ({node_size.memory_mib} MiB, {node_size.vcores} vcores)",
+                "use larger nodes or a smaller container",
+            )
+
+
+class Sweep:
+    """Heartbeats in turn of the nodes with room, while somebody waits. ``under_way``: a round goes on."""
+
+    def __init__(
+        self, kernel: Kernel, rm: ResourceManager, interval_ms: int, beat: Callable[[Node], object]
+    ) -> None:
+        self._kernel = kernel
+        self._rm = rm
+        self._interval_ms = interval_ms
+        self._beat = beat
+        self.under_way = False
+        self._asleep_version = -1
+        self._seen_version = -1
+        self._fruitless = 0
+
+    def begin(self) -> None:
+        """Something changed: if somebody waits and a node has room, go round the nodes."""
+        rm = self._rm
+        if self.under_way or not rm.open_nodes or not rm.scheduler.demanding:
+            return
+        if self._asleep_version == rm.scheduler.version or not rm.scheduler.servable():
+            return
+        self.under_way = True
+        self._fruitless = 0
+        now_ms = self._kernel.now_ms
+        self._visit_next(now_ms, (now_ms % self._interval_ms, len(rm.nodes)))
+
+    def _visit_next(self, now_ms: int, place: tuple[int, int]) -> None:
+        open_nodes, interval_ms = self._rm.open_nodes, self._interval_ms
+        found = bisect_right(open_nodes, place)
+        if found < len(open_nodes):
+            phase_ms, index = open_nodes[found]
+            at_ms = now_ms + phase_ms - now_ms % interval_ms
+        else:
+            phase_ms, index = open_nodes[0]
+            at_ms = now_ms + interval_ms + phase_ms - now_ms % interval_ms
+        self._kernel.at(at_ms, self._visit, self._rm.nodes[index])
+
+    def _visit(self, node: Node) -> None:
+        rm, scheduler = self._rm, self._rm.scheduler
+        self._beat(node)
+        # A node may have had its beat at this very instant, for a process that is gone: what that
+        # beat changed counts, so versions are compared from visit to visit.
+        if scheduler.version != self._seen_version:
+            self._seen_version = scheduler.version
+            self._fruitless = 0
+        else:
+            self._fruitless += 1
+        if not rm.open_nodes or not scheduler.servable():
+            self.under_way = False
+        elif self._fruitless > len(rm.open_nodes):
+            self.under_way = False
+            self._asleep_version = scheduler.version
+        else:
+            self._visit_next(self._kernel.now_ms, (node.phase_ms, node.index))
 
 
 class Cluster:
@@ -72,39 +150,17 @@ class Cluster:
         self._nm_heartbeat_ms = timing.nm_heartbeat_ms
         self.serial_ms = max((job.submitted_at_ms for job in jobs), default=0)
         self.serial_ms += sum(sum(job.map_ms) + sum(job.reduce_ms) for job in jobs)
-        self._sweeping = False
-        self._asleep_version = -1
-        self._seen_version = -1
-        self._fruitless = 0
+        self.sweep = Sweep(self.kernel, self.rm, timing.nm_heartbeat_ms, self._beat)
         self._default_queue = queues[0].name
         interval_ms = timing.nm_heartbeat_ms
         for index in range(nodes):
             phase_ms = uniform(seed, 2, index) * interval_ms >> 64
             self.rm.register_node(Node(index, node_size.memory_mib, node_size.vcores, phase_ms))
         for number, job in enumerate(jobs, 1):
-            self._check(job, node_size)
+            require_possible(job, node_size)
             self.kernel.at(job.submitted_at_ms + timing.submit_ms, self._submit, (number, job))
         for fault in faults:
             self.kernel.at(fault.at_ms, self._play, fault)
-
-    @staticmethod
-    def _check(job: Job, node_size: Resources) -> None:
-        longest_ms = max(job.submitted_at_ms, job.shuffle_ms, *job.map_ms, *job.reduce_ms, 0)
-        if longest_ms > LONGEST_MS:
-            raise BadInput(f"job {job.name}", f"{longest_ms} ms is longer than a year", "use shorter times")
-        wanted = {"am_size": job.am_size}
-        if job.map_ms:
-            wanted["map_size"] = job.map_size
-        if job.reduce_ms:
-            wanted["reduce_size"] = job.reduce_size
-        for field, size in wanted.items():
-            if not fits(size, node_size):
-                raise BadInput(
-                    f"job {job.name}, field {field}",
-                    f"{size.memory_mib} MiB and {size.vcores} vcores fit on no node"
-                    f" ({node_size.memory_mib} MiB, {node_size.vcores} vcores)",
-                    "use larger nodes or a smaller container",
-                )
 
     # --- running --------------------------------------------------------------------------
 
@@ -155,7 +211,7 @@ class Cluster:
         app.master = self.master_of(job, app)
         self.masters.append(app.master)
         self.rm.submit(app, job.am_size)
-        self.stir()
+        self.sweep.begin()
 
     def master_of(self, job: Job, app: Application) -> AppMaster:
         """Return a new application's master."""
@@ -183,7 +239,7 @@ class Cluster:
         """Carry an AM's heartbeat to the ResourceManager."""
         answer = self.rm.allocate(app, asks)
         if asks:
-            self.stir()
+            self.sweep.begin()
         return answer
 
     def finished(self, master: AppMaster) -> None:
@@ -195,7 +251,7 @@ class Cluster:
         self.unfinished -= 1
         if not self.unfinished:
             self.kernel.stop()
-        self.stir()
+        self.sweep.begin()
 
     # --- nodes ----------------------------------------------------------------------------
 
@@ -233,49 +289,8 @@ class Cluster:
         elif exited:
             exited = node.take_exited(now_ms)
         rm.node_heartbeat(node, exited, now_ms)
-        if rm.open_nodes and not self._sweeping:
-            self.stir()
-
-    def stir(self) -> None:
-        """Something changed: if somebody waits and a node has room, go round the nodes."""
-        rm = self.rm
-        if self._sweeping or not rm.open_nodes or not rm.scheduler.demanding:
-            return
-        if self._asleep_version == rm.scheduler.version or not rm.scheduler.servable():
-            return
-        self._sweeping = True
-        self._fruitless = 0
-        now_ms = self.kernel.now_ms
-        self._visit_next(now_ms, (now_ms % self.timing.nm_heartbeat_ms, len(rm.nodes)))
-
-    def _visit_next(self, now_ms: int, place: tuple[int, int]) -> None:
-        open_nodes, interval_ms = self.rm.open_nodes, self.timing.nm_heartbeat_ms
-        found = bisect_right(open_nodes, place)
-        if found < len(open_nodes):
-            phase_ms, index = open_nodes[found]
-            at_ms = now_ms + phase_ms - now_ms % interval_ms
-        else:
-            phase_ms, index = open_nodes[0]
-            at_ms = now_ms + interval_ms + phase_ms - now_ms % interval_ms
-        self.kernel.at(at_ms, self._visit, self.rm.nodes[index])
-
-    def _visit(self, node: Node) -> None:
-        rm, scheduler = self.rm, self.rm.scheduler
-        self._beat(node)
-        # A node may have had its beat at this very instant, for a process that is gone: what that
-        # beat changed counts, so versions are compared from visit to visit.
-        if scheduler.version != self._seen_version:
-            self._seen_version = scheduler.version
-            self._fruitless = 0
-        else:
-            self._fruitless += 1
-        if not rm.open_nodes or not scheduler.servable():
-            self._sweeping = False
-        elif self._fruitless > len(rm.open_nodes):
-            self._sweeping = False
-            self._asleep_version = scheduler.version
-        else:
-            self._visit_next(self.kernel.now_ms, (node.phase_ms, node.index))
+        if rm.open_nodes and not self.sweep.under_way:
+            self.sweep.begin()
 
     # --- faults ---------------------------------------------------------------------------
 
@@ -308,7 +323,7 @@ class Cluster:
 
     def _heard_again(self, node: Node) -> None:
         self.rm.scheduler.version += 1
-        self.stir()
+        self.sweep.begin()
 
     def _node_dies(self, node: Node) -> None:
         if node.dead:
@@ -330,7 +345,7 @@ class Cluster:
                 master.node_lost(node.index)
         for container in masters:
             self._restart(container.app.master)
-        self.stir()
+        self.sweep.begin()
 
     def _task_dies(self, fault: TaskDead) -> None:
         if fault.job < len(self.masters):
@@ -360,4 +375,4 @@ class Cluster:
 
     def _retry(self, master: AppMaster) -> None:
         self.rm.retry_master(master.app, master.job.am_size)
-        self.stir()
+        self.sweep.begin()

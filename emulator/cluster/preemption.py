@@ -74,7 +74,7 @@ class CapacityPreemption:
                 del self.marked_at_ms[number]
                 self.kills += 1
                 self.cluster.rm.kill_now(container, "killed", now_ms)
-        self.cluster.stir()
+        self.cluster.sweep.begin()
 
     def ideal_mib(self) -> dict[str, int]:
         """Return each queue's ideal assignment: guarantees first, then what is over by guarantee.

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from emulator.cluster.app_master import AppMaster, Manifest
+from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, Node
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager, attempt_id
-from emulator.cluster.task import key_end_ms, keys_done
+from emulator.cluster.task import Manifest, checkpointable, key_end_ms, keys_done
 from emulator.cluster.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
@@ -85,7 +85,7 @@ class Suspension:
             return Accepted()
         if not master.alive:
             return Refused("its master is down")
-        if not master.checkpointable(container, now_ms):
+        if not checkpointable(container, now_ms, self.timing.task_commit_ms):
             return Refused("not in its reduce phase, or already asked")
         container.order = order
         container.stage = ASKED
@@ -204,13 +204,4 @@ class Suspension:
         container.hold_token += 1
         if stage == ASKED:
             return
-        master: AppMaster = container.app.master
-        now_ms = self.kernel.now_ms
-        keys, length_ms = master.job.reduce_keys[container.task], container.length_ms
-        worked = key_end_ms(container.to_key, keys, length_ms) - key_end_ms(
-            container.from_key, keys, length_ms
-        )
-        drained_ms = container.work_at_ms + worked
-        work_at_ms = max(now_ms, drained_ms) + self.timing.restart_ms
-        master.overhead_ms += work_at_ms - drained_ms
-        master.go_on(container, work_at_ms, container.to_key)
+        container.app.master.launching.restart_in_place(container, self.kernel.now_ms)

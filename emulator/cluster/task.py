@@ -1,13 +1,27 @@
-"""The task attempt: one container and the timetable of what runs in it.
+"""The task attempts of one job: their arithmetic, and how they begin in the containers that were granted.
 
-Law: pure arithmetic on integers. A container knows when its keys begin and how long they take;
-everything else (how many keys are done now, how much remains, when the current key ends) is
-derived, so that time never has to be counted down.
+Law: pure arithmetic on integers. A container knows when its keys begin and how long they take; all else
+(how many keys are done now, how much remains, when the current key ends) is derived, so that time never
+has to be counted down. A timetable is fixed once its attempt has a JVM and, for a reduce, once all map
+output exists; on a dead node nothing finishes.
 """
 
 from __future__ import annotations
 
-from emulator.cluster.entities import Container
+from typing import NamedTuple, Protocol
+
+from emulator.cluster.entities import GRANTED, HOLDING, MAP, NEVER, NOT_ASKED, REDUCE, RUNNING, Container
+from emulator.cluster.kernel import Kernel
+from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, PendingTasks
+from emulator.cluster.timing import Timing
+from emulator.workload.job import Job
+
+
+class Manifest(NamedTuple):
+    """What the checkpoint store holds of one reduce: its newest generation."""
+
+    generation: int
+    keys_done: int
 
 
 def key_end_ms(key: int, keys: int, length_ms: int) -> int:
@@ -42,3 +56,213 @@ def remaining_ms(container: Container, now_ms: int, keys: int) -> int:
     if worked_ms <= 0:
         return whole_ms
     return whole_ms - worked_ms if worked_ms < whole_ms else 0
+
+
+def lost_ms(container: Container, now_ms: int, keys: int) -> int:
+    """Return the container time whose result is gone if the attempt ends: it will be spent a second time.
+
+    ``keys`` are those of the reduce; a map has none.
+    """
+    ended_ms = min(now_ms, container.finish_at_ms)
+    if container.kind == MAP:
+        return max(0, min(ended_ms - container.work_at_ms, container.length_ms))
+    if container.stage == HOLDING or container.work_at_ms == NEVER:
+        return 0
+    length_ms = container.length_ms
+    position_ms = key_end_ms(container.from_key, keys, length_ms)
+    position_ms += max(0, ended_ms - container.work_at_ms)
+    return min(position_ms, length_ms) - key_end_ms(container.log_from_key, keys, length_ms)
+
+
+def checkpointable(container: Container, now_ms: int, commit_ms: int) -> bool:
+    """Say whether a suspend sent now would be answered: on new keys, and keys are left."""
+    return (
+        container.state == RUNNING
+        and container.kind == REDUCE
+        and container.stage == NOT_ASKED
+        and container.work_at_ms <= now_ms
+        and now_ms < container.finish_at_ms - commit_ms
+    )
+
+
+class LaunchingMaster(Protocol):
+    """What launching needs of the AM whose attempts it begins: ``app_master.AppMaster`` is one."""
+
+    job: Job
+    kernel: Kernel
+    timing: Timing
+    pending: PendingTasks
+    running: dict[int, Container]
+    reduce_attempts: list[int]
+    store: dict[int, Manifest]
+    maps_left: int
+    overhead_ms: int
+
+    def on_map_done(self, container: Container) -> None:
+        """A map is done."""
+        ...
+
+    def on_reduce_done(self, container: Container) -> None:
+        """A reduce is done."""
+        ...
+
+    def give_back(self, container: Container, now_ms: int) -> None:
+        """A container that nobody needs any more goes straight back."""
+        ...
+
+
+class Launching:
+    """``shuffling``: reduces that wait for map output; ``returning``: resumed ones, where somebody asks."""
+
+    __slots__ = (
+        "_at",
+        "_begin_ms",
+        "_map_done",
+        "_ready_ms",
+        "_reduce_done",
+        "job",
+        "master",
+        "returning",
+        "shuffling",
+        "timing",
+    )
+
+    def __init__(self, master: LaunchingMaster) -> None:
+        self.master = master
+        self.job = master.job
+        self.timing = master.timing
+        # One bound method for all events: tens of thousands of them wait at a time.
+        self._at = master.kernel.at
+        self._map_done = master.on_map_done
+        self._reduce_done = master.on_reduce_done
+        self._ready_ms = self._begin_ms = -1
+        self.shuffling: list[Container] = []
+        self.returning: list[Container] | None = None
+
+    def launch(self, granted: list[Container], now_ms: int) -> bool:
+        """Begin an attempt in each container; return whether there were maps among them."""
+        master = self.master
+        unassigned, running = master.pending.unassigned, master.running
+        start_ms = now_ms + self.timing.launch_ms
+        at, map_ms, done = self._at, self.job.map_ms, self._map_done
+        maps = False
+        for container in granted:
+            if container.state != GRANTED:
+                continue
+            priority = container.priority
+            tasks = unassigned[priority]
+            if not tasks:
+                master.give_back(container, now_ms)
+                continue
+            container.task = task = tasks.popleft()
+            container.state = RUNNING
+            container.launched_at_ms = now_ms
+            running[container.number] = container
+            if priority != MAP_PRIORITY and priority != FAILED_MAP:
+                self._launch_reduce(container, task, start_ms)
+                continue
+            maps = True
+            length_ms = map_ms[task]
+            if container.node.slow_ratio != 1.0:
+                length_ms = round(length_ms * container.node.slow_ratio)
+            if priority == FAILED_MAP:
+                container.attempt = master.pending.map_attempts.get(task, 0)
+                master.overhead_ms += self.timing.launch_ms
+            container.work_at_ms = start_ms
+            container.length_ms = length_ms
+            if container.node.dead:
+                continue
+            finish_ms = start_ms + length_ms
+            container.finish_at_ms = finish_ms
+            at(finish_ms, done, container)
+        return maps
+
+    def _launch_reduce(self, container: Container, task: int, start_ms: int) -> None:
+        container.kind = REDUCE
+        length_ms = self.job.reduce_ms[task]
+        if container.node.slow_ratio != 1.0:
+            length_ms = round(length_ms * container.node.slow_ratio)
+        container.length_ms = length_ms
+        master = self.master
+        attempts = master.reduce_attempts
+        attempt = attempts[task]
+        attempts[task] = attempt + 1
+        if attempt:
+            container.attempt = attempt
+            if task in master.store:
+                container.from_key = container.log_from_key = master.store[task].keys_done
+                container.resumed = True
+        if master.maps_left:
+            self.shuffling.append(container)
+        else:
+            self.timetable(container, start_ms)
+
+    def maps_done(self, now_ms: int) -> None:
+        """All map output exists: the reduces that wait for it begin."""
+        shuffling, self.shuffling = self.shuffling, []
+        launch_ms = self.timing.launch_ms
+        for container in shuffling:
+            if container.state == RUNNING:
+                ready_ms = container.launched_at_ms + launch_ms
+                self.timetable(container, ready_ms if ready_ms > now_ms else now_ms)
+
+    def timetable(self, container: Container, ready_ms: int) -> None:
+        """The attempt has its JVM at ``ready_ms`` and all map output exists: fix its phases."""
+        if container.resumed:
+            work_at_ms = ready_ms + self.return_ms(container.task, container.from_key)
+            if self.returning is not None:
+                self.returning.append(container)
+        else:
+            if ready_ms != self._ready_ms:
+                self._ready_ms, self._begin_ms = ready_ms, ready_ms + self.job.shuffle_ms
+            work_at_ms = self._begin_ms
+        if container.attempt:
+            self.master.overhead_ms += work_at_ms - container.launched_at_ms
+            self.go_on(container, work_at_ms, container.from_key)
+        elif not container.node.dead:
+            # go_on from key 0, spelled out: nearly every reduce takes this way.
+            container.work_at_ms = work_at_ms
+            container.finish_at_ms = finish_ms = work_at_ms + container.length_ms + self.timing.task_commit_ms
+            self._at(finish_ms, self._reduce_done, container)
+        else:
+            container.work_at_ms = work_at_ms
+
+    def return_ms(self, task: int, done: int) -> int:
+        """Return the time from a running JVM to the first new key of a reduce that resumes at ``done``."""
+        timing, job = self.timing, self.job
+        keys = job.reduce_keys[task]
+        skip_ms = round(key_end_ms(done, keys, job.reduce_ms[task]) * timing.skip_ratio)
+        shuffle_ms = job.shuffle_ms if timing.reshuffle else 0
+        return shuffle_ms + timing.resume_ms + skip_ms + job.replay_ms * done // keys
+
+    def go_on(self, container: Container, work_at_ms: int, from_key: int) -> None:
+        """Let the attempt work from ``from_key`` on, beginning at ``work_at_ms``."""
+        length_ms = container.length_ms
+        container.from_key = from_key
+        container.work_at_ms = work_at_ms
+        if container.node.dead:
+            return
+        finish_ms = work_at_ms + length_ms + self.timing.task_commit_ms
+        if from_key:
+            finish_ms -= key_end_ms(from_key, self.job.reduce_keys[container.task], length_ms)
+        container.finish_at_ms = finish_ms
+        self._at(finish_ms, self._reduce_done, container)
+
+    def restart_in_place(self, container: Container, now_ms: int) -> None:
+        """Restart the child in its container behind the last key that it finished (``to_key``)."""
+        keys, length_ms = self.job.reduce_keys[container.task], container.length_ms
+        worked_ms = key_end_ms(container.to_key, keys, length_ms)
+        worked_ms -= key_end_ms(container.from_key, keys, length_ms)
+        drained_ms = container.work_at_ms + worked_ms
+        work_at_ms = max(now_ms, drained_ms) + self.timing.restart_ms
+        self.master.overhead_ms += work_at_ms - drained_ms
+        self.go_on(container, work_at_ms, container.to_key)
+
+    def ended(self, container: Container) -> None:
+        """The attempt has been ended before its time."""
+        if container in self.shuffling:
+            self.shuffling.remove(container)
+
+    def starting(self, container: Container) -> bool:
+        """Say whether it is not known yet when the container's process will be up."""
+        return False

@@ -67,7 +67,7 @@ def reservations_are_counted(watch: Watch) -> Stories:
 
 def room_is_not_left_lying(watch: Watch) -> Stories:
     """While no sweep is under way, no ask could be served from the room of a node that is heard."""
-    if watch.cluster._sweeping:
+    if watch.cluster.sweep.under_way:
         return
     now_ms = watch.kernel.now_ms
     for queue in watch.scheduler.demanding:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
+from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
+from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
 from emulator.invariants.breaches import Stories, name_of
 
 if TYPE_CHECKING:
@@ -33,11 +34,11 @@ def task_in_one_place(watch: Watch) -> Stories:
         if not master.alive:
             continue
         maps = [task for task, node in enumerate(master.map_node) if node >= 0]
-        maps += [*master.unassigned[MAP_PRIORITY], *master.unassigned[FAILED_MAP]]
+        maps += [*master.pending.unassigned[MAP_PRIORITY], *master.pending.unassigned[FAILED_MAP]]
         reduces = [task for task, attempt in enumerate(master.keys.committed) if attempt != -1]
-        reduces += master.deferred
+        reduces += master.pending.deferred
         for priority in {REDUCE_PRIORITY, master.timing.resume_priority}:
-            reduces += master.unassigned[priority]
+            reduces += master.pending.unassigned[priority]
         for container in master.running.values():
             (maps if container.kind == MAP else reduces).append(container.task)
         if sorted(maps) != list(range(len(master.job.map_ms))):
@@ -59,7 +60,7 @@ def every_task_is_asked_for(watch: Watch) -> Stories:
     for master in watch.masters:
         if not master.alive:
             continue
-        for priority, tasks in master.unassigned.items():
+        for priority, tasks in master.pending.unassigned.items():
             if not tasks:
                 continue
             coming = master.due(priority)
@@ -86,7 +87,9 @@ def no_end_is_missed(watch: Watch) -> Stories:
 def _may_wait(container: Container, master: AppMaster) -> bool:
     if container.node.silent_until_ms == NEVER or container.stage in (DRAINING, HOLDING):
         return True
-    return master.starting(container) or (master.maps_left > 0 and container in master.shuffling)
+    return master.launching.starting(container) or (
+        master.maps_left > 0 and container in master.launching.shuffling
+    )
 
 
 def no_work_after_the_end(watch: Watch) -> Stories:

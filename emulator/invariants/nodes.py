@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from emulator.cluster.app_master import REDUCE_PRIORITY
 from emulator.cluster.entities import AM, ENDED, NEVER, RELEASED, RUNNING
+from emulator.cluster.pending_tasks import REDUCE_PRIORITY
 from emulator.cluster.timing import CrowdedTiming
 from emulator.invariants.breaches import Stories, name_of
 

@@ -6,6 +6,7 @@ Law: nobody runs it who does not ask for it. A plain ``Timing`` gets a plain clu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import Application, Container
+from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.task import key_end_ms, keys_done
 from emulator.cluster.timing import Timing
 from emulator.virtual.port import VirtualPort
@@ -40,20 +42,23 @@ def variant(timing: Timing, **choices: Any) -> VariantTiming:
     return VariantTiming(**{**msgspec.structs.asdict(timing), **choices})
 
 
-class VariantMaster(AppMaster):
-    """An AM that brings suspended reduces back in another order."""
+class VariantPending(PendingTasks):
+    """Brings suspended reduces back in another order."""
 
-    __slots__ = ("_order",)
+    __slots__ = ("_job", "_order", "_store")
 
-    def __init__(self, job: Job, app: Application, host: Cluster, order: ResumeOrder) -> None:
-        super().__init__(job, app, host)
+    def __init__(self, master: AppMaster, ask: Callable[[int, int], object], order: ResumeOrder) -> None:
+        super().__init__(ask, master.timing.resume_priority, master.store)
+        self._job = master.job
+        self._store = master.store
         self._order = order
 
-    def _reduce_again(self, task: int) -> None:
-        super()._reduce_again(task)
-        if task not in self.store or self._order == "suspended first":
+    def add_reduce(self, task: int) -> None:
+        """Ask for a reduce whose attempt has ended; put its task where the order wants it."""
+        super().add_reduce(task)
+        if task not in self._store or self._order == "suspended first":
             return
-        waiting = self.unassigned[self.timing.resume_priority]
+        waiting = self.unassigned[self._resume_priority]
         if self._order == "suspended last":
             waiting.rotate(1)
             return
@@ -64,9 +69,19 @@ class VariantMaster(AppMaster):
 
     def _left_ms(self, task: int) -> int:
         """Return the work that a suspended reduce has left."""
-        length_ms, keys = self.job.reduce_ms[task], self.job.reduce_keys[task]
-        done = self.store[task].keys_done if task in self.store else 0
+        length_ms, keys = self._job.reduce_ms[task], self._job.reduce_keys[task]
+        done = self._store[task].keys_done if task in self._store else 0
         return length_ms - key_end_ms(done, keys, length_ms)
+
+
+class VariantMaster(AppMaster):
+    """An AM that brings suspended reduces back in another order."""
+
+    __slots__ = ()
+
+    def __init__(self, job: Job, app: Application, host: Cluster, order: ResumeOrder) -> None:
+        super().__init__(job, app, host)
+        self.pending = VariantPending(self, self._ask, order)
 
 
 class VariantCluster(Cluster):

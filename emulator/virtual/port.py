@@ -12,7 +12,7 @@ from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, Reservation
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
-from emulator.cluster.task import keys_done, remaining_ms
+from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from yarnctl.deciding.foresight import Foresight, first_wave
 from yarnctl.deciding.model import (
     Accepted,
@@ -117,19 +117,20 @@ class VirtualPort:
         for number, (master, orders) in list(self._leaving.items()):
             if master.app.finished_at_ms is not None:
                 del self._leaving[number]
-            if not master.returning:
+            launching = master.launching
+            if not launching.returning:
                 continue
-            waiting, master.returning = master.returning, []
+            waiting, launching.returning = launching.returning, []
             for container in waiting:
                 if container.work_at_ms > now_ms:
                     if container.state == RUNNING:
-                        master.returning.append(container)
+                        launching.returning.append(container)
                 elif container.task in orders and container.ending in ("", "completed", "suspended"):
                     facts.append(self._return(container, master, orders[container.task], now_ms))
         return facts
 
     def _return(self, container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
-        back_ms = master.return_ms(container.task, container.from_key)
+        back_ms = master.launching.return_ms(container.task, container.from_key)
         shuffle_ms = master.job.shuffle_ms if self.cluster.timing.reshuffle else 0
         return CameBack(
             order,
@@ -261,10 +262,10 @@ class VirtualPort:
             Resources(container.memory_mib, container.vcores),
             "reduce",
             self._remaining_ms(container, now_ms, keys),
-            self._leave_ms + master.return_ms(container.task, done),
+            self._leave_ms + master.launching.return_ms(container.task, done),
             min(container.work_at_ms, now_ms),
             manifest.generation if manifest else 0,
-            master.checkpointable(container, now_ms),
+            checkpointable(container, now_ms, master.timing.task_commit_ms),
             manifest is not None,  # it came back: in a new container, or in place after a hold
         )
 
@@ -311,8 +312,8 @@ class VirtualPort:
     def _leave(self, container: Container, order: str) -> None:
         """Remember by which order a task may leave, to tell when it is back."""
         master: AppMaster = container.app.master
-        if master.returning is None:
-            master.returning = []
+        if master.launching.returning is None:
+            master.launching.returning = []
         _, orders = self._leaving.setdefault(container.app.number, (master, {}))
         orders[container.task] = order
 
@@ -326,7 +327,7 @@ class VirtualPort:
         cluster.rm.watching = True
         if cluster.timing.kill_at_rm:
             cluster.rm.kill_now(container, "killed", cluster.kernel.now_ms)
-            cluster.stir()
+            cluster.sweep.begin()
         else:
             container.app.master.kill(container, "killed", cluster.kernel.now_ms + cluster.timing.exit_ms)
         return Accepted()

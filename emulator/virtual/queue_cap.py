@@ -46,5 +46,5 @@ class VirtualHold:
         queue = rm.scheduler.queues[record.queue]
         queue.config = msgspec.structs.replace(queue.config, maximum_ratio=record.ratio)
         rm.scheduler.resize(*rm.total)
-        self._cluster.stir()
+        self._cluster.sweep.begin()
         write((Performed(record.at_ms, action_of(record), Accepted()),))

@@ -177,7 +177,7 @@ class Run:
         suspended = 0
         for app in cluster.rm.applications.values():
             held[app.master.job.job_class] += app.used_mib
-            for queue in app.master.unassigned.values():
+            for queue in app.master.pending.unassigned.values():
                 suspended += sum(1 for task in queue if task in app.master.store) if app.master.store else 0
         self.samples.append(Sample(cluster.kernel.now_ms, held["production"], held["research"], suspended))
         if cluster.unfinished:

@@ -8,9 +8,11 @@ allocate first and schedules reduces afterwards (Hadoop 2 and 3).
 
 from __future__ import annotations
 
-from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, AppMaster, MasterHost
+from emulator.cluster.app_master import AppMaster, MasterHost
 from emulator.cluster.entities import GRANTED, MAP, NEVER, RUNNING, Application, Container
 from emulator.cluster.kernel import Kernel
+from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
+from emulator.cluster.task import Launching, LaunchingMaster
 from emulator.cluster.timing import CrowdedTiming
 from emulator.virtual.processor_sharing import LaunchCrowd
 from emulator.workload.job import Job
@@ -22,10 +24,80 @@ def crowds(kernel: Kernel, timing: CrowdedTiming, nodes: int) -> list[LaunchCrow
     return [LaunchCrowd(kernel, timing.machine_cores, timing.launch_width) for _ in range(machines)]
 
 
-class CrowdedMaster(AppMaster):
-    """An AM whose launches join their machine's crowd."""
+class CrowdedLaunching(Launching):
+    """Launches join their machine's crowd."""
 
-    __slots__ = ("_crowds", "_due", "_held_back", "_small", "_starting")
+    __slots__ = ("_crowds", "_small", "_starting")
+
+    def __init__(
+        self, master: LaunchingMaster, timing: CrowdedTiming, crowds: list[LaunchCrowd[Container]]
+    ) -> None:
+        super().__init__(master)
+        self._small = timing
+        self._crowds = crowds
+        self._starting: set[int] = set()
+
+    def launch(self, granted: list[Container], now_ms: int) -> bool:
+        """Begin an attempt in each container; return whether there were maps among them."""
+        if not self._small.launch_cpu_ms:
+            return super().launch(granted, now_ms)
+        launched = [container for container in granted if container.state == GRANTED]
+        for container in launched:
+            self._starting.add(container.number)
+        maps = super().launch(granted, now_ms)
+        for container in launched:
+            if container.state == RUNNING:
+                # Its timetable is not known yet; what has been put down for it is void.
+                container.work_at_ms = container.finish_at_ms = NEVER
+                self._at(now_ms + self.timing.launch_ms, self._begun, container)
+            else:
+                self._starting.discard(container.number)
+        return maps
+
+    def _begun(self, container: Container) -> None:
+        """What every launch waits for is over: from now on it needs CPU."""
+        if container.number in self._starting and not container.node.dead:
+            self._crowd(container).join(container, self._small.launch_cpu_ms, self._up)
+
+    def _crowd(self, container: Container) -> LaunchCrowd[Container]:
+        return self._crowds[container.node.index // self._small.machine_nodes]
+
+    def _up(self, container: Container) -> None:
+        """The process is up: a map begins, a reduce does once all maps are done."""
+        self._starting.discard(container.number)
+        now_ms = self.master.kernel.now_ms
+        if container.state != RUNNING or container.node.dead:
+            return
+        if container.kind == MAP:
+            if container.attempt:
+                self.master.overhead_ms += now_ms - container.launched_at_ms - self.timing.launch_ms
+            container.work_at_ms = now_ms
+            container.finish_at_ms = now_ms + container.length_ms
+            self._at(container.finish_at_ms, self._map_done, container)
+        elif container not in self.shuffling:
+            super().timetable(container, now_ms)
+
+    def timetable(self, container: Container, ready_ms: int) -> None:
+        """Fix the phases of an attempt, unless its process is not up yet."""
+        if container.number not in self._starting:
+            super().timetable(container, max(ready_ms, self.master.kernel.now_ms))
+
+    def ended(self, container: Container) -> None:
+        """The attempt has been ended before its time: its launch no longer needs CPU."""
+        super().ended(container)
+        if container.number in self._starting:
+            self._starting.remove(container.number)
+            self._crowd(container).leave(container)
+
+    def starting(self, container: Container) -> bool:
+        """Say whether the container's process is being launched."""
+        return container.number in self._starting
+
+
+class CrowdedMaster(AppMaster):
+    """An AM whose launches share cores, and whose asks for reduces may go out one heartbeat later."""
+
+    __slots__ = ("_asks_after_beat", "_due", "_held_back")
 
     def __init__(
         self,
@@ -36,17 +108,14 @@ class CrowdedMaster(AppMaster):
         crowds: list[LaunchCrowd[Container]],
     ) -> None:
         super().__init__(job, app, host)
-        self._small = timing
-        self._crowds = crowds
-        self._starting: set[int] = set()
+        self.launching = CrowdedLaunching(self, timing, crowds)
+        self._asks_after_beat = timing.asks_after_beat
         self._due: list[tuple[int, int]] = []
         self._held_back = False
 
-    # --- asking ---------------------------------------------------------------------------
-
     def _ask(self, priority: int, count: int) -> None:
         maps = priority in (FAILED_MAP, MAP_PRIORITY)
-        if self._small.asks_after_beat and not maps and not self._held_back:
+        if self._asks_after_beat and not maps and not self._held_back:
             self._due.append((priority, count))
             self.wake()
         else:
@@ -60,61 +129,6 @@ class CrowdedMaster(AppMaster):
         for priority, count in due:
             self._ask(priority, count)
         self._held_back = False
-
-    # --- launching ------------------------------------------------------------------------
-
-    def _launch(self, granted: list[Container], now_ms: int) -> None:
-        if not self._small.launch_cpu_ms:
-            super()._launch(granted, now_ms)
-            return
-        launched = [container for container in granted if container.state == GRANTED]
-        for container in launched:
-            self._starting.add(container.number)
-        super()._launch(granted, now_ms)
-        for container in launched:
-            if container.state == RUNNING:
-                # Its timetable is not known yet; what the AppMaster has put down for it is void.
-                container.work_at_ms = container.finish_at_ms = NEVER
-                self.kernel.at(now_ms + self.timing.launch_ms, self._begun, container)
-            else:
-                self._starting.discard(container.number)
-
-    def _begun(self, container: Container) -> None:
-        """What every launch waits for is over: from now on it needs CPU."""
-        if container.number in self._starting and not container.node.dead:
-            self._crowd(container).join(container, self._small.launch_cpu_ms, self._up)
-
-    def _crowd(self, container: Container) -> LaunchCrowd[Container]:
-        return self._crowds[container.node.index // self._small.machine_nodes]
-
-    def _up(self, container: Container) -> None:
-        """The process is up: a map begins, a reduce does once all maps are done."""
-        self._starting.discard(container.number)
-        now_ms = self.kernel.now_ms
-        if container.state != RUNNING or container.node.dead:
-            return
-        if container.kind == MAP:
-            if container.attempt:
-                self.overhead_ms += now_ms - container.launched_at_ms - self.timing.launch_ms
-            container.work_at_ms = now_ms
-            container.finish_at_ms = now_ms + container.length_ms
-            self._at(container.finish_at_ms, self._map_done, container)
-        elif container not in self.shuffling:
-            super()._timetable(container, now_ms)
-
-    def _timetable(self, container: Container, ready_ms: int) -> None:
-        if container.number not in self._starting:
-            super()._timetable(container, max(ready_ms, self.kernel.now_ms))
-
-    def _end(self, container: Container, ending: str) -> None:
-        super()._end(container, ending)
-        if container.number in self._starting:
-            self._starting.remove(container.number)
-            self._crowd(container).leave(container)
-
-    def starting(self, container: Container) -> bool:
-        """Say whether the container's process is being launched."""
-        return container.number in self._starting
 
     def due(self, priority: int) -> int:
         """Return how many containers wait for the next heartbeat to be asked for."""

@@ -90,7 +90,7 @@ class Meddled:
                 container.app.master.kill(container, "killed", cluster.kernel.now_ms + cluster.timing.exit_ms)
             case _:
                 cluster.rm.kill_now(container, "killed", cluster.kernel.now_ms)
-                cluster.stir()
+                cluster.sweep.begin()
 
 
 FITS: dict[str, Callable[[Container], bool]] = {

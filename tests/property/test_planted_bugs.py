@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from emulator.cluster.app_master import AppMaster, Manifest
-from emulator.cluster.cluster import Cluster
+from emulator.cluster.app_master import AppMaster
+from emulator.cluster.cluster import Cluster, Sweep
 from emulator.cluster.entities import (
     AM,
     DRAINING,
@@ -28,9 +28,11 @@ from emulator.cluster.entities import (
 )
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.key_log import Piece
+from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.resource_manager import container_id
 from emulator.cluster.scheduler import CapacityScheduler
 from emulator.cluster.suspension import Suspension
+from emulator.cluster.task import Manifest
 from emulator.invariants import AT_END, INVARIANTS, Watch, check_end
 from emulator.virtual.run import Run
 from tests.property.stories import STORIES, tell
@@ -312,7 +314,7 @@ def forget(self: Any, *_: Any) -> None:
     """Do nothing."""
 
 
-def queue_without_asking(self: AppMaster, task: int) -> None:
+def queue_without_asking(self: PendingTasks, task: int) -> None:
     self.unassigned[10].append(task)
 
 
@@ -353,10 +355,10 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "masters-keep-their-share": ("limited", CapacityScheduler, "activate", activate_all),
     "nobody-waits-needlessly": ("meddled", CapacityScheduler, "activate", activate_one),
     "demand-is-listed": ("natjam", CapacityScheduler, "_enlist", enlist_first),
-    "room-is-not-left-lying": ("natjam", Cluster, "stir", forget),
+    "room-is-not-left-lying": ("natjam", Sweep, "begin", forget),
     "one-master-per-job": ("faulty", Cluster, "_end_master", forget),
     "task-in-one-place": ("meddled", AppMaster, "_again", forget),
-    "every-task-is-asked-for": ("meddled", AppMaster, "_reduce_again", queue_without_asking),
+    "every-task-is-asked-for": ("meddled", PendingTasks, "add_reduce", queue_without_asking),
     "no-end-is-missed": ("natjam", AppMaster, "on_reduce_done", forget),
     "no-work-after-the-end": ("meddled", AppMaster, "_end", end_without_cancelling),
     "suspended-has-saved": ("meddled", Suspension, "release", release_unsaved),

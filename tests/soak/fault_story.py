@@ -53,14 +53,14 @@ def _of_application(app: AppRecord) -> str:
 
 def _of_master(live: LiveMaster) -> str:
     actor = live.actor
-    waits = {priority: list(tasks) for priority, tasks in actor.unassigned.items() if tasks}
+    waits = {priority: list(tasks) for priority, tasks in actor.pending.unassigned.items() if tasks}
     runs = [_of_container(one) for one in actor.running.values()]
     told = Counter(one.state for one in live.attempts.all.values())
     mirrors = list(map(_short, live._mirrors))
     return (
         f"  master {live.launch.attempt} {live.state}{'' if actor.alive else ', its actor has stopped'}:"
         f" {actor.maps_left} maps and {actor.reduces_left} reduces left; what it waits for"
-        f" (priority: tasks) {waits}, later {actor.deferred}; unsent {len(actor.unsent)};"
+        f" (priority: tasks) {waits}, later {actor.pending.deferred}; unsent {len(actor.unsent)};"
         f" runs {runs}; knows {mirrors}; attempts {dict(told)}"
     )
 

@@ -11,9 +11,10 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, AppMaster
+from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, RUNNING, Container
 from emulator.cluster.faults import HeartbeatLost, MasterDead, NodeLost, TaskDead
+from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
 from emulator.cluster.timing import PAPER
 from emulator.invariants import Watch, check_end
 from tests.property.stories import Stage, bare, job, tell
@@ -91,7 +92,7 @@ def test_slow_start_holds_the_reduces_back(ratio, maps_done):
 def test_reduces_are_not_asked_for_while_a_map_has_no_container():
     def look(watch: Watch) -> None:
         for master in watch.masters:
-            if master.alive and master.unassigned[MAP_PRIORITY]:
+            if master.alive and master.pending.unassigned[MAP_PRIORITY]:
                 assert not master.reduces_asked
 
     seen = Seen(bare(job("j", "research", 0, 7, 2), nodes=1), look)

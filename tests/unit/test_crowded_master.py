@@ -8,9 +8,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from emulator.cluster.app_master import REDUCE_PRIORITY, AppMaster
+from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.cluster.faults import MasterDead, NodeLost, TaskDead
+from emulator.cluster.pending_tasks import REDUCE_PRIORITY
 from emulator.cluster.timing import HADOOP3, PAPER, Timing, crowded
 from emulator.invariants import Watch, check_all, check_end
 from emulator.virtual.run import Run, Setup

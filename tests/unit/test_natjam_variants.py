@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.cluster.app_master import Manifest
 from emulator.cluster.entities import Container
+from emulator.cluster.task import Manifest
 from emulator.cluster.timing import PAPER
 from emulator.experiments.papers.natjam_alternatives import ALTERNATIVES
 from emulator.experiments.papers.natjam_micro import Lab
@@ -81,11 +81,11 @@ def test_the_queue_of_suspended_reduces(order, queue):
         lab.pair("s")[0], reduce_ms=(9000, 1000, 5000), reduce_keys=(9, 1, 5), map_ms=()
     )
     master = Waiting(job, NOBODY, run.cluster, order)
-    master.unassigned = {3: deque(), 10: deque()}
+    master.pending.unassigned = {3: deque(), 10: deque()}
     for task_number in (2, 0, 1):
         master.store[task_number] = Manifest(1, 0)
-        master._reduce_again(task_number)
-    assert list(master.unassigned[3]) == queue
+        master.pending.add_reduce(task_number)
+    assert list(master.pending.unassigned[3]) == queue
 
 
 def test_the_legacy_estimate_is_that_of_the_facts():

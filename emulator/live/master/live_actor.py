@@ -12,6 +12,7 @@ from typing import Protocol
 
 from emulator.cluster.app_master import AppMaster, MasterHost
 from emulator.cluster.entities import MAP, NEVER, RUNNING, Application, Ask, Container
+from emulator.cluster.task import Launching
 from emulator.live.master.running_limits import RunningLimits
 from emulator.workload.job import Job
 
@@ -65,7 +66,7 @@ class LiveActor(AppMaster):
             self._launch(granted, now_ms)
         for container in ended:
             self.taken(container, now_ms)
-        if self.map_wait_since_ms != NEVER or self.deferred:
+        if self.pending.map_wait_since_ms != NEVER or self.pending.deferred:
             self._mind_waiting_maps(now_ms)
 
     def _launch(self, granted: list[Container], now_ms: int) -> None:
@@ -76,7 +77,7 @@ class LiveActor(AppMaster):
 
     def wanted(self) -> dict[int, int]:
         """Return how many containers are still to come, by priority: what a new ResourceManager must hear."""
-        return {priority: len(tasks) for priority, tasks in self.unassigned.items() if tasks}
+        return {priority: len(tasks) for priority, tasks in self.pending.unassigned.items() if tasks}
 
     def ask_again(self) -> None:
         """Ask for everything anew (nothing that was asked is known any more)."""
@@ -89,19 +90,27 @@ class LiveActor(AppMaster):
         """Have a finished map run again: its output is not to be used any more."""
         self.map_node[task] = -1
         self.maps_left += 1
-        self._map_again(task)
+        self.pending.add_map(task, self.kernel.now_ms)
+
+
+class ProcessLaunching(Launching):
+    """Attempts that are processes."""
+
+    def timetable(self, container: Container, ready_ms: int) -> None:
+        """A process needs none."""
 
 
 class ProcessActor(LiveActor):
     """The actor of a job whose tasks are processes."""
 
+    def __init__(self, job: Job, app: Application, live: LiveHost) -> None:
+        super().__init__(job, app, live)
+        self.launching = ProcessLaunching(self)
+
     def _launch(self, granted: list[Container], now_ms: int) -> None:
         super()._launch(granted, now_ms)
         for container in granted:
             container.finish_at_ms = NEVER
-
-    def _timetable(self, container: Container, ready_ms: int) -> None:
-        """A process needs none."""
 
     def done(self, container: Container) -> None:
         """The task's process says that it is done, its output in place."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from emulator.cluster.app_master import FAILED_MAP, MAP_PRIORITY
 from emulator.cluster.entities import Container
+from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from emulator.live.wire.submitted_job import number_setting
 
 

@@ -16,9 +16,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from emulator.cluster.app_master import Manifest as Saved
 from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
 from emulator.cluster.key_log import Piece
+from emulator.cluster.task import Manifest as Saved
 from emulator.cluster.task import key_end_ms, keys_done
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor
@@ -141,7 +141,7 @@ class ModelledRunners:
         container.resumed = bool(done)
         if container.work_at_ms != NEVER:  # its timetable stands already: another one
             ready_ms = max(container.launched_at_ms + actor.timing.launch_ms, actor.kernel.now_ms)
-            actor._timetable(container, ready_ms)
+            actor.launching.timetable(container, ready_ms)
 
     # --- requests -------------------------------------------------------------------------
 
@@ -338,13 +338,7 @@ class ModelledRunners:
         container.stage = NOT_ASKED
         container.order = ""
         container.hold_token += 1
-        keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
-        worked_ms = key_end_ms(container.to_key, keys, length_ms)
-        worked_ms -= key_end_ms(container.from_key, keys, length_ms)
-        drained_ms = container.work_at_ms + worked_ms
-        work_at_ms = max(actor.kernel.now_ms, drained_ms) + actor.timing.restart_ms
-        actor.overhead_ms += work_at_ms - drained_ms
-        actor.go_on(container, work_at_ms, container.to_key)
+        actor.launching.restart_in_place(container, actor.kernel.now_ms)
 
     def _answer(self, attempt: Attempt, order: str, kind: str, reason: str) -> None:
         """Leave an answer that is no manifest, as the real runner does."""
@@ -393,4 +387,4 @@ def _back_ms(container: Container, actor: LiveActor) -> int:
     ``log_from_key`` grows when it saves: by then it has been told.
     """
     shuffle_ms = actor.job.shuffle_ms if actor.timing.reshuffle else 0
-    return max(0, actor.return_ms(container.task, container.from_key) - shuffle_ms)
+    return max(0, actor.launching.return_ms(container.task, container.from_key) - shuffle_ms)

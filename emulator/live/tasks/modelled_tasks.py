@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from emulator.cluster.app_master import Manifest as Saved
 from emulator.cluster.entities import HOLDING, MAP, NEVER, Container
+from emulator.cluster.task import Manifest as Saved
 from emulator.cluster.task import key_end_ms
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor
@@ -158,7 +158,7 @@ class ModelledTasks:
     def _look_at_reduce(self, attempt: Attempt, container: Container, now_ms: int) -> None:
         actor = self.actor
         if not attempt.merged_at_ms:
-            returning_ms = actor.return_ms(container.task, container.from_key) - self.job.shuffle_ms
+            returning_ms = actor.launching.return_ms(container.task, container.from_key) - self.job.shuffle_ms
             merged_ms = container.work_at_ms - (max(0, returning_ms) if container.resumed else 0)
             if now_ms < merged_ms:
                 return
