@@ -12,10 +12,10 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     Facts,
     Word,
-    conf_reason,
     fail,
     is_true,
     leaf_queues,
+    not_in_conf,
     number_of,
     ok,
     unknown,
@@ -41,7 +41,7 @@ def version(facts: Facts) -> Word:
     """The answers that are known here are those of Hadoop 3.3 to 3.5."""
     found = _version(facts)
     if found is None:
-        return unknown(facts.reason("info", "no version is told"))
+        return unknown(facts.unseen("info", "no version is told"))
     said = f"Hadoop {found[0]}.{found[1]}"
     if found < (3, 0):
         return fail(said, "upgrade to Hadoop 3.3 or later")
@@ -54,7 +54,7 @@ def signal(facts: Facts) -> Word:
     """A signal rings the runner's doorbell at once; without it the runner looks every 15 s (YARN-8693)."""
     found = _version(facts)
     if found is None:
-        return unknown(facts.reason("info", "no version is told"))
+        return unknown(facts.unseen("info", "no version is told"))
     if found < (3, 3):
         return warn(
             "no signals to containers before 3.3.0", "upgrade to 3.3 or later, or expect slow answers"
@@ -66,7 +66,7 @@ def manager_ha(facts: Facts) -> Word:
     """After a failover yarnctl must know the other ResourceManagers, or it is blind."""
     enabled = facts.setting("yarn.resourcemanager.ha.enabled")
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     if not is_true(enabled):
         return ok("one ResourceManager")
     ids = [one for one in (facts.setting("yarn.resourcemanager.ha.rm-ids") or "").split(",") if one.strip()]
@@ -79,7 +79,7 @@ def clock(facts: Facts) -> Word:
     """Ages, deadlines and remaining times compare the cluster's instants with ours."""
     ahead = facts.clock_ahead_ms
     if ahead is None:
-        return unknown(facts.reason("clock_ahead_ms"))
+        return unknown(facts.unseen("clock_ahead_ms"))
     said = f"the cluster's clock is {abs(ahead) / 1000:.0f} s {'ahead' if ahead > 0 else 'behind'}"
     if abs(ahead) > CLOCK_FAIL_MS:
         return fail(said, "synchronise the clocks (NTP) of this host and the cluster")
@@ -91,7 +91,7 @@ def clock(facts: Facts) -> Word:
 def caller(facts: Facts) -> Word:
     """Kills and priorities are done in our name; the static user dr.who owns nothing."""
     if facts.caller is None:
-        return unknown(facts.reason("caller"))
+        return unknown(facts.unseen("caller"))
     user = facts.caller.user.partition("@")[0].partition("/")[0]
     fix = (
         "keep hadoop.http.filter.initializers at its default, or add "
@@ -107,7 +107,7 @@ def caller(facts: Facts) -> Word:
 def apps_cache(facts: Facts) -> Word:
     """Decisions rest on lists of applications: a cache shows them as they were (YARN-11276, from 3.4.0)."""
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     if not is_true(facts.setting(CACHE)):
         return ok("off")
     age = facts.setting(f"{CACHE.removesuffix('.enable')}.expire") or "30s"
@@ -138,7 +138,7 @@ def slow_start(facts: Facts) -> Word:
 def lowered(facts: Facts) -> Word:
     """A queue that yarnctl lowered while it made room stays small until somebody puts it back."""
     if facts.lowered is None:
-        return unknown(facts.reason("lowered"))
+        return unknown(facts.unseen("lowered"))
     for name, record in facts.lowered.items():
         path = f"{facts.lock_path}/{name}"
         if record is None:
@@ -171,7 +171,7 @@ def _is_down(facts: Facts, one: Lowered) -> bool:
 def acls(facts: Facts) -> Word:
     """Where ACLs count, stopping an attempt and setting a priority need the right to administer the queue."""
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     if not is_true(facts.setting("yarn.acl.enable")):
         return ok("yarn.acl.enable is false: anybody may, and so may we")
     admins = facts.setting("yarn.admin.acl")
@@ -182,7 +182,7 @@ def acls(facts: Facts) -> Word:
     if word is not None:
         return word
     if facts.scheduler is None:
-        reason = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+        reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
         return unknown(f"yarn.acl.enable is true; {reason}", f"let each acl_administer_queue name {facts.us}")
     for leaf in found:
         told = _queue_acls(facts, leaf.path)

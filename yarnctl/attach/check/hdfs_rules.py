@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from yarnctl.attach.check.preflight import Facts, Word, conf_reason, fail, is_true, ok, unknown, warn
+from yarnctl.attach.check.preflight import Facts, Word, fail, is_true, not_in_conf, ok, unknown, warn
 from yarnctl.hadoop.webhdfs import FileStatus
 
 SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
@@ -20,14 +20,14 @@ def webhdfs(facts: Facts) -> Word:
     if facts.webhdfs:
         return ok("it answers")
     return fail(
-        facts.reason("webhdfs"), "give --name-node, and keep dfs.webhdfs.enabled=true (hdfs-site.xml)"
+        facts.unseen("webhdfs"), "give --name-node, and keep dfs.webhdfs.enabled=true (hdfs-site.xml)"
     )
 
 
 def safe_mode(facts: Facts) -> Word:
     """In safe mode HDFS cannot be written: nobody is asked to stop, and attempts that start fail at once."""
     if facts.safe_mode is None:
-        return unknown(facts.reason("safe_mode"))
+        return unknown(facts.unseen("safe_mode"))
     if facts.safe_mode:
         fix = "hdfs dfsadmin -safemode get; it ends by itself, or: hdfs dfsadmin -safemode leave"
         return fail("HDFS is in safe mode", fix)
@@ -41,7 +41,7 @@ def permissions(facts: Facts) -> Word:
         if told is not None:
             fix = "set dfs.permissions.enabled=true (hdfs-site.xml of the NameNode)"
             return ok("on") if is_true(told) else fail("off", fix)
-    return unknown(f"the NameNode's /conf: {facts.reason('name_node', 'it does not say')}")
+    return unknown(facts.unseen("name_node", "it does not say", "the NameNode's /conf: "))
 
 
 def isolation(facts: Facts) -> Word:
@@ -50,7 +50,7 @@ def isolation(facts: Facts) -> Word:
         "hadoop.security.authentication"
     )
     if told is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     if told.strip().lower() == "kerberos":
         return ok("Kerberos")
     fix = "set hadoop.security.authentication=kerberos (core-site.xml), if tenants must not trust each other"
@@ -65,7 +65,7 @@ def requests_root(facts: Facts) -> Word:
     if found is None:
         if root in facts.absent:
             return warn(f"{root} is not there yet", fix)
-        return unknown(facts.reason("requests"))
+        return unknown(facts.unseen("requests"))
     if found.kind != "DIRECTORY":
         return fail(f"{root} is no folder", fix)
     if found.owner != us or not found.mode & 0o200:
@@ -83,7 +83,7 @@ def store_root(facts: Facts) -> Word:
     if found is None:
         if root in facts.absent:
             return warn(f"{root} is not there yet", fix)
-        return unknown(facts.reason("store"))
+        return unknown(facts.unseen("store"))
     if found.kind != "DIRECTORY":
         return fail(f"{root} is no folder", fix)
     if found.mode & 0o022 and not found.mode & 0o1000:
@@ -105,7 +105,7 @@ def store_root(facts: Facts) -> Word:
 def folders_above(facts: Facts) -> Word:
     """Who may rename a folder above ours may put another one in its place."""
     if not facts.above:
-        return unknown(facts.reason("above", "the folders above were not seen"))
+        return unknown(facts.unseen("above", "the folders above were not seen"))
     for path, found in facts.above.items():
         if found.mode & 0o022 and not found.mode & 0o1000:
             fix = f"hdfs dfs -chmod {'1777' if path == '/' else '755'} {path}"
@@ -127,9 +127,9 @@ def lock(facts: Facts) -> Word:
     if facts.lock is not None:
         return ok(f"{path} is there, and we may write to it")
     if "lock" in facts.why:
-        return unknown(facts.reason("lock"))
+        return unknown(facts.unseen("lock"))
     if not facts.above:
-        return unknown(facts.reason("above", "the folders above were not seen"))
+        return unknown(facts.unseen("above", "the folders above were not seen"))
     there = next((one for one in _upwards(home) if one in facts.above), "")
     if not there:
         return unknown("no folder above the lock was seen")

@@ -8,7 +8,7 @@ with the exact key (facts, sections 1, 5, 6 and 11; good values stand in hadoop-
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,18 @@ Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
 LOCK_PATH = "/yarnctl/lock"
 """The directory in HDFS by which one daemon acts per cluster, and no more."""
+
+
+class Unseen(NamedTuple):
+    """Why a fact is not there, in the words of who was asked; ``where`` it would stand. One fault may hide
+    several facts.
+    """
+
+    words: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        return self.where + self.words
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,9 +99,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         )
         return tuple({leaf.path: leaf for leaf in named}.values())
 
-    def reason(self, name: str, otherwise: str = "it was not shown") -> str:
+    def unseen(self, name: str, otherwise: str = "it was not shown", where: str = "") -> Unseen:
         """Return why a fact is not there."""
-        return self.why.get(name, otherwise)
+        return Unseen(self.why.get(name, otherwise), where)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -103,11 +115,12 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A finding before its rule's id and reason are added."""
+    """A finding before its rule's id and reason are added; ``fault``: why what it rests on is not there."""
 
     severity: Severity
     seen: str
     fix: str = ""
+    fault: Unseen | None = None
 
 
 def ok(seen: str) -> Word:
@@ -120,14 +133,18 @@ def warn(seen: str, fix: str) -> Word:
     return Word("warn", seen, fix)
 
 
-def fail(seen: str, fix: str) -> Word:
+def fail(seen: str | Unseen, fix: str) -> Word:
     """Say that it cannot work, or loses work."""
-    return Word("fail", seen, fix)
+    return Word("fail", str(seen), fix, _fault(seen))
 
 
-def unknown(seen: str, fix: str = "") -> Word:
+def unknown(seen: str | Unseen, fix: str = "") -> Word:
     """Say that it was not seen."""
-    return Word("unknown", seen, fix)
+    return Word("unknown", str(seen), fix, _fault(seen))
+
+
+def _fault(seen: str | Unseen) -> Unseen | None:
+    return Unseen(seen.words) if isinstance(seen, Unseen) else None
 
 
 # --- reading settings -------------------------------------------------------------------------
@@ -146,15 +163,15 @@ def number_of(text: str | None) -> float | None:
         return None
 
 
-def conf_reason(facts: Facts) -> str:
+def not_in_conf(facts: Facts) -> Unseen:
     """Say why a key of the daemon's configuration is not known."""
-    return "/conf: " + facts.reason("configuration", "it does not say")
+    return facts.unseen("configuration", "it does not say", "/conf: ")
 
 
 def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], Word | None]:
     """Return the leaves by these names, or the word that stands for all of them."""
     if facts.leaves is None:
-        return (), unknown(facts.reason("leaves"))
+        return (), unknown(facts.unseen("leaves"))
     missing = [name for name in names if not facts.of((name,))]
     if missing:
         said = f"no leaf queue {', '.join(missing)}; there are {', '.join(one.name for one in facts.leaves)}"

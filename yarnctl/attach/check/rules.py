@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
 from yarnctl.attach.check import scheduler_rules as scheduler
-from yarnctl.attach.check.preflight import Facts, Finding, Word, unknown
+from yarnctl.attach.check.preflight import Facts, Finding, Unseen, Word, unknown
 
 Rule = Callable[[Facts], Word]
 
@@ -56,7 +56,7 @@ WITHOUT_SCHEDULER = "not judged: it needs the capacity scheduler; mend 'schedule
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
     """Return every rule's finding, in the dict's order; one cause is told once, by the first that sees it."""
-    told: dict[str, Finding] = {}
+    told: dict[str | Unseen, Finding] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
     findings = []
     for name, rule in RULES.items():
@@ -69,13 +69,16 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
         findings.append(one)
         if word.severity in ("fail", "unknown"):
             told.setdefault(word.seen, one)
+            if word.fault is not None:
+                told.setdefault(word.fault, one)
     return tuple(findings)
 
 
-def _told_before(word: Word, told: Mapping[str, Finding]) -> str:
-    """Return the id of the finding that has told this one's cause (by what was seen), "" if none has."""
+def _told_before(word: Word, told: Mapping[str | Unseen, Finding]) -> str:
+    """Return the id of the finding that has told the same, or of the same fault; "" if none has."""
     if word.severity == "unknown" and not word.fix:
-        return next((one.id for seen, one in told.items() if word.seen.endswith(seen)), "")
+        first = told.get(word.seen if word.fault is None else word.fault)
+        return "" if first is None else first.id
     same = told.get(word.seen)
     return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
 

@@ -11,10 +11,10 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     Facts,
     Word,
-    conf_reason,
     fail,
     is_true,
     leaf_queues,
+    not_in_conf,
     number_of,
     ok,
     unknown,
@@ -39,7 +39,7 @@ def scheduler(facts: Facts) -> Word:
         return ok("the capacity scheduler answers")
     if name is not None and not name.endswith(".CapacityScheduler"):
         return fail(name.rpartition(".")[2], fix)
-    return unknown(facts.reason("leaves"))
+    return unknown(facts.unseen("leaves"))
 
 
 def queues(facts: Facts) -> Word:
@@ -136,7 +136,7 @@ def am_share(facts: Facts) -> Word:
     told = [_am_ratio(facts, leaf) for leaf in found]
     ratio = None if None in told else min([one for one in told if one is not None], default=None)
     if ratio is None:
-        seen = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+        seen = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
         return unknown(f"nobody waits for it now; {seen}", f"see that it is so: {fix}")
     return warn(f"{ratio:g} of a queue", fix) if ratio < AM_RATIO_MIN else ok(f"{ratio:g} of a queue")
 
@@ -153,7 +153,7 @@ def max_priority(facts: Facts) -> Word:
     if facts.mode != "deadlines":
         return ok("not needed without --mode deadlines")
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     most = number_of(facts.setting(MAX_PRIORITY)) or 0
     if most <= 0:
         return fail(f"{MAX_PRIORITY} is 0", f"set {MAX_PRIORITY}=10 (yarn-site.xml)")
@@ -174,7 +174,7 @@ def calculator(facts: Facts) -> Word:
     if facts.counted is not None:
         said = f"it decides by {', '.join(facts.counted) or 'nothing'}"
         return ok(said) if "vcores" in facts.counted else warn(said, fix)
-    reason = facts.reason("scheduler", "capacity-scheduler.xml is not shown")
+    reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
     return unknown(f"the default counts MiB only; {reason}", f"see that it is so: {fix}")
 
 
@@ -184,7 +184,7 @@ def locality_delay(facts: Facts) -> Word:
     fix = f"set {CAPACITY}node-locality-delay=-1"
     if delay is None:
         return unknown(
-            facts.reason("scheduler", "capacity-scheduler.xml is not shown"), f"see that it is so: {fix}"
+            facts.unseen("scheduler", "capacity-scheduler.xml is not shown"), f"see that it is so: {fix}"
         )
     return warn(f"{delay:g} missed chances", fix) if delay > 0 else ok("off")
 
@@ -193,7 +193,7 @@ def minimum_allocation(facts: Facts) -> Word:
     """Asks are rounded up to this: a large one wastes room and makes sizes of victims and asks differ."""
     key = "yarn.scheduler.minimum-allocation-mb"
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     least = number_of(facts.setting(key)) or 1024
     if least > 1024:
         return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
@@ -208,7 +208,7 @@ def _is_on(facts: Facts) -> bool:
 def own_preemption(facts: Facts) -> Word:
     """YARN's own preemption kills what yarnctl would save; yarnctl stands aside where it is on."""
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     if not _is_on(facts):
         return ok("off")
     found, word = leaf_queues(facts, facts.victims)
@@ -224,7 +224,7 @@ def own_preemption(facts: Facts) -> Word:
 def intra_queue_preemption(facts: Facts) -> Word:
     """YARN may also kill within a queue, for users and priorities; its victims lose their work just so."""
     if facts.configuration is None:
-        return unknown(conf_reason(facts))
+        return unknown(not_in_conf(facts))
     if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
         return ok("off")
     found, word = leaf_queues(facts, facts.victims if facts.mode == "queues" else facts.hurried)

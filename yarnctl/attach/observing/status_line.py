@@ -65,7 +65,7 @@ _WORDS = (*_NUMBERS, "phase", "ckpt", "order")
 
 def parse(text: str) -> Status | None:
     """Return what a status line says; None if it is not the runner's."""
-    own, _, why = own_part(text).partition(WHY)
+    own, _, words_of_why = own_part(text).partition(WHY)
     first, *words = own.split()[:40] or [""]
     if first != "yarnctl":
         return None
@@ -81,8 +81,8 @@ def parse(text: str) -> Status | None:
                 found[name] = int(value)
         else:
             found[name] = value
-    if why and found.get("can") == 0:
-        found["why"] = why.removesuffix(JAVA_PHASE)
+    if words_of_why and found.get("can") == 0:
+        found["why"] = words_of_why.removesuffix(JAVA_PHASE)
     return Status(**found) if found else None  # type: ignore[arg-type]  # numbers and words as declared
 
 
