@@ -58,8 +58,8 @@ soak: $(VENV)/.dev ## all of what `make test` shows a slice of: 300 outputs, 1,0
 	$(BIN)/python -m tests.soak replay --steps 1000000 --seed $(SEED)
 	$(BIN)/python -m tests.soak.virtual_live
 
-mutants: $(VENV)/.dev ## would the tests notice? COUNT=300 mutants of TARGET, drawn by SEED=N; goes on where it stopped
-	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) --target $(TARGET) $(MUTANTS_ARGS)
+mutants: $(VENV)/.dev ## would the tests notice? COUNT=300 mutants of PART=deciding|journal|runner or TARGET=..., drawn by SEED=N; goes on
+	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) $(if $(PART),--part $(PART),--target $(TARGET)) $(MUTANTS_ARGS)
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5
 	@$(BIN)/python -m tests.cluster up --hadoop $(HADOOP)

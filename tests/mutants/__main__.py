@@ -1,4 +1,4 @@
-"""``python -m tests.mutants --seed N [--count 300] [--target FOLDER]``: the score of the tests.
+"""``python -m tests.mutants --seed N [--count 300] [--part NAME | --target FOLDER]``: the score of the tests.
 
 Law: what is drawn depends on seed and sources only. A mutant is killed if a test fails, if the tests cannot
 be collected, or if it takes ten times the processor time of what it replaces; it survives if the tests that
@@ -18,6 +18,11 @@ from tests.mutants.population import population, sample
 from tests.mutants.results import Results, summary, told
 from tests.mutants.trying import Trials
 
+PARTS = {
+    "deciding": "yarnctl/deciding",
+    "journal": "yarnctl/journal",
+    "runner": "yarnctl/task_runner/runner",
+}
 RINGS: dict[str, tuple[str, ...]] = {
     "yarnctl/deciding": (
         "tests/golden",
@@ -38,9 +43,31 @@ RINGS: dict[str, tuple[str, ...]] = {
         "tests/journal/test_tampering.py",
         "tests/property/test_admission.py",
         "tests/property/test_scenarios.py",
-    )
+    ),
+    "yarnctl/journal": (
+        "tests/journal",
+        "tests/unit/test_reasons.py",
+        "tests/unit/daemon/test_clock_set_back.py",
+        "tests/unit/daemon/test_going_on.py",
+        "tests/unit/daemon/test_holding.py",
+        "tests/unit/daemon/test_lowered_queue.py",
+        "tests/unit/daemon/test_returns_shown.py",
+        "tests/unit/daemon/test_state_replaced.py",
+        "tests/unit/deciding/test_controller_under_random_facts.py",
+    ),
+    "yarnctl/task_runner/runner": (
+        "tests/unit/task_runner/test_bounds.py",
+        "tests/unit/task_runner/test_keeping_alive.py",
+        "tests/unit/task_runner/test_keys_and_pace.py",
+        "tests/unit/task_runner/test_options.py",
+        "tests/property/test_task_runner.py",
+        "tests/runner",
+    ),
 }
-"""The nearest tests of a folder; another one names its own with ``--tests``."""
+"""The nearest tests of a folder; another one names its own with ``--tests``.
+
+Not ``test_built``: it compares the shipped file with its package, so it would notice every mutant.
+"""
 
 
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
@@ -48,12 +75,15 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300)
-    parser.add_argument("--target", default="yarnctl/deciding", help="a folder or file of Python sources")
+    drawn_from = parser.add_mutually_exclusive_group()
+    drawn_from.add_argument("--part", choices=PARTS, default="deciding", help="whose tests are known")
+    drawn_from.add_argument("--target", default=None, help="a folder or file of Python sources")
+    parser.add_argument("--tests", nargs="+", default=None, help="default: the nearest of the part")
     parser.add_argument(
-        "--tests", nargs="+", default=None, help="the nearest tests (default: known for deciding)"
-    )
-    parser.add_argument(
-        "--results", type=Path, default=None, help="default: mutants-SEED.jsonl; goes on from it"
+        "--results",
+        type=Path,
+        default=None,
+        help="goes on from it; default: mutants-SEED.jsonl, of other parts mutants-PART-SEED.jsonl",
     )
     parser.add_argument(
         "--keep-killed", action="store_true", help="try survivors again; tests were only added"
@@ -63,6 +93,8 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--campaign", type=Path, help="write the summary there, for docs/measured")
     parser.add_argument("--json", action="store_true", help="the summary as JSON on standard output")
     options = parser.parse_args(arguments)
+    part = "" if options.target or options.part == "deciding" else f"{options.part}-"
+    options.target = options.target or PARTS[options.part]
     if options.tests is None:
         if options.target not in RINGS:
             parser.error(f"no tests are known for {options.target}; name them with --tests")
@@ -71,7 +103,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error(f"--target: {options.target} does not exist; use a folder or file of this repository")
     if min(options.count, options.workers) < 1:
         parser.error("--count and --workers: use 1 or more")
-    options.results = options.results or Path(f"mutants-{options.seed}.jsonl")
+    options.results = options.results or Path(f"mutants-{part}{options.seed}.jsonl")
     return options
 
 

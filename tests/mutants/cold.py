@@ -1,8 +1,9 @@
 """Cold: ``python -m tests.mutants.cold``: one mutant in a fresh process, imported instead of the file.
 
 Law: the file on disk is never touched: the loader compiles the mutant's source where it would read the file,
-and no bytecode is kept. JSON on standard input (``path``, ``source``, ``tests``, ``cpu_s``); exit status 0:
-all tests passed, 10: one failed, or they could not even be collected.
+and no bytecode is kept; of the task runner also the shipped file is another one. JSON on standard input
+(``path``, ``source``, ``tests``, ``cpu_s``); exit status 0: all tests passed, 10: one failed, or they could
+not even be collected.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import importlib.abc
 import importlib.machinery
 import json
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from types import CodeType, ModuleType
 
 import pytest
 
+from tests.mutants.shipped import build_mutant, is_shipped, point_to
 from tests.mutants.steady import PYTEST, bound, steady
+from yarnctl.task_runner.build import CannotBuild
 
 FAILED = 10
 
@@ -52,9 +57,16 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 class Failures:
-    """The plugin: whether anything failed, whatever pytest makes of it."""
+    """The plugin: whether anything failed, whatever pytest makes of it. ``shipped``: what tests start."""
 
-    failed = False
+    def __init__(self, shipped: Path | None) -> None:
+        self.failed = False
+        self.shipped = shipped
+
+    def pytest_collection_finish(self) -> None:
+        """Have the tests start the file with the mutant: all is imported now."""
+        if self.shipped is not None:
+            point_to(self.shipped)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a failure."""
@@ -68,8 +80,15 @@ def main() -> int:
     if wanted["source"] is not None:
         sys.meta_path.insert(0, Finder(wanted["path"], wanted["source"]))
     bound(wanted["cpu_s"])
-    failures = Failures()
-    status = pytest.main([*PYTEST, *wanted["tests"]], plugins=[failures])
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        shipped = None
+        if is_shipped(wanted["path"]) and wanted["source"] is not None:
+            try:
+                shipped = build_mutant(wanted["path"], wanted["source"], Path(folder))
+            except CannotBuild:
+                return FAILED
+        failures = Failures(shipped)
+        status = pytest.main([*PYTEST, *wanted["tests"]], plugins=[failures])
     return FAILED if failures.failed or status != 0 else 0
 
 

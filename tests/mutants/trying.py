@@ -7,24 +7,30 @@ execute the line. Sources are never written.
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
 import os
 import queue
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.mutants.cold import FAILED
 from tests.mutants.population import Mutant
 from tests.mutants.results import Result
+from tests.mutants.shipped import MARK, end_marked, is_shipped
 
 TIMES, LEAST_CPU_S = 10, 20
 """A mutant may use so many times the processor time of what it replaces, and this at least."""
+LEAST_WALL_S = 30
+"""Of the task runner a test may take TIMES as long as it did, and this besides: one may wait for ever."""
 WALL_S = 3600
 
 
@@ -41,6 +47,7 @@ class Trials:
             kept.write_text(_baseline(root, target, tests))
         told = json.loads(kept.read_text())
         self.seconds: dict[str, float] = told["tests"]
+        self.walls: dict[str, float] = told.get("walls", {}) if is_shipped(root / target) else {}
         self.lines: dict[str, dict[str, list[str]]] = told["lines"]
         self._idle: queue.SimpleQueue[Warm] = queue.SimpleQueue()
 
@@ -74,6 +81,9 @@ class Trials:
             "source": source,
             "tests": chosen,
             "cpu_s": self._cpu_s(chosen),
+            "walls_s": {
+                name: TIMES * self.walls[name] + LEAST_WALL_S for name in chosen if name in self.walls
+            },
         }
         if chosen and not at_import:
             warm = self._idle.get()
@@ -91,16 +101,23 @@ class Trials:
         """Try in a fresh process: the quickest files first, one process for all."""
         files = dict.fromkeys(name.split("::")[0] for name in chosen) or dict.fromkeys(self.tests)
         wanted = wanted | {"tests": list(files), "cpu_s": self._cpu_s(list(self.seconds))}
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.mutants.cold"],
-            cwd=self.root,
-            env=_environment(),
-            input=json.dumps(wanted),
-            capture_output=True,
-            text=True,
-            timeout=WALL_S,
-            check=False,
-        )
+        mark = f"cold-{os.getpid()}-{threading.get_ident()}"
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "tests.mutants.cold"],
+                cwd=self.root,
+                env={**_environment(), MARK: mark},
+                input=json.dumps(wanted),
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=self._wall_s(list(files)),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "killed", "time or memory"
+        finally:
+            end_marked(mark)
         if done.returncode == 0:
             return "survived", f"{len(chosen)} tests execute it"
         failed = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
@@ -109,16 +126,17 @@ class Trials:
         return "killed", "time or memory" if done.returncode < 0 else "the process ended"
 
     def tests_of(self, path: str, line: int) -> tuple[list[str], bool]:
-        """Return the tests that execute a line, quickest first, and whether it runs at import.
-
-        A line that is not the first of its statement has none of its own: those of the line before count.
-        """
+        """Return the tests that execute a line's statement, quickest first, and whether it runs at import."""
         lines = self.lines.get(path, {})
-        while line > 0 and str(line) not in lines:
-            line -= 1
-        names = lines.get(str(line), [])
+        first, last = _statement(self.root / path, line)
+        names = {name for each in range(first, last + 1) for name in lines.get(str(each), [])}
         chosen = [name for name in names if name in self.seconds]
         return sorted(chosen, key=lambda name: (self.seconds[name], name)), "" in names
+
+    def _wall_s(self, files: Sequence[str]) -> float:
+        """Return how long all tests of some files may take."""
+        walls_s = [wall_s for name, wall_s in self.walls.items() if name.split("::")[0] in files]
+        return TIMES * sum(walls_s) + LEAST_WALL_S if walls_s else WALL_S
 
     def _cpu_s(self, tests: Sequence[str]) -> int:
         return int(TIMES * sum(self.seconds[name] for name in tests)) + LEAST_CPU_S
@@ -131,7 +149,8 @@ def _baseline(root: Path, target: str, tests: Sequence[str]) -> str:
         cwd=root,
         env=_environment(),
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",  # what tests print besides
         check=False,
     )
     if done.returncode:
@@ -143,6 +162,18 @@ def _environment() -> dict[str, str]:
     """Return the environment in which this package is found, whatever folder is tried."""
     here = str(Path(__file__).parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])}
+
+
+@cache
+def _statement(path: Path, line: int) -> tuple[int, int]:
+    """Return the lines of the innermost statement that a line belongs to, without those of its body."""
+    found = (line, line)
+    for node in ast.walk(ast.parse(path.read_text())):  # what is inside comes later
+        if isinstance(node, ast.stmt | ast.ExceptHandler) and node.lineno <= line <= (node.end_lineno or 0):
+            body = getattr(node, "body", [])
+            last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
+            found = (node.lineno, max(node.lineno, last))
+    return found
 
 
 class Warm:

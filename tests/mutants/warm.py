@@ -2,8 +2,9 @@
 
 Law: the mutant lives in the forked child only. There the code of functions is replaced in place, in every
 function object that was made of it; what runs at import cannot be replaced so, and is answered with "cold".
-For each mutant a line of JSON comes in (``path``, ``source``, ``tests``, ``cpu_s``), and one goes out
-(``outcome``, ``by``).
+Of the task runner the child also builds the file that tests start. For each mutant a line of JSON comes in
+(``path``, ``source``, ``tests``, ``cpu_s``, ``walls_s``: how long each test may take, if that is bounded),
+and one goes out (``outcome``, ``by``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import select
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, TextIO
@@ -21,7 +23,9 @@ from typing import Any, TextIO
 import pytest
 from _pytest.runner import runtestprotocol
 
+from tests.mutants.shipped import MARK, build_mutant, end_marked, is_shipped, point_to
 from tests.mutants.steady import PYTEST, bound, steady
+from yarnctl.task_runner.build import CannotBuild
 
 WALL_S = 600
 """A child that waits for something that never comes is ended: far off, for the machine may be busy."""
@@ -100,7 +104,8 @@ class Server:
         child = os.fork()
         if child == 0:
             os.close(reading)
-            told = _in_child(wanted, items)
+            with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+                told = _in_child(wanted, items, Path(folder))
             os.write(writing, json.dumps(told).encode())
             os._exit(0)
         os.close(writing)
@@ -114,6 +119,8 @@ class Server:
             os.kill(child, signal.SIGKILL)
         os.close(reading)
         _, status = os.waitpid(child, 0)
+        if is_shipped(wanted["path"]):
+            end_marked(str(child))
         if raw and not status:
             return dict(json.loads(raw))
         return {
@@ -122,18 +129,24 @@ class Server:
         }
 
 
-def _in_child(wanted: dict[str, Any], items: dict[str, pytest.Item]) -> dict[str, str]:
+def _in_child(wanted: dict[str, Any], items: dict[str, pytest.Item], folder: Path) -> dict[str, str]:
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
     os.dup2(silence, 2)
     try:
         if wanted["source"] is not None:
             replace(wanted["path"], wanted["source"])
+            if is_shipped(wanted["path"]):
+                point_to(build_mutant(wanted["path"], wanted["source"], folder))
     except Cold:
         return {"outcome": "cold", "by": ""}
+    except CannotBuild as why:
+        return {"outcome": "killed", "by": f"it cannot be built: {why}"}
     bound(wanted["cpu_s"])
+    os.environ[MARK] = str(os.getpid())
     chosen = [items[name] for name in wanted["tests"]]
     for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+        signal.setitimer(signal.ITIMER_REAL, wanted["walls_s"].get(item.nodeid, 0))  # 0: no bound
         for report in runtestprotocol(item, log=False, nextitem=following):
             if report.failed:
                 return {"outcome": "killed", "by": item.nodeid}
