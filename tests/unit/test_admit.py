@@ -31,9 +31,9 @@ from tests.unit.gate_played import (
 from tests.unit.hadoop.replaying import Heard, Reply, closed_port
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.instants import clock, instant_of, span_of, span_words
-from yarnctl.cli.submission import command_of, most_containers, settled
 from yarnctl.command_line import exit_status_of
 from yarnctl.errors import BadInput
+from yarnctl.submitting.mapreduce import command_of, most_containers, settled
 
 
 def test_what_the_command_says_is_asked_and_what_the_gate_gives_is_in_the_command(capsys):

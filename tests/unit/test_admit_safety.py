@@ -22,8 +22,8 @@ from tests.unit.gate_played import (
     run_admit,
 )
 from yarnctl.cli import gate_asking
-from yarnctl.cli.submission import command_of, settled
 from yarnctl.errors import BadInput
+from yarnctl.submitting.mapreduce import command_of, settled
 
 # --- what a gate may give -------------------------------------------------------------------------------
 

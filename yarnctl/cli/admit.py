@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
     from yarnctl.api.admission_answers import AdmissionOut
     from yarnctl.cli.gate_asking import Asking
-    from yarnctl.cli.submission import Command
+    from yarnctl.submitting.framework import Framework, Submission
 
 DEFERRED = 75
 """EX_TEMPFAIL of sysexits.h: try again later."""
-UNNAMED = "streamjob"
+KIND = "mapreduce"
+"""Whose command lines are read here."""
 LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
 """So many characters the daemon takes."""
 ENDING = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
@@ -84,19 +85,22 @@ def command(
     from uuid import uuid4
 
     from yarnctl.cli.gate_asking import Asking
-    from yarnctl.cli.submission import command_of
+    from yarnctl.submitting import FRAMEWORKS
 
     if words[0].startswith("-"):
         raise BadInput(words[0][:60], "is no program", "options of yarnctl admit stand before the --")
-    job = command_of(words)
+    framework = FRAMEWORKS[KIND]
+    job = framework.command_of(words)
     if not print_it and shutil.which(words[0]) is None:
         raise BadInput(words[0], "is no program on the PATH")
-    settings = {**job.settings(), **_named(job, name, queue)}
-    request = request_of(job, settings, (deadline, deadline_at), user, containers, url)
+    settings = {**job.settings(), **_named(framework, job, name, queue)}
+    request = request_of(framework, job, settings, (deadline, deadline_at), user, containers, url)
     asking = Asking(url, request, uuid4().hex, Telling())
     with _heard_signals():
         try:
-            return _ask_and_submit(asking, job, settings, not no_wait, print_it, output == "json")
+            return _ask_and_submit(
+                asking, (framework, job), settings, not no_wait, print_it, output == "json"
+            )
         except KeyboardInterrupt as ending:
             return _ended(asking, ending.number if isinstance(ending, Ended) else signal.SIGINT)
         except Exception:
@@ -144,13 +148,11 @@ def _leave(asking: Asking) -> bool:
 # --- what is asked ------------------------------------------------------------------------------------
 
 
-def _named(job: Command, name: str | None, queue: str | None) -> dict[str, str]:
+def _named(framework: Framework, job: Submission, name: str | None, queue: str | None) -> dict[str, str]:
     """Return name and queue where the options say them; BadInput where the command says otherwise."""
-    from yarnctl.hadoop.wire.job_settings import NAME, QUEUE
-
     own = job.settings()
     found: dict[str, str] = {}
-    for option, key, value in (("--name", NAME, name), ("--queue", QUEUE, queue)):
+    for option, key, value in (("--name", framework.NAME, name), ("--queue", framework.QUEUE, queue)):
         if value is None:
             continue
         if own.get(key, value) != value:
@@ -171,7 +173,8 @@ def _checked(option: str, value: str) -> str:
 
 
 def request_of(
-    job: Command,
+    framework: Framework,
+    job: Submission,
     settings: dict[str, str],
     deadlines: tuple[str | None, str | None],
     user: str | None,
@@ -183,30 +186,29 @@ def request_of(
     import time
 
     from yarnctl.cli.gate_asking import containers_of_last_run
-    from yarnctl.cli.submission import deadline_tag_ms, most_containers, tags_of
-    from yarnctl.hadoop.wire.job_settings import NAME, QUEUE
+    from yarnctl.hadoop.wire.job_settings import deadline_tag_ms
 
     said = job.user_option
     user = user or said or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     if said is not None and said != user:
         raise BadInput("--user", f"{user!r}, but the command says {said!r}", "say it once")
-    name = settings.get(NAME)
+    name = settings.get(framework.NAME)
     if name is None:
         click.echo("note: without a --name the job has no history to be judged by", err=True)
-        name = UNNAMED
-    tagged_ms = deadline_tag_ms(tags_of(settings))
+        name = framework.UNNAMED
+    tagged_ms = deadline_tag_ms(framework.tags_of(settings))
     request: dict[str, Any] = {
         "name": _checked("--name", name),
         "user": _checked("--user", user),
-        "queue": _checked("--queue", settings.get(QUEUE, job.queue_default)),
+        "queue": _checked("--queue", settings.get(framework.QUEUE, job.queue_default)),
         "deadline_ms": _span_ms(deadlines, tagged_ms, int(time.time() * 1000)),
     }
-    most = containers or most_containers(settings)
+    most = containers or framework.most_containers(settings)
     if most is None:
         from yarnctl.attach.history.fitting import folded
 
         wanted = folded(name)
-        known = name != UNNAMED
+        known = name != framework.UNNAMED
         most = containers_of_last_run(url, user, lambda other: known and folded(other) == wanted)
     return request | {"containers": most}
 
@@ -232,7 +234,12 @@ def _span_ms(deadlines: tuple[str | None, str | None], tagged_ms: int | None, no
 
 
 def _ask_and_submit(
-    asking: Asking, job: Command, settings: dict[str, str], wait: bool, print_it: bool, as_json: bool
+    asking: Asking,
+    taken: tuple[Framework, Submission],
+    settings: dict[str, str],
+    wait: bool,
+    print_it: bool,
+    as_json: bool,
 ) -> int:
     try:
         asking.begin(wait)
@@ -248,7 +255,7 @@ def _ask_and_submit(
         if as_json:
             print_json(asking.raw)
         raise Different(refusal(seen, asking.url))
-    line = line_of(job, settings, seen)
+    line = line_of(*taken, settings, seen)
     if print_it:
         print_json({"admission": asking.raw, "command": line}) if as_json else click.echo(shlex.join(line))
         sys.stdout.flush()
@@ -274,16 +281,15 @@ def _run(line: list[str]) -> int:
         raise BadInput(line[0], error.strerror or "cannot be run") from None
 
 
-def line_of(job: Command, settings: dict[str, str], seen: AdmissionOut) -> list[str]:
+def line_of(framework: Framework, job: Submission, settings: dict[str, str], seen: AdmissionOut) -> list[str]:
     """Return the command line to run; BadInput names a setting that contradicts what the gate gives."""
-    from yarnctl.cli.submission import settled
-    from yarnctl.hadoop.wire.job_settings import NAME, QUEUE
-
-    more, notes = settled(settings, seen.settings, seen.tags)
+    more, notes = framework.settled(settings, seen.settings, seen.tags)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     own = job.settings()
-    fresh = {key: settings[key] for key in (NAME, QUEUE) if key in settings and key not in own}
+    fresh = {
+        key: settings[key] for key in (framework.NAME, framework.QUEUE) if key in settings and key not in own
+    }
     return job.words(fresh | more)
 
 

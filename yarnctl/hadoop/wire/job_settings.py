@@ -6,6 +6,7 @@ Law: names only, spelled once. Source: mapred-default.xml of Hadoop 3.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
 MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
@@ -36,3 +37,9 @@ def deadline_in(tag: str) -> int | None:
     if match is None:
         return None
     return int(match[1]) if len(match[1]) == 13 else int(match[1]) * 1000
+
+
+def deadline_tag_ms(tags: Sequence[str]) -> int | None:
+    """Return the instant that a tag ``deadline:`` names (seconds, or ms if 13 digits)."""
+    found = (deadline_in(tag) for tag in tags)
+    return next((at_ms for at_ms in found if at_ms is not None), None)

@@ -22,13 +22,14 @@ from yarnctl.daemon.admission.request_queue import Asking, Refusal, Window, With
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
-from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, SLOW_START, deadline_tag
+from yarnctl.hadoop.wire.job_settings import deadline_tag
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import NoParameters, by_number
 from yarnctl.service.routes.request_models import AdmissionRequest, AdmissionsQuery, WaitQuery
 from yarnctl.service.security.access import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
+from yarnctl.submitting import FRAMEWORKS
 
 DONE_MS = 10_000
 """So long the loop has to come to what was handed over."""
@@ -42,8 +43,6 @@ STATUS = {
     "not-written": 503,
     "no-estimate-yet": 503,
 }
-NO_OVERLAP = {SLOW_START: "1.0"}
-"""Without it maps and reduces run at once, each up to its own limit."""
 
 Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")]
 Source = Callable[[], View]
@@ -201,7 +200,7 @@ def gate(desk: Desked) -> GateOut:
 def admission(each: Admission, desk: Desked) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
-    limited = each.state in ("admitted", "taken") and request.kind == "mapreduce"
+    framework = FRAMEWORKS.get(request.kind) if each.state in ("admitted", "taken") else None
     return AdmissionOut(
         id=each.admission,
         state=each.state,
@@ -221,10 +220,5 @@ def admission(each: Admission, desk: Desked) -> AdmissionOut:
         expires_at_ms=None if held is None else held.expires_at_ms,
         lease_ms=desk.lease_ms,
         tags=[deadline_tag(request.due_ms), tag_of(each.admission)],
-        settings=settings(plan.containers) if limited else {},
+        settings={} if framework is None else framework.given(plan.containers),
     )
-
-
-def settings(containers: int) -> dict[str, str]:
-    """Return the settings by which a MapReduce job holds so many containers at most: one is its master's."""
-    return dict.fromkeys(LIMITS, str(max(1, containers - MASTER))) | NO_OVERLAP

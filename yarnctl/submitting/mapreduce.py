@@ -1,8 +1,7 @@
-"""A submission taken apart: what the gate must know of a job, and the command line it comes out with.
+"""MapReduce: a submission taken apart, what the gate must know of a job, and the command line to run.
 
-Law: pure. Words in, words out, never a shell. What the user said himself is never overwritten: a setting that
-contradicts what the gate gives is refused by its name. Two programs submit: Hadoop's streaming (``hadoop jar
-X.jar``, ``mapred streaming``, with whatever stands in front of it) and ``yarn-emulator submit``.
+Law: see the package. Two programs submit: Hadoop's streaming (``hadoop jar X.jar``, ``mapred streaming``,
+with whatever stands in front of it) and ``yarn-emulator submit``.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from yarnctl.hadoop.wire.job_settings import (
     ADMISSION_TAG,
     DEADLINE,
     DEADLINE_TAG,
+    LIMITS,
     MAP_LIMIT,
     MAPS,
     MASTER,
@@ -26,12 +26,16 @@ from yarnctl.hadoop.wire.job_settings import (
     SLOW_START,
     TAGS,
     TAGS_MAX,
-    deadline_in,
 )
 from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
 
 GIVEN = {MAP_LIMIT: r"[0-9]{1,9}", REDUCE_LIMIT: r"[0-9]{1,9}", SLOW_START: r"[01](\.[0-9]{1,9})?"}
 """What a gate may set: whoever else answers at its address sets nothing in a user's name."""
+
+NO_OVERLAP = {SLOW_START: "1.0"}
+"""Without it maps and reduces run at once, each up to its own limit."""
+UNNAMED = "streamjob"
+"""What Hadoop's streaming calls a job that has no name."""
 
 _TAG = re.compile(rf"{DEADLINE_TAG}[0-9]{{1,13}}|{ADMISSION_TAG}[A-Za-z0-9-]{{1,70}}")
 _USER = "HADOOP_USER_NAME="
@@ -113,10 +117,7 @@ class Emulated:
         return values[-1] if values else None
 
 
-Command = Streaming | Emulated
-
-
-def command_of(words: Sequence[str]) -> Command:
+def command_of(words: Sequence[str]) -> Streaming | Emulated:
     """Take a command line apart; BadInput if it submits no streaming job."""
     for place, word in enumerate(words[1:], 1):
         if word == "submit" and PurePath(words[place - 1]).name == "yarn-emulator":
@@ -141,6 +142,11 @@ def most_containers(settings: Mapping[str, str]) -> int | None:
     return max(1, *at_once) + MASTER
 
 
+def given(containers: int) -> dict[str, str]:
+    """Return the settings by which a job holds so many containers at most: one is its master's."""
+    return dict.fromkeys(LIMITS, str(max(1, containers - MASTER))) | NO_OVERLAP
+
+
 def number(settings: Mapping[str, str], name: str) -> int | None:
     """Return a setting that is a whole number; None if it is not set, BadInput if it is none."""
     text = settings.get(name)
@@ -160,12 +166,6 @@ def tags_of(settings: Mapping[str, str]) -> list[str]:
     if len([tag for tag in tags if not DEADLINE.fullmatch(tag)]) > TAGS_MAX - 2:
         raise BadInput(where, f"YARN takes {TAGS_MAX} tags, and the gate adds two", "leave some away")
     return tags
-
-
-def deadline_tag_ms(tags: Sequence[str]) -> int | None:
-    """Return the instant that a tag ``deadline:`` names (seconds, or ms if 13 digits)."""
-    found = (deadline_in(tag) for tag in tags)
-    return next((at_ms for at_ms in found if at_ms is not None), None)
 
 
 def settled(
@@ -244,3 +244,6 @@ def _pairs(words: Sequence[str]) -> list[list[str]]:
         else:
             raise BadInput(word[:60], "its value is missing")
     return found
+
+
+__all__ = ["NAME", "QUEUE", "UNNAMED", "command_of", "given", "most_containers", "settled", "tags_of"]
