@@ -132,7 +132,7 @@ def completion_variable(name: str) -> str:
 def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a program and leave with its exit status; this is what ``main`` does."""
     _hold_streams()
-    output, watched = sys.stdout, Output(sys.stdout)
+    output, watched = sys.stdout, WatchedOutput(sys.stdout)
     sys.stdout = cast(TextIO, watched)
     try:
         status = exit_status_of(group, sys.argv[1:] if arguments is None else list(arguments))
@@ -150,7 +150,7 @@ def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
     raise SystemExit(status)
 
 
-class Output:
+class WatchedOutput:
     """Standard output while a program runs: its failures are told from those of files."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -299,7 +299,7 @@ def terminal_columns() -> int | None:
 # --- progress ----------------------------------------------------------------------------------
 
 
-class Progress:
+class ProgressBar:
     """Steps of something long. From the first second on, a bar on stderr if that is a terminal.
 
     Whoever is done sooner has seen nothing, and has not waited for rich. ``whole`` is how many steps

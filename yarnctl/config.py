@@ -31,7 +31,7 @@ import msgspec
 from yarnctl.errors import BadInput
 from yarnctl.hadoop import addresses, site_xml
 from yarnctl.hadoop.http.auth import OVER_HTTP, Identity, Method
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -49,7 +49,7 @@ _LISTS = ("resource_managers", "name_nodes")
 _TRUTHS = {"1": True, "0": False}
 
 
-class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to reach one cluster. Spans in milliseconds; ``name_nodes`` may be empty (no checkpoints)."""
 
     resource_managers: tuple[str, ...] = ()
@@ -69,9 +69,9 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return Identity(self.user, self.authentication, self.token_over_http)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CallLimits:
         """The bounds of every call."""
-        return Limits(connect_ms=self.connect_ms, silence_ms=self.silence_ms, answer_ms=self.answer_ms)
+        return CallLimits(connect_ms=self.connect_ms, silence_ms=self.silence_ms, answer_ms=self.answer_ms)
 
     def transport(self) -> Transport:
         """Return a transport to the ResourceManagers and their proxies; nothing is sent."""
@@ -90,7 +90,7 @@ def load_cluster(
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
-) -> Cluster:
+) -> ClusterAddress:
     """Put the configuration together; raises BadInput naming file and key, variable or option.
 
     ``environment`` is given by the caller (os.environ); ``options`` are the command line's, with the
@@ -147,9 +147,9 @@ def _from_hadoop(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]
     return found
 
 
-def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> Cluster:
+def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddress:
     """Check key by key, so that the message names the one that is wrong and its place."""
-    fields = {one.name: one for one in msgspec.structs.fields(Cluster)}
+    fields = {one.name: one for one in msgspec.structs.fields(ClusterAddress)}
     for key, value in told.items():
         where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"
         if key not in fields:
@@ -160,7 +160,7 @@ def _checked(told: Mapping[str, Any], places: Mapping[str, str]) -> Cluster:
             raise BadInput(where, str(error)) from None
         if isinstance(made, int) and not isinstance(made, bool) and made <= 0:
             raise BadInput(where, f"{made} is no span", "give milliseconds above 0")
-    return msgspec.convert(dict(told), Cluster)
+    return msgspec.convert(dict(told), ClusterAddress)
 
 
 def _split(value: str) -> list[str]:

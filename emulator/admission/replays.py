@@ -17,7 +17,7 @@ from emulator.admission.traces.columns import write_trace
 from emulator.admission.traces.sources import load_trace
 from emulator.admission.traces.trace import Trace
 from emulator.admission.traces.trace_deadlines import deadlines_ms
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,7 @@ def admission(spec: str, asked: Asked, save: Path | None = None) -> dict[str, An
         write_trace(trace, save)
     deadline_ms = deadlines_ms(trace, asked.deadlines, asked.capacity, asked.seed, asked.optimal)
     told, bars = {}, {}
-    with Progress("replaying", len(asked.allocators)) as progress:
+    with ProgressBar("replaying", len(asked.allocators)) as progress:
         for name in progress.counted(asked.allocators):
             _warm(trace, deadline_ms, name, asked)
             begun = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import cast
 import click
 
 from emulator.workload.job import JobClass
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 
 
 @click.command("convert")
@@ -37,7 +37,7 @@ def command(spec: str, job_class: str, out: Path, seed: int) -> None:
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
     require_replaceable(out)
-    with Progress("reading rows") as progress:
+    with ProgressBar("reading rows") as progress:
         loaded = load(spec, cast(JobClass, job_class), seed=seed, counted=progress.counted)
         progress.expect(len(loaded.jobs))
         progress.step("rows read, writing jobs", by=len(loaded.jobs) - progress.done)

@@ -27,7 +27,7 @@ from tests.bench.tick import RULES
 from tests.unit.hadoop.measure_decode import PlainApplication, make_apps, read_plainly
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import AttachedPort, attach
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Suspend
 from yarnctl.units import Resources, dominant
@@ -307,7 +307,7 @@ def measure(repeats: int = 9) -> dict[str, Any]:
     server.start()
     try:
         url = f"http://127.0.0.1:{here.recv()}"
-        cluster = Cluster(resource_managers=(url,), user="yarnctl")
+        cluster = ClusterAddress(resource_managers=(url,), user="yarnctl")
         told = Attachment(name_nodes=("nn:9870",), proofs_max=20_000, others_max=20_000)
         port = attach(cluster, told, lambda: time.time_ns() // 1_000_000)
         for _ in range(told.stable_looks):

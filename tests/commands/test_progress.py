@@ -17,7 +17,7 @@ from emulator.experiments.results.runs import run_experiment
 from emulator.scenario import Scenario, prepare
 from yarnctl import command_line
 from yarnctl.cli import PROGRAM as YARNCTL
-from yarnctl.command_line import Progress, exit_status_of, lines_in
+from yarnctl.command_line import ProgressBar, exit_status_of, lines_in
 
 SMALL = Scenario(
     nodes=3,
@@ -73,7 +73,7 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> list[Timer]:
 
 def test_the_bar_waits_for_a_second(monkeypatch: pytest.MonkeyPatch, timers: list[Timer]) -> None:
     terminal = on_terminal(monkeypatch)
-    with Progress("records read", 7) as progress:
+    with ProgressBar("records read", 7) as progress:
         for _ in progress.counted("abc"):
             pass
         (timer,) = timers
@@ -95,12 +95,12 @@ def test_who_is_done_within_a_second_has_seen_nothing(
     def whole() -> int:
         raise AssertionError("asked for nothing")
 
-    with Progress("records read", whole) as progress:
+    with ProgressBar("records read", whole) as progress:
         progress.step()
     (timer,) = timers
     assert timer.cancelled
     terminal.truncate(0)
-    late = Progress("records read", 3)
+    late = ProgressBar("records read", 3)
     with late:
         pass
     late.show()  # a timer that went off just then
@@ -111,7 +111,7 @@ def test_off_a_terminal_there_is_no_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], timers: list[Timer]
 ) -> None:
     monkeypatch.setattr(command_line, "WORTH_SHOWING_S", 0.0)
-    with Progress("records read", 7) as progress:
+    with ProgressBar("records read", 7) as progress:
         progress.step()
     assert timers == []
     assert capsys.readouterr() == ("", "")
@@ -120,7 +120,7 @@ def test_off_a_terminal_there_is_no_bar(
 def test_what_is_to_be_done_may_become_known_later(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(command_line, "WORTH_SHOWING_S", 0.0)
-    with Progress("[bold]runs") as progress:
+    with ProgressBar("[bold]runs") as progress:
         assert "0/?" in terminal.drawn()
         progress.expect(4)
         progress.expect(5)
@@ -241,7 +241,7 @@ def test_the_bar_stands_on_stderr(
 ) -> None:
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(command_line, "WORTH_SHOWING_S", 0.0)
-    with Progress("runs", 2):
+    with ProgressBar("runs", 2):
         click.echo("a result")
     assert capsys.readouterr().out == "a result\n"
     assert "a result" not in terminal.drawn()

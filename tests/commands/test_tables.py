@@ -27,9 +27,9 @@ from tests.unit.hadoop.replaying import Heard, Replay, Reply
 from yarnctl import command_line
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import judge
-from yarnctl.checkpoint.collecting import Kept
-from yarnctl.checkpoint.opened_store import Row
-from yarnctl.checkpoint.verifying import Verdict
+from yarnctl.checkpoint.collecting import JudgedFolder
+from yarnctl.checkpoint.opened_store import CheckpointRow
+from yarnctl.checkpoint.verifying import CheckpointVerdict
 from yarnctl.cli import PROGRAM, check, checkpoints
 from yarnctl.command_line import exit_status_of
 from yarnctl.short_ids import ids_in, resolved
@@ -224,7 +224,7 @@ def asked(*words: str) -> Callable[[], None]:
 
 def in_store(command: Any, **more: Any) -> Callable[[], None]:
     """Return what runs a command that looks into the store, over a store that holds one task."""
-    row = Row(
+    row = CheckpointRow(
         job=f"job_{STAMP}_0899",
         task=TASK,
         owner="alice.of.research",
@@ -239,7 +239,7 @@ def in_store(command: Any, **more: Any) -> Callable[[], None]:
         application_state="RUNNING",
         problem=f"{MANIFEST} names {ATTEMPT}, which is not its own",
     )
-    verdict = Verdict(
+    verdict = CheckpointVerdict(
         f"job_{STAMP}_0899", TASK, MANIFEST, 1, 243, "bad", ("its first part is 3 bytes short of 240",)
     )
     opening = SimpleNamespace(
@@ -254,7 +254,9 @@ def in_store(command: Any, **more: Any) -> Callable[[], None]:
 
 
 def collected() -> None:
-    row = Kept("checkpoints", f"job_{STAMP}_0899", False, "it ended 0.0 h ago, less than 24 h", 1187, 3)
+    row = JudgedFolder(
+        "checkpoints", f"job_{STAMP}_0899", False, "it ended 0.0 h ago, less than 24 h", 1187, 3
+    )
     checkpoints._print_gc((row,), {}, {"deleted": False, "files": 0, "jobs": 0, "bytes": 0})
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from emulator.live.tasks.user_command import Failed, Piped, Reporter
 from tests.unit.hadoop.replaying import Replay, Reply
-from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -28,7 +28,7 @@ def test_headers_are_spelled_as_the_proxy_compares_them() -> None:
     """The proxy passes on what is spelled exactly so; a filter wants X-XSRF-Header (facts 1.5, 2.2)."""
     with Replay(Reply('{"state":"KILLED"}')) as rm:
         number = APP.removeprefix("application_")
-        AppMaster(Transport([rm.url]), APP).kill(f"task_{number}_r_000000", f"attempt_{number}_r_000000_0")
+        MasterClient(Transport([rm.url]), APP).kill(f"task_{number}_r_000000", f"attempt_{number}_r_000000_0")
     (heard,) = rm.heard
     assert heard.method == "PUT"
     assert {"Content-Type", "Accept", "X-XSRF-Header"} <= set(heard.headers)

@@ -18,7 +18,7 @@ from tests.contract.shapes import differences
 from tests.contract.story import tell
 from tests.contract.virtual_host import VirtualHost
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, routes
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent, MasterClient
 from yarnctl.hadoop.history_server import HistoryServer
 from yarnctl.hadoop.http.problems import Altered, Missing, Rejected
 from yarnctl.hadoop.http.transport import Transport
@@ -144,7 +144,7 @@ def test_the_master_is_read(recorded: Recorded) -> None:
     table = {f"{root}/{path}": reply(recorded[name]) for path, name in below.items()}
     table[f"PUT {root}/jobs/{JOB}/tasks/{task}/attempts/{attempt}/state"] = reply(recorded["am-kill"])
     with Replay(routes({**table})) as rm, Transport([rm.url]) as to:
-        master = AppMaster(to, APP)
+        master = MasterClient(to, APP)
         job, reduces, attempts = master.job(), master.reduces(), master.attempts(task)
         configuration = master.configuration()
         master.kill(task, attempt)

@@ -8,7 +8,7 @@ import msgspec
 
 from emulator.scenario import Scenario
 from tests.frozen.schemas import lines_of
-from yarnctl.config import ENVIRONMENT, Cluster
+from yarnctl.config import ENVIRONMENT, ClusterAddress
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import PROFILES, Settings
 from yarnctl.service.security import tokens
@@ -17,7 +17,7 @@ from yarnctl.service.security import tokens
 def configuration() -> dict[str, Any]:
     """Return the keys of the cluster's file, of the tokens' file and of scenarios, and the profiles."""
     return {
-        "cluster_file": lines_of(Cluster, sent=True),
+        "cluster_file": lines_of(ClusterAddress, sent=True),
         "cluster_environment": ENVIRONMENT,
         "tokens_file": lines_of(tokens._File, sent=True),
         "scenario_file": lines_of(Scenario, sent=True),

@@ -17,7 +17,7 @@ from yarnctl.service.app import FILES, make_app
 
 ROOT = Path(__file__).parents[2]
 JSON = "application/json"
-MAKING = r"""(?<!class )\b(?:ApiProblem|Refusal|Refused|body|_refuse)\([^"'()]{0,40}"""
+MAKING = r"""(?<!class )\b(?:ApiProblem|Refusal|RefusedRequest|body|_refuse)\([^"'()]{0,40}"""
 CODE = re.compile(rf"""(?:{MAKING}|\b\d{{3}}: \()["']([a-z]+(?:-[a-z]+)*)["']""")
 
 

@@ -13,7 +13,7 @@ from yarnctl.attach.check.preflight import Facts
 from yarnctl.daemon.safe_folders import AGAIN_MS, RETRY_MS, Folders
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
@@ -116,7 +116,7 @@ def test_what_may_not_be_made_is_said_with_what_to_make(hdfs: Store) -> None:
 
 
 def test_an_hdfs_that_is_away_is_waited_for(hdfs: Store) -> None:
-    quick = Limits(connect_ms=300, silence_ms=300, answer_ms=300, retries=0)
+    quick = CallLimits(connect_ms=300, silence_ms=300, answer_ms=300, retries=0)
     away = Folders(WebHdfs(["http://127.0.0.1:9"], Identity(user="yarnctl"), quick), BEGIN)
     away.require(0)
     assert "cannot be seen" in away.why

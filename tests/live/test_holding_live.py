@@ -13,16 +13,16 @@ from tests import http_client
 from tests.live.test_all_in_one import cluster
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import attach
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
 
-QUICK = Limits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
+QUICK = CallLimits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
 
 
 def maximum_of(url: str) -> str:
@@ -34,7 +34,7 @@ def maximum_of(url: str) -> str:
 @pytest.mark.parametrize("mutable", [True, False])
 def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: bool) -> None:
     with cluster(tmp_path, Plan(nodes=1, processes=False)) as (client, whole):
-        told = Cluster(resource_managers=(client.url,), user="yarnctl")
+        told = ClusterAddress(resource_managers=(client.url,), user="yarnctl")
         port = attach(told, Attachment(enforce=True, allow_hold=True), lambda: time.time_ns() // 1_000_000)
         try:
             deadline_s = time.monotonic() + 60

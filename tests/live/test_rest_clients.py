@@ -22,7 +22,7 @@ from tests.http_client import bare
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.wire import views
@@ -48,7 +48,7 @@ class Served:
         self.background.__enter__()
         self.there = self.background.run
         self.url = self.background.url
-        self.rm = ResourceManager(Transport([self.url], limits=Limits(retries=0)))
+        self.rm = ResourceManager(Transport([self.url], limits=CallLimits(retries=0)))
         return self
 
     def __exit__(self, *_):
@@ -138,7 +138,7 @@ def test_the_proxy_reaches_a_master_in_another_server_and_says_so_when_it_is_gon
     app, _ = running(served)
     with Background(build) as master:
         served.there(lambda: served.played.up(app, url=master.url))
-        to = Transport([served.url], limits=Limits(retries=0))
+        to = Transport([served.url], limits=CallLimits(retries=0))
         info = to.fetch(f"/proxy/{APP}/ws/v1/mapreduce/info", {"user.name": "ann"})
         assert (info.status, info.body) == (200, b"proxy-user=ann")
         assert to.change("PUT", f"/proxy/{APP}/ws/v1/mapreduce/x", b'{"a":1}').body == b'{"a":1}'
@@ -155,7 +155,7 @@ def test_the_proxy_gives_up_on_a_master_that_hangs(served):
         served.there(lambda: served.played.up(app, url=url))
         served.site.proxy.timeout_s = 0.05
         with pytest.raises(BadAnswer, match="504"):
-            Transport([served.url], limits=Limits(retries=0)).fetch(f"/proxy/{APP}/ws/v1/mapreduce/info")
+            Transport([served.url], limits=CallLimits(retries=0)).fetch(f"/proxy/{APP}/ws/v1/mapreduce/info")
 
 
 # --- the server -------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_time_passes_by_itself_where_it_is_served():
     with Background(build) as server:
         register = b'{"node":"n1:1","address":"http://x","memory_mib":1024,"vcores":1}'
         assert post(server.url, "/emulator/v1/nodes/register", register)[0] == 200
-        rm = ResourceManager(Transport([server.url], limits=Limits(retries=0)))
+        rm = ResourceManager(Transport([server.url], limits=CallLimits(retries=0)))
         deadline = time.monotonic() + 60
         while rm.metrics().nodes_active:
             assert time.monotonic() < deadline

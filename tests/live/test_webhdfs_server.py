@@ -23,8 +23,8 @@ from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Uncertain
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.problems import BadAnswer, ExistsAlready, Missing, Rejected, SafeMode, Uncertain
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -32,7 +32,7 @@ from yarnctl.task_runner.runner.protocol import failures
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
-PATIENT = Limits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
+PATIENT = CallLimits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 
 
 class Store:
@@ -98,7 +98,7 @@ def test_what_is_written_is_read_with_owner_mode_and_length(store):
 def test_create_is_exclusive_unless_told_otherwise(store):
     hdfs = store.as_user()
     hdfs.create("/user/ann/f", b"one")
-    with pytest.raises(Exists):
+    with pytest.raises(ExistsAlready):
         hdfs.create("/user/ann/f", b"two")
     assert hdfs.read("/user/ann/f") == b"one"
     hdfs.create("/user/ann/f", b"three", overwrite=True)
@@ -378,7 +378,7 @@ def test_a_link_leads_nowhere(store, tmp_path):
             root.read(path)
         assert root.find(path) is None
     assert root.listing("/tmp") == ()
-    with pytest.raises((Rejected, Exists)):
+    with pytest.raises((Rejected, ExistsAlready)):
         root.create("/tmp/link", b"over")
     assert (tmp_path / "secret").read_bytes() == b"secret"
 

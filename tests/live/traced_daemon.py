@@ -20,7 +20,7 @@ from typing import Any
 
 import yarnctl
 from tests.soak import virtual_live_sides
-from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.loop import tick
 
@@ -77,7 +77,7 @@ class Traced:
 
 STEP = tick.__code__
 ASKED = ResourceManager.applications.__code__
-KILL = AppMaster.kill.__code__
+KILL = MasterClient.kill.__code__
 
 
 def main() -> None:

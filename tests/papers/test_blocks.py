@@ -24,12 +24,12 @@ from emulator.experiments.papers.natjam_micro import Lab, runs_6
 from emulator.experiments.results.cell_runs import CellRuns
 from emulator.experiments.results.cells import carry_out
 from emulator.experiments.results.intervals import T_975, Verdict, above_zero, interval, t_975, worst
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 
 
 def here() -> CellRuns:
-    return CellRuns(None, 1, Progress("runs"))
+    return CellRuns(None, 1, ProgressBar("runs"))
 
 
 def natjam(*words: str) -> dict[str, Any]:

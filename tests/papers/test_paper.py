@@ -29,12 +29,12 @@ from emulator.virtual.run import Result as RunResult
 from emulator.virtual.run import run_scheme
 from emulator.virtual.schemes import SCHEMES
 from tests.papers.fig_4 import FIG_4
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 
 
 def here() -> CellRuns:
-    return CellRuns(None, 1, Progress("runs"))
+    return CellRuns(None, 1, ProgressBar("runs"))
 
 
 def drawn(plan: Plan[Figure]) -> Figure:

@@ -41,7 +41,7 @@ from tests.soak.fault_web import BadWeather
 from tests.soak.rig import LiveCluster, clock_ms
 from tests.soak.workloads import WORKLOADS, Workload, job_of, write_input
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon.running import Plan
 from yarnctl.deciding.settings import DEFAULT
 
@@ -131,7 +131,7 @@ class Stage:
         self.struck: Counter[str] = weather.struck
         self.windows: list[tuple[str, int, int]] = []
         plan = Plan(
-            cluster=Cluster(
+            cluster=ClusterAddress(
                 resource_managers=(cluster.url,),
                 name_nodes=(f"http://{cluster.webhdfs}",),
                 user=cluster.client.user,

@@ -31,7 +31,7 @@ from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
 from yarnctl.attach.connection.checkpoint_store import SeenStore
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import AttachedPort, attach
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest
 from yarnctl.task_runner.wrapping import RUNNER
@@ -256,9 +256,11 @@ class LiveCluster:
     # --- yarnctl --------------------------------------------------------------------------
 
     @property
-    def config(self) -> Cluster:
+    def config(self) -> ClusterAddress:
         """How yarnctl reaches this cluster."""
-        return Cluster(resource_managers=(self.url,), name_nodes=(f"http://{self.webhdfs}",), user=SUPERUSER)
+        return ClusterAddress(
+            resource_managers=(self.url,), name_nodes=(f"http://{self.webhdfs}",), user=SUPERUSER
+        )
 
     def attach(self, **changes: Any) -> AttachedPort:
         """Return yarnctl's own port onto this cluster, which acts; close it when done."""

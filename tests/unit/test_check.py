@@ -19,12 +19,14 @@ from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import Caller, ClusterInfo, Queue
+from yarnctl.hadoop.wire.yarn import ClusterInfo, QueueRow, UserInfo
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
     told = {"preemption_disabled": True, "state": "RUNNING", **more}
-    return Leaf(name, f"root.{name}", Queue(name, guaranteed_percent=share, user_limit_factor=factor, **told))
+    return Leaf(
+        name, f"root.{name}", QueueRow(name, guaranteed_percent=share, user_limit_factor=factor, **told)
+    )
 
 
 CONF = {
@@ -46,7 +48,7 @@ PRODUCTION, RESEARCH = leaf("production", 95, 2), leaf("research", 5, 40)
 GOOD = Facts(
     us="yarnctl",
     info=ClusterInfo(1, version="3.4.2"),
-    caller=Caller("yarnctl"),
+    caller=UserInfo("yarnctl"),
     configuration=CONF,
     scheduler=SCHEDULER,
     leaves=(PRODUCTION, RESEARCH),
@@ -87,8 +89,8 @@ TABLE = [
     ("version", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
     ("signal", "warn", but(info=ClusterInfo(1, version="3.2.1"))),
     ("version", "fail", but(info=ClusterInfo(1, version="2.10.0"))),
-    ("caller", "fail", but(caller=Caller("dr.who"))),
-    ("caller", "warn", but(caller=Caller("bob"))),
+    ("caller", "fail", but(caller=UserInfo("dr.who"))),
+    ("caller", "warn", but(caller=UserInfo("bob"))),
     ("clock", "warn", but(clock_ahead_ms=-9_000)),
     ("clock", "fail", but(clock_ahead_ms=99_000)),
     ("scheduler", "fail", but(leaves=None, configuration={"yarn.resourcemanager.scheduler.class": "a.Fair"})),

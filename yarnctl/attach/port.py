@@ -29,13 +29,13 @@ from yarnctl.attach.observing.task_state import TaskLook
 from yarnctl.attach.orders.performing import Acting
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import Watch
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.app_master import AppMaster
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.app_master import MasterClient
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -53,7 +53,7 @@ class AttachedPort:
     def __init__(
         self,
         manager: ResourceManager,
-        master: Callable[[str], AppMaster],
+        master: Callable[[str], MasterClient],
         hdfs: WebHdfs | None,
         attachment: Attachment,
         clock: Callable[[], int],
@@ -175,7 +175,7 @@ class AttachedPort:
 
     def _cluster(self, scope: Scope, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Pass the gate and make a snapshot; "unreachable" while a new ResourceManager settles."""
-        nodes: tuple[yarn.Node, ...] | None = None
+        nodes: tuple[yarn.NodeRow, ...] | None = None
         self._check_epoch(str(self._link.manager.identify().epoch), facts)
         if self._link.settling:
             nodes = self._link.manager.nodes()
@@ -207,7 +207,7 @@ class AttachedPort:
             self._link.last_problem = told(problem)
             return None
 
-    def _both(self, nodes: tuple[yarn.Node, ...] | None) -> tuple[yarn.Node, ...]:
+    def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
         refreshed = self._link.calls.begin(self._look.refresh)
         try:
@@ -299,7 +299,7 @@ HDFS_BYTES = 32 << 20
 """Of a listing of a folder that belongs to a job's owner (some 100,000 files), and of one small file."""
 
 
-def loop_limits(limits: Limits) -> Limits:
+def loop_limits(limits: CallLimits) -> CallLimits:
     """Return bounds for calls of the loop: no repeats, 5 s for an answer at most."""
     return msgspec.structs.replace(
         limits,
@@ -310,13 +310,13 @@ def loop_limits(limits: Limits) -> Limits:
     )
 
 
-def hdfs_limits(limits: Limits) -> Limits:
+def hdfs_limits(limits: CallLimits) -> CallLimits:
     """Return bounds for the loop's calls to HDFS."""
     return msgspec.structs.replace(loop_limits(limits), answer_bytes=HDFS_BYTES)
 
 
 def attach(
-    cluster: Cluster,
+    cluster: ClusterAddress,
     attachment: Attachment,
     clock: Callable[[], int],
     first_asks: FirstAsksOf = lambda _: (),
@@ -337,5 +337,5 @@ def attach(
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
     told = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(
-        ResourceManager(manager), lambda name: AppMaster(masters, name), hdfs, told, clock, first_asks
+        ResourceManager(manager), lambda name: MasterClient(masters, name), hdfs, told, clock, first_asks
     )

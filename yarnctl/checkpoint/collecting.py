@@ -3,7 +3,7 @@
 Law: pure. Only what the ResourceManager or the history server calls ended, with an end that is known and
 long enough ago, may go. Unknown is not finished; what no runner would have written is not ours to delete.
 
-The one exception must be asked for (``Forgotten``, ``gc --unknown-after``). Why no running job loses its
+The one exception must be asked for (``ForgottenJobs``, ``gc --unknown-after``). Why no running job loses its
 checkpoints by it: an application that runs is known to the active ResourceManager of its cluster, restarted
 or not (what it does not recover, it ends); one that answers and does not know it does not run it. A job of
 *another* cluster is unknown here too: therefore an id that is younger than this ResourceManager stays, and so
@@ -30,7 +30,7 @@ WEEK_MS = 7 * DAY_MS
 """Nothing of a job that nobody knows goes sooner after it was written to."""
 
 
-class Forgotten(msgspec.Struct, frozen=True):
+class ForgottenJobs(msgspec.Struct, frozen=True):
     """What is needed to judge jobs that neither server knows: after which span their files may go.
 
     ``epoch_ms``: when the ResourceManager was started (None: not known). ``written_at_ms``: by what and job,
@@ -42,7 +42,7 @@ class Forgotten(msgspec.Struct, frozen=True):
     written_at_ms: Mapping[tuple[str, str], int]
 
 
-class Kept(msgspec.Struct, frozen=True):
+class JudgedFolder(msgspec.Struct, frozen=True):
     """One folder below a root, and what is to become of it. ``what``: checkpoints or requests."""
 
     what: Literal["checkpoints", "requests"]
@@ -72,7 +72,9 @@ def why_kept(ending: Ending | None, now_ms: int | None, older_than_ms: int) -> s
     return ""
 
 
-def why_forgotten_kept(what: str, job: str, ending: Ending, now_ms: int | None, forgotten: Forgotten) -> str:
+def why_forgotten_kept(
+    what: str, job: str, ending: Ending, now_ms: int | None, forgotten: ForgottenJobs
+) -> str:
     """Return why the files of a job that nobody knows must stay; "" if they may go."""
     if not ending.is_forgotten:
         return f"its state is unknown ({ending.why})"
@@ -98,8 +100,8 @@ def decide(
     endings: Mapping[str, Ending],
     now_ms: int | None,
     older_than_ms: int = DAY_MS,
-    forgotten: Forgotten | None = None,
-) -> tuple[Kept, ...]:
+    forgotten: ForgottenJobs | None = None,
+) -> tuple[JudgedFolder, ...]:
     """Judge each job's folder of checkpoints and of requests, ordered by job; see the law above."""
     rows = [_judge("checkpoints", job, endings, now_ms, older_than_ms, forgotten) for job in checkpoints]
     rows += [_judge("requests", job, endings, now_ms, older_than_ms, forgotten) for job in requests]
@@ -112,8 +114,8 @@ def _judge(
     endings: Mapping[str, Ending],
     now_ms: int | None,
     older_than_ms: int,
-    forgotten: Forgotten | None,
-) -> Kept:
+    forgotten: ForgottenJobs | None,
+) -> JudgedFolder:
     ending = endings.get(application_of(job.job))
     is_unknown = forgotten is not None and ending is not None and not ending.state
     if is_unknown and forgotten is not None and ending is not None:
@@ -126,11 +128,11 @@ def _judge(
     if not why and job.strange:
         why = f"it holds what no runner writes: {', '.join(job.strange[:3])}"[:300]
     if why or ending is None or now_ms is None:
-        return Kept(what, job.job, False, why, job.bytes, job.files)
+        return JudgedFolder(what, job.job, False, why, job.bytes, job.files)
     if is_unknown and forgotten is not None:
         days = (now_ms - forgotten.written_at_ms[(what, job.job)]) / DAY_MS
-        return Kept(
+        return JudgedFolder(
             what, job.job, True, f"nobody knows it, written to {days:.1f} d ago", job.bytes, job.files
         )
     hours = (now_ms - ending.ended_at_ms) / 3_600_000
-    return Kept(what, job.job, True, f"{ending.state} {hours:.1f} h ago", job.bytes, job.files)
+    return JudgedFolder(what, job.job, True, f"{ending.state} {hours:.1f} h ago", job.bytes, job.files)

@@ -13,20 +13,20 @@ from typing import Any
 import msgspec
 
 from yarnctl.checkpoint.application_ends import Ending, Endings
-from yarnctl.checkpoint.collecting import Forgotten, Kept, decide
+from yarnctl.checkpoint.collecting import ForgottenJobs, JudgedFolder, decide
 from yarnctl.checkpoint.contents import (
     CHECKPOINTS,
     JOB,
     REQUESTS,
+    FolderLayout,
     JobHeld,
-    Layout,
     TaskHeld,
     application_of,
     held_jobs,
     job_of,
     newest,
 )
-from yarnctl.checkpoint.verifying import Verdict, verify_task
+from yarnctl.checkpoint.verifying import CheckpointVerdict, verify_task
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.http.transport import Transport
@@ -35,7 +35,7 @@ from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId, read_manifest
 
 
-class Row(msgspec.Struct, frozen=True):
+class CheckpointRow(msgspec.Struct, frozen=True):
     """One task in ``list``; None: there is no readable manifest."""
 
     job: str
@@ -69,11 +69,11 @@ class Opening:
         self._reach(self.checkpoints.root)
         return _held(self.checkpoints, jobs, CHECKPOINTS)
 
-    def rows(self, now_ms: int) -> tuple[Row, ...]:
+    def rows(self, now_ms: int) -> tuple[CheckpointRow, ...]:
         """Return ``list``'s rows, ordered by job and task."""
         return tuple(row for job in self.jobs() for row in self._rows_of(job, now_ms))
 
-    def _rows_of(self, job: JobHeld, now_ms: int) -> list[Row]:
+    def _rows_of(self, job: JobHeld, now_ms: int) -> list[CheckpointRow]:
         application = application_of(job.job)
         state = self.endings.of(application).state
         if job.problem:
@@ -98,14 +98,14 @@ class Opening:
         except (Unusable, StoreError) as error:
             return str(error)[:300]
 
-    def verdicts(self, names: Sequence[str], quick: bool) -> list[Verdict]:
+    def verdicts(self, names: Sequence[str], quick: bool) -> list[CheckpointVerdict]:
         """Verify all, or the named jobs and tasks; what is named and not there is bad."""
         wanted = [job_of(name) for name in names]
         jobs = self.jobs(sorted({job for job, _ in wanted}))
-        rows: list[Verdict] = []
+        rows: list[CheckpointVerdict] = []
         for job in jobs:
             if job.problem:
-                rows.append(Verdict(job.job, "", "", 0, 0, "bad", (job.problem,)))
+                rows.append(CheckpointVerdict(job.job, "", "", 0, 0, "bad", (job.problem,)))
             for task in job.tasks:
                 if not wanted or (job.job, "") in wanted or (job.job, task.task) in wanted:
                     rows += verify_task(self.checkpoints, task, None if quick else self._opened)
@@ -114,7 +114,8 @@ class Opening:
         }
         missing = sorted(set(wanted) - there)
         return rows + [
-            Verdict(job, task, "", 0, 0, "bad", ("it is not in the store",)) for job, task in missing
+            CheckpointVerdict(job, task, "", 0, 0, "bad", ("it is not in the store",))
+            for job, task in missing
         ]
 
     @contextmanager
@@ -129,7 +130,7 @@ class Opening:
 
     def judged(
         self, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None = None
-    ) -> tuple[Kept, ...]:
+    ) -> tuple[JudgedFolder, ...]:
         """Return what ``gc`` would do with each folder, asking for each application's end once.
 
         ``unknown_after_ms``: also what nobody knows and was written to so long ago (None: never).
@@ -149,7 +150,7 @@ class Opening:
         requests: Sequence[JobHeld],
         endings: dict[str, Ending],
         after_ms: int | None,
-    ) -> Forgotten | None:
+    ) -> ForgottenJobs | None:
         """Return by what jobs that nobody knows are judged; None: they stay."""
         if after_ms is None:
             return None
@@ -162,11 +163,11 @@ class Opening:
             for job in jobs
             if endings[application_of(job.job)].is_forgotten
         }
-        return Forgotten(after_ms, self.endings.epoch_ms() if written else None, written)
+        return ForgottenJobs(after_ms, self.endings.epoch_ms() if written else None, written)
 
     def delete(
         self,
-        rows: Sequence[Kept],
+        rows: Sequence[JudgedFolder],
         now_ms: int | None,
         older_than_ms: int,
         unknown_after_ms: int | None = None,
@@ -191,7 +192,7 @@ class Opening:
         return failed
 
     def _changed(
-        self, row: Kept, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
+        self, row: JudgedFolder, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
     ) -> str:
         """Say what speaks against deleting a folder that was judged before; "": nothing."""
         is_checkpoints = row.what == "checkpoints"
@@ -231,7 +232,7 @@ def _written_at_ms(store: Any, job: JobHeld) -> int:
     return 0 if min(times) <= 0 else max(times)
 
 
-def _held(store: Any, jobs: Sequence[str], layout: Layout) -> tuple[JobHeld, ...]:
+def _held(store: Any, jobs: Sequence[str], layout: FolderLayout) -> tuple[JobHeld, ...]:
     try:
         return held_jobs(store, jobs, layout)
     except StoreError as error:
@@ -262,10 +263,10 @@ def safe_bytes(data: bytes, most: int = 400) -> str:
 
 def _row(
     task: TaskHeld, found: Manifest | None, problem: str, application: str, state: str, now_ms: int
-) -> Row:
+) -> CheckpointRow:
     created = found.raw.get("created_at_ms") if found else None
     created_at_ms = created if isinstance(created, int) and not isinstance(created, bool) else None
-    return Row(
+    return CheckpointRow(
         job=task.job,
         task=task.task,
         owner=task.owner,

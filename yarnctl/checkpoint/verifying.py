@@ -33,7 +33,7 @@ Opened = Callable[[str], AbstractContextManager[Iterable[bytes]]]
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CheckpointVerdict(msgspec.Struct, frozen=True):
     """One manifest (or a task without a readable one): what is wrong with it, () if nothing."""
 
     job: str
@@ -45,10 +45,10 @@ class Verdict(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[Verdict, ...]:
+def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[CheckpointVerdict, ...]:
     """Return a verdict for each manifest of a task. ``opened`` None: the bytes are not read."""
     if held.problem:
-        return (Verdict(held.job, held.task, "", 0, 0, "bad", (held.problem,)),)
+        return (CheckpointVerdict(held.job, held.task, "", 0, 0, "bad", (held.problem,)),)
     folder = []
     if held.mode & 0o022:
         folder.append(f"the task's folder: others may write to it (mode {held.mode:o})")
@@ -60,13 +60,13 @@ def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[Ve
             manifests.append(manifest)
     folder += _order(manifests)
     if folder:
-        rows.append(Verdict(held.job, held.task, "", 0, 0, "bad", tuple(folder)))
+        rows.append(CheckpointVerdict(held.job, held.task, "", 0, 0, "bad", tuple(folder)))
     return tuple(rows)
 
 
 def _verify(
     store: Store, held: TaskHeld, name: str, opened: Opened | None
-) -> tuple[Verdict, Manifest | None]:
+) -> tuple[CheckpointVerdict, Manifest | None]:
     problems: list[str] = []
     manifest: Manifest | None = None
     entries = {entry.name: entry for entry in held.entries}
@@ -81,7 +81,7 @@ def _verify(
         problems.append(str(error)[:300])
     generation, size = (manifest.generation, manifest.output_bytes) if manifest else (0, 0)
     state = "aside" if name in held.aside else "bad" if problems else "good"
-    return Verdict(held.job, held.task, name, generation, size, state, tuple(problems)), manifest
+    return CheckpointVerdict(held.job, held.task, name, generation, size, state, tuple(problems)), manifest
 
 
 def _files(manifest: Manifest) -> tuple[Part, ...]:

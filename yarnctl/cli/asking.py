@@ -24,7 +24,7 @@ from yarnctl.deciding.lifecycle import State
 from yarnctl.errors import BadInput, Different, Unreachable
 
 if TYPE_CHECKING:
-    from yarnctl.hadoop.http.session import Fault, NoAnswer
+    from yarnctl.hadoop.http.session import ExchangeFailed, Fault
 
 DEFAULT_URL = "http://127.0.0.1:8188"
 CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"
@@ -142,12 +142,12 @@ def send(
     is not known, Unreachable if nobody (or somebody else) answers: then a change may have been made (Busy and
     Unanswered say more).
     """
-    from yarnctl.hadoop.http.session import Limits, NoAnswer, exchange, open_session
+    from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 
     address = f"{_checked(url)}/{path}"
     known = {name: value for name, value in (parameters or {}).items() if value is not None}
     wanted = {name: str(value).lower() if isinstance(value, bool) else value for name, value in known.items()}
-    limits = Limits(
+    limits = CallLimits(
         connect_ms=CONNECT_MS,
         silence_ms=int(answer_s * 1000),
         answer_ms=max(WHOLE_ANSWER_MS, int(answer_s * 1000)),
@@ -160,7 +160,7 @@ def send(
     try:
         with open_session(limits) as session:  # no proxy: a daemon is asked directly
             got = exchange(session, limits, method, place, media | _credentials(), content)
-    except NoAnswer as problem:
+    except ExchangeFailed as problem:
         raise _unanswered(address, problem) from None
     return _read(address, got.status, got.body)
 
@@ -217,7 +217,7 @@ def _credentials() -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def _unanswered(address: str, problem: NoAnswer) -> Unreachable:
+def _unanswered(address: str, problem: ExchangeFailed) -> Unreachable:
     """Say in a few words why no answer came."""
     said = problem.said[:SHOWN_MAX]
     if problem.fault == "too-long":

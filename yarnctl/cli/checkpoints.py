@@ -24,9 +24,9 @@ from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from yarnctl.checkpoint.collecting import Kept
+    from yarnctl.checkpoint.collecting import JudgedFolder
     from yarnctl.checkpoint.opened_store import Opening
-    from yarnctl.config import Cluster
+    from yarnctl.config import ClusterAddress
 
 SEEN = ("order", "seen", "attempt", "generation", "keys done", "for")
 _SPAN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(s|m|h|d)")
@@ -63,7 +63,7 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return output_option(cluster_options(history(folder_options(with_store))))
 
 
-def _open(cluster: Cluster, roots: tuple[str, str], history: str | None) -> Opening:
+def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) -> Opening:
     """Open the store and those who know which jobs have ended; finds HDFS by /conf if nobody named it."""
     import msgspec
 
@@ -250,7 +250,9 @@ def _unknown_after_ms(opening: Opening, text: str) -> int:
     return after_ms
 
 
-def _print_gc(rows: tuple[Kept, ...], failed: dict[tuple[str, str], str], summary: dict[str, Any]) -> None:
+def _print_gc(
+    rows: tuple[JudgedFolder, ...], failed: dict[tuple[str, str], str], summary: dict[str, Any]
+) -> None:
     done = "deleted" if summary["deleted"] else "would delete"
     table = []
     for row in rows:

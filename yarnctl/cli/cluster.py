@@ -15,7 +15,7 @@ import click
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from yarnctl.config import Cluster
+    from yarnctl.config import ClusterAddress
 
 DEFAULT_STORE = "/yarnctl/checkpoints"
 DEFAULT_REQUESTS = "/yarnctl/requests"
@@ -40,7 +40,7 @@ def folder_options(command: Function) -> Function:
 
 def cluster_of(
     managers: Sequence[str], name_nodes: Sequence[str], config: Path | None, user: str | None
-) -> Cluster:
+) -> ClusterAddress:
     """Return the cluster these options mean, together with environment and file; raises BadInput."""
     from yarnctl.config import load_cluster
 

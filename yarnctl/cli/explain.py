@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from yarnctl.command_line import Progress, lines_in, output_option, print_json
+from yarnctl.command_line import ProgressBar, lines_in, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
 SHOWN_MAX = 3
@@ -57,7 +57,7 @@ def _read(journal: Path, wanted: str, output: str) -> None:
     from yarnctl.journal.segments import segments
 
     wanted = _in_full(journal, wanted)
-    with Progress("records read", lambda: lines_in(*segments(journal))) as progress:
+    with ProgressBar("records read", lambda: lines_in(*segments(journal))) as progress:
         found = explain((line.record for line in progress.counted(read(journal))), wanted)
     if not found.found:
         remedy = (

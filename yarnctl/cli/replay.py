@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from yarnctl.command_line import Progress, lines_in, output_option, print_json
+from yarnctl.command_line import ProgressBar, lines_in, output_option, print_json
 from yarnctl.errors import BadInput
 from yarnctl.journal.file import Interrupted, journal_at, read
 from yarnctl.journal.replay import replay
@@ -26,7 +26,7 @@ def command(journal: Path, unfinished: bool, output: str) -> None:
     """Decide every record of FILE again; stop at the first difference with exit status 1."""
     journal = journal_at(journal)
     try:
-        with Progress("records decided again", lambda: lines_in(*segments(journal))) as progress:
+        with ProgressBar("records decided again", lambda: lines_in(*segments(journal))) as progress:
             lines = progress.counted(read(journal, closed=not unfinished))
             done = replay(lines, str(journal), closed=not unfinished)
     except Interrupted as error:

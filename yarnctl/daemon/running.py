@@ -23,7 +23,7 @@ from yarnctl.attach.check.preflight import LOCK_PATH, Facts
 from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import attach, hdfs_limits
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import Desk
 from yarnctl.daemon.admission.building import Admitting, make_desk, open_history
 from yarnctl.daemon.admission.history_worker import Clerk
@@ -96,7 +96,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     the gate (None: there is none). ``history``: the history server that foresight asks ("": found).
     """
 
-    cluster: Cluster
+    cluster: ClusterAddress
     attachment: Attachment
     settings: Settings
     state_dir: Path
@@ -368,6 +368,6 @@ def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
         stack.callback(signal.signal, number, before)
 
 
-def cluster_name(cluster: Cluster) -> str:
+def cluster_name(cluster: ClusterAddress) -> str:
     """Return host:port of the first ResourceManager: what the default state directory is named after."""
     return urlsplit(cluster.resource_managers[0]).netloc.rpartition("@")[2]

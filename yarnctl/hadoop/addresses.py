@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.site_xml import Site
+from yarnctl.hadoop.site_xml import HadoopSite
 
 DEFAULTS = {
     "yarn.resourcemanager.hostname": "0.0.0.0",  # noqa: S104  # Hadoop's default, mapped to loopback below
@@ -26,7 +26,7 @@ DEFAULTS = {
 }
 
 
-def resource_managers(site: Site) -> tuple[str, ...]:
+def resource_managers(site: HadoopSite) -> tuple[str, ...]:
     """Return the base URLs of the ResourceManagers, e.g. ``http://rm1:8088``; () if nothing is said."""
     secure = site.text("yarn.http.policy") == "HTTPS_ONLY"
     key = "yarn.resourcemanager.webapp." + ("https.address" if secure else "address")
@@ -42,7 +42,7 @@ def resource_managers(site: Site) -> tuple[str, ...]:
     return (_resource_manager(site, key, "", port, secure),)
 
 
-def name_nodes(site: Site) -> tuple[str, ...]:
+def name_nodes(site: HadoopSite) -> tuple[str, ...]:
     """Return the base URLs of the NameNodes' WebHDFS; () if nothing is said.
 
     With name services the one of ``fs.defaultFS`` counts, else the first.
@@ -64,7 +64,7 @@ def name_nodes(site: Site) -> tuple[str, ...]:
     return (_url(site, key, address, secure),)
 
 
-def history_server(site: Site) -> str:
+def history_server(site: HadoopSite) -> str:
     """Return the base URL of the MapReduce history server; "" if nothing is said.
 
     Its own address, else where the ResourceManager says that logs of ended applications are served
@@ -80,7 +80,7 @@ def history_server(site: Site) -> str:
     return ""
 
 
-def authentication(site: Site) -> str:
+def authentication(site: HadoopSite) -> str:
     """Return ``simple`` or ``kerberos``: a secured HDFS wants tickets, whatever other web interfaces want."""
     names = ("hadoop.http.authentication.type", "hadoop.security.authentication")
     return "kerberos" if any(site.text(name).lower() == "kerberos" for name in names) else "simple"
@@ -89,7 +89,7 @@ def authentication(site: Site) -> str:
 _ANY = ("0.0.0.0", "::", "[::]", "")  # noqa: S104  # recognised, not bound
 
 
-def _resource_manager(site: Site, key: str, suffix: str, port: int, secure: bool) -> str:
+def _resource_manager(site: HadoopSite, key: str, suffix: str, port: int, secure: bool) -> str:
     address = site.text(key + suffix)
     if not address:
         name = f"yarn.resourcemanager.hostname{suffix}"
@@ -100,7 +100,7 @@ def _resource_manager(site: Site, key: str, suffix: str, port: int, secure: bool
     return _url(site, key + suffix, address, secure)
 
 
-def _default_host(site: Site) -> str:
+def _default_host(site: HadoopSite) -> str:
     scheme, _, rest = site.text("fs.defaultFS").partition("://")
     return _host(rest.partition("/")[0]) if scheme in ("hdfs", "webhdfs", "swebhdfs") else ""
 
@@ -110,7 +110,7 @@ def _host(address: str) -> str:
     return host if colon and port.isdigit() else address
 
 
-def _url(site: Site, key: str, address: str, secure: bool) -> str:
+def _url(site: HadoopSite, key: str, address: str, secure: bool) -> str:
     """Make a base URL; a wildcard (all interfaces) is this host."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit() or "/" in address or "@" in address or "${" in address:

@@ -33,7 +33,7 @@ class Absent(msgspec.Struct, frozen=True):
     why: str
 
 
-class AppMaster:
+class MasterClient:
     """The master of one application. The constructor sends nothing."""
 
     def __init__(self, transport: Transport, application: str) -> None:
@@ -51,12 +51,12 @@ class AppMaster:
             self._query["proxyapproved"] = "true"
             transport.carry_cookie(f"checked_{application}", "true", f"/proxy/{application}")
 
-    def jobs(self) -> tuple[wire.Job, ...] | Absent:
+    def jobs(self) -> tuple[wire.JobRow, ...] | Absent:
         """Return the job of the application (one, as a tuple)."""
         rows = self._read("/jobs", wire.JOBS)
         return rows if isinstance(rows, Absent) else tuple(rows)
 
-    def job(self) -> wire.Job | Absent:
+    def job(self) -> wire.JobRow | Absent:
         """Return the application's job."""
         rows = self.jobs()
         if isinstance(rows, Absent):

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.hadoop.http.problems import Exists, Missing
+from yarnctl.hadoop.http.problems import ExistsAlready, Missing
 from yarnctl.hadoop.http.session import passed_s
 from yarnctl.hadoop.webhdfs import WebHdfs
 
@@ -140,7 +140,7 @@ class LockFile:
         record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
-        except Exists:
+        except ExistsAlready:
             return False
         self._record, self._renewed_at, self._seen = record, began, None
         for old in range(max(1, term - 8), term):  # only the highest counts

@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.answers import XML, Answer, decoded
+from yarnctl.hadoop.http.answers import XML, HttpAnswer, decoded
 from yarnctl.hadoop.http.problems import Altered, BadAnswer, Rejected, Uncertain, explain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
@@ -64,9 +64,9 @@ class ResourceManager:
         info: yarn.ClusterInfo = self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
         return info
 
-    def whoami(self) -> yarn.Caller:
+    def whoami(self) -> yarn.UserInfo:
         """Say whom it takes us for: the self-test of authentication (3.2.0 and later)."""
-        caller: yarn.Caller = self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
+        caller: yarn.UserInfo = self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
         return caller
 
     def metrics(self) -> yarn.ClusterMetrics:
@@ -74,17 +74,17 @@ class ResourceManager:
         metrics: yarn.ClusterMetrics = self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
         return metrics
 
-    def root_queue(self) -> yarn.Queue:
+    def root_queue(self) -> yarn.QueueRow:
         """Return the capacity scheduler's tree of queues; BadAnswer for another scheduler."""
-        root: yarn.Queue = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
+        root: yarn.QueueRow = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
         return root
 
-    def nodes(self) -> tuple[yarn.Node, ...]:
+    def nodes(self) -> tuple[yarn.NodeRow, ...]:
         """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""
         rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
-    def applications(self, queues: Sequence[str] = ()) -> tuple[yarn.Application, ...]:
+    def applications(self, queues: Sequence[str] = ()) -> tuple[yarn.ApplicationRow, ...]:
         """Return unfinished applications without their asks, only those of ``queues`` if any are named.
 
         A queue is named by its path or its last name: versions before 3.4.0 match otherwise
@@ -97,16 +97,16 @@ class ResourceManager:
             alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
         return tuple(alive)
 
-    def tagged(self, tag: str) -> tuple[yarn.Application, ...]:
+    def tagged(self, tag: str) -> tuple[yarn.ApplicationRow, ...]:
         """Return the applications with this tag, also those that have ended, without their asks."""
         query = {"applicationTags": tag, "deSelects": ",".join(HEAVY)}
         rows = self._to.read(f"{ROOT}/apps", yarn.APPLICATIONS, query)
         return tuple(row for row in rows if tag.lower() in row.tags.lower().split(","))
 
-    def application(self, application: str) -> yarn.Application:
+    def application(self, application: str) -> yarn.ApplicationRow:
         """Return one application with its asks; Missing if it is not known (any more)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
-        row: yarn.Application = self._to.read(path, yarn.APPLICATION)
+        row: yarn.ApplicationRow = self._to.read(path, yarn.APPLICATION)
         return row
 
     def state(self, application: str) -> str:
@@ -134,7 +134,7 @@ class ResourceManager:
         )
         return tuple(sorted(named, key=lambda row: row.number))
 
-    def containers(self, application: str, attempt: str) -> tuple[yarn.Container, ...]:
+    def containers(self, application: str, attempt: str) -> tuple[yarn.ContainerRow, ...]:
         """Return the live containers of one application attempt (all kinds; see ``views.kind_of``)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts/{_id(_APP_ATTEMPT, attempt)}"
         rows = self._to.read(f"{path}/containers", yarn.CONTAINERS)
@@ -295,7 +295,7 @@ def _named(application: str, row: yarn.AppAttempt) -> str:
     return f"appattempt_{application.removeprefix('application_')}_{row.number:06d}"
 
 
-def _done(answer: Answer) -> Answer:
+def _done(answer: HttpAnswer) -> HttpAnswer:
     """Accept a success of a change; a redirect or a page with status 200 is none."""
     if answer.status >= 300:
         target = f" to {answer.location.partition('?')[0]}" if answer.location else ""
@@ -307,7 +307,7 @@ def _done(answer: Answer) -> Answer:
     return answer
 
 
-def _echo(answer: Answer, shape: One[Any], field: str) -> Any:
+def _echo(answer: HttpAnswer, shape: One[Any], field: str) -> Any:
     """Return the value that the answer to a change repeats (None where it is 202 and empty)."""
     if answer.status == 202 and not answer.body.strip():
         return None

@@ -31,7 +31,7 @@ _VARIABLE = re.compile(r"\$\{([^}$\s]+)\}")
 _ENVIRONMENT = re.compile(r"env\.([^:\-]+)(?:(:?-)(.*))?")
 
 
-class Entry(msgspec.Struct, frozen=True):
+class SiteEntry(msgspec.Struct, frozen=True):
     """One key as written: the raw value, whether it is final, and the file it stands in."""
 
     value: str
@@ -39,12 +39,12 @@ class Entry(msgspec.Struct, frozen=True):
     file: str
 
 
-class Site:
+class HadoopSite:
     """The merged configuration of some site files, with ``defaults`` below them."""
 
     def __init__(
         self,
-        entries: Mapping[str, Entry],
+        entries: Mapping[str, SiteEntry],
         defaults: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
@@ -122,21 +122,21 @@ def load(
     environment: Mapping[str, str] | None = None,
     properties: Mapping[str, str] | None = None,
     names: Iterable[str] = FILES,
-) -> Site:
+) -> HadoopSite:
     """Read the site files of a configuration folder, in Hadoop's order; files may be missing.
 
     Raises BadInput naming file and line for a folder that is none and for a file that cannot be used.
     """
     if not folder.is_dir():
         raise BadInput(str(folder), "is no folder", "set HADOOP_CONF_DIR to the folder with core-site.xml")
-    merged: dict[str, Entry] = {}
+    merged: dict[str, SiteEntry] = {}
     for name in names:
         if (folder / name).is_file():
             merge(merged, read_file(folder / name))
-    return Site(merged, defaults, environment, properties)
+    return HadoopSite(merged, defaults, environment, properties)
 
 
-def merge(into: dict[str, Entry], entries: Iterable[tuple[str, Entry]]) -> None:
+def merge(into: dict[str, SiteEntry], entries: Iterable[tuple[str, SiteEntry]]) -> None:
     """Add entries in order: later ones win, except over a final one."""
     for name, entry in entries:
         present = into.get(name)
@@ -144,7 +144,7 @@ def merge(into: dict[str, Entry], entries: Iterable[tuple[str, Entry]]) -> None:
             into[name] = entry
 
 
-def read_file(path: Path, above: tuple[Path, ...] = ()) -> list[tuple[str, Entry]]:
+def read_file(path: Path, above: tuple[Path, ...] = ()) -> list[tuple[str, SiteEntry]]:
     """Return the entries of one file in order, includes in their place; raises BadInput."""
     try:
         real = path.resolve(strict=True)
@@ -209,10 +209,10 @@ def _parse(text: bytes, path: Path) -> _Element:
     return top.children[0]
 
 
-def _entries(root: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, Entry]]:
+def _entries(root: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:
     if root.name != "configuration":
         raise BadInput(f"{path}:{root.line}", f"begins with <{root.name[:40]}>", "expected <configuration>")
-    found: list[tuple[str, Entry]] = []
+    found: list[tuple[str, SiteEntry]] = []
     for element in root.children:
         if element.name == "property":
             found += _property(element, path)
@@ -223,17 +223,17 @@ def _entries(root: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[
     return found
 
 
-def _property(element: _Element, path: Path) -> list[tuple[str, Entry]]:
+def _property(element: _Element, path: Path) -> list[tuple[str, SiteEntry]]:
     """Read <property>, in its long form or with attributes; one without name or value is skipped."""
     parts = dict(element.attributes) | {child.name: child.text for child in element.children}
     name = parts.get("name", "").strip()
     if not name or "value" not in parts:
         return []
     final = parts.get("final", "").strip().lower() == "true"
-    return [(name, Entry(parts["value"], final, f"{path}:{element.line}"))]
+    return [(name, SiteEntry(parts["value"], final, f"{path}:{element.line}"))]
 
 
-def _include(element: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, Entry]]:
+def _include(element: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:
     """Read an XInclude: a local file, relative to this one; its fallback where the file is missing."""
     place, href = f"{path}:{element.line}", element.attributes.get("href", "")
     parts = urlsplit(href)

@@ -26,7 +26,7 @@ from yarnctl.hadoop.http.answers import JSON, decoded
 from yarnctl.hadoop.http.auth import Delegation, Identity
 from yarnctl.hadoop.http.problems import (
     BadAnswer,
-    Exists,
+    ExistsAlready,
     Missing,
     Rejected,
     Standby,
@@ -36,7 +36,7 @@ from yarnctl.hadoop.http.problems import (
     is_safe_mode,
     safe_mode,
 )
-from yarnctl.hadoop.http.session import Limits, no_answer, open_session
+from yarnctl.hadoop.http.session import CallLimits, no_answer, open_session
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire.decoders import One
 
@@ -98,13 +98,13 @@ class WebHdfs:
         self,
         addresses: Sequence[str],
         identity: Identity | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         *,
-        bulk: Limits | None = None,
+        bulk: CallLimits | None = None,
         ca_file: str = "",
     ) -> None:
         self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
-        self._bulk = bulk or Limits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
+        self._bulk = bulk or CallLimits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
         secure = self._to.identity.method == "kerberos"
         over_http = self._to.identity.token_over_http
         signed = Delegation(self._token, over_http=over_http) if secure else None
@@ -198,7 +198,7 @@ class WebHdfs:
             return
         try:
             self._yes("PUT", source, "RENAME", {"destination": target})
-        except Exists:
+        except ExistsAlready:
             raise
         except Rejected as problem:
             if problem.status == 200:
@@ -241,7 +241,7 @@ class WebHdfs:
         if self.find(source) is None:
             raise Missing(explain(self._url(source), "is not there to be renamed"), 200)
         if self.find(target) is not None:
-            raise Exists(explain(self._url(target), "exists, so nothing was renamed onto it"), 200)
+            raise ExistsAlready(explain(self._url(target), "exists, so nothing was renamed onto it"), 200)
         parent = posixpath.dirname(target)
         if self.find(parent) is None:
             raise Missing(explain(self._url(parent), "is missing, so nothing can be renamed into it"), 200)
@@ -278,7 +278,7 @@ def _said(url: str, method: str, error: Any) -> Exception:
     if is_safe_mode(remote, story):
         return safe_mode(url)
     if remote == "FileAlreadyExistsException" or "already exists" in story:
-        return Exists(explain(url, story), 403, remote)
+        return ExistsAlready(explain(url, story), 403, remote)
     if remote == "FileNotFoundException":
         return Missing(explain(url, story), 404, remote)
     if remote in ("StandbyException", "RetriableException"):

@@ -40,7 +40,7 @@ class Connections:
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
-        self.open: set[Connection] = set()
+        self.open: set[BoundedConnection] = set()
         self.turns = 0
         self.closed_late = 0
         self.closed_for_room = 0
@@ -48,7 +48,7 @@ class Connections:
         spans = (bounds.head_s, bounds.body_s, bounds.taking_s)
         self._period_s = min((span for span in spans if span), default=0.0) / SWEEPS
 
-    def add(self, new: Connection) -> None:
+    def add(self, new: BoundedConnection) -> None:
         """Count a connection, and make room for it."""
         self.open.add(new)
         most = self.bounds.connections_max
@@ -62,7 +62,7 @@ class Connections:
         if self._next is None and self._period_s:
             self._next = new.loop.call_later(self._period_s, self._sweep, new.loop)
 
-    def drop(self, connection: Connection) -> None:
+    def drop(self, connection: BoundedConnection) -> None:
         """Close a connection at once."""
         self.open.discard(connection)
         connection.transport.abort()
@@ -77,13 +77,13 @@ class Connections:
             self._next = loop.call_later(self._period_s, self._sweep, loop)
 
 
-def oldest(connections: Iterable[Connection]) -> Connection | None:
+def oldest(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
     """Return the connection to close for another: none that is being answered."""
     waiting = [each for each in connections if each.is_waiting]
     return min(waiting, key=lambda each: (not each.owes, each.turn), default=None)
 
 
-class Connection(HttpToolsProtocol):
+class BoundedConnection(HttpToolsProtocol):
     """uvicorn's protocol, with a bound on how long each part of a request may take.
 
     ``owes``: the caller has not yet sent a whole request, or does not read the answer; ``until_s``: when that
@@ -170,4 +170,4 @@ class Connection(HttpToolsProtocol):
 
 def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
     """Return what ``uvicorn.Config(http=...)`` takes: the connections of one server within these bounds."""
-    return cast("type[asyncio.Protocol]", partial(Connection, among=Connections(bounds)))
+    return cast("type[asyncio.Protocol]", partial(BoundedConnection, among=Connections(bounds)))

@@ -24,7 +24,7 @@ KNOWN_MAX = 256
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]")
 
 
-class Refused(NamedTuple):
+class RefusedRequest(NamedTuple):
     """Why a request is not answered: HTTP status, a word, a sentence."""
 
     status: int
@@ -32,8 +32,8 @@ class Refused(NamedTuple):
     problem: str
 
 
-BAD_HOST = Refused(421, "bad-host", "the Host header names none of the names that are answered here")
-BAD_ORIGIN = Refused(403, "foreign-origin", "the Origin header names another site than this one")
+BAD_HOST = RefusedRequest(421, "bad-host", "the Host header names none of the names that are answered here")
+BAD_ORIGIN = RefusedRequest(403, "foreign-origin", "the Origin header names another site than this one")
 
 
 class Answered:
@@ -43,14 +43,14 @@ class Answered:
         self.names = names
         self._known: set[bytes] = set()
 
-    def why_not(self, headers: list[tuple[bytes, bytes]]) -> Refused | None:
+    def why_not(self, headers: list[tuple[bytes, bytes]]) -> RefusedRequest | None:
         """Return why a request with these headers (names in small letters) is refused, None: it is not."""
         told = dict(headers)  # the usual request is judged by two look-ups
         if told.get(b"host") in self._known and b"origin" not in told and len(told) == len(headers):
             return None
         return self._judged(headers)
 
-    def _judged(self, headers: Iterable[tuple[bytes, bytes]]) -> Refused | None:
+    def _judged(self, headers: Iterable[tuple[bytes, bytes]]) -> RefusedRequest | None:
         hosts, host, origin = 0, b"", None
         for name, value in headers:
             if name == b"host":

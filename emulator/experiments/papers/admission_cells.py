@@ -25,7 +25,7 @@ from emulator.admission.traces.trace import Trace
 from emulator.experiments.results.figures import Claim, Row, mean, row
 from emulator.experiments.results.intervals import Verdict, above_zero, worst
 from emulator.experiments.results.workers import cores
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 
@@ -87,7 +87,7 @@ class Lab:
         ours, theirs = self.values(cell, metric), self.values(cell._replace(allocator=other), metric)
         return [percent_above(*pair) for pair in zip(ours, theirs, strict=True)]
 
-    def prepare(self, cells: Iterable[Cell], progress: Progress) -> None:
+    def prepare(self, cells: Iterable[Cell], progress: ProgressBar) -> None:
         """Run cells ahead, on several threads where the engine lets go of the interpreter."""
         orders = [(cell, seed) for cell in dict.fromkeys(cells) for seed in range(self.runs)]
         orders = [order for order in orders if self._key(*order) not in self.known]

@@ -42,7 +42,7 @@ from emulator.experiments.papers.admission_table import table_1
 from emulator.experiments.papers.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
 from emulator.experiments.results.figures import Figure, mean, row
 from emulator.experiments.results.intervals import worst
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 
 ALL = ("no_drop_fs", "reactive_fs", "oracle", "justice")
@@ -318,7 +318,7 @@ def readings(runs: int, engine: str | None, workers: int | None) -> list[Reading
     """Run Figs 2 to 7 under every reading that the paper allows, ours first."""
     lab = Lab(runs, chosen(engine), workers)
     found = []
-    with Progress("replays") as progress:
+    with ProgressBar("replays") as progress:
         for name, changes in READINGS.items():
             lab.choices = msgspec.structs.replace(DEFAULT_CHOICES, **changes)
             lab.prepare(cells_of(("2",)), progress)

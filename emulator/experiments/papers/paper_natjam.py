@@ -25,7 +25,7 @@ from emulator.experiments.results.cells import Plan, Runner, carry_out
 from emulator.experiments.results.figures import Figure, errors
 from emulator.experiments.results.folder import PAPER, Folder, write_whole
 from emulator.experiments.results.runs import program_facts
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 
 CALIBRATED_ON = ["Fig 3 (completion times alone)", "section 5 (1.35 s to suspend, 3.88 s to resume)"]
@@ -154,7 +154,7 @@ def alternatives_kept(runs: int, *, out: Path | None, workers: int | None) -> Op
 @contextmanager
 def _running(out: Path | None, workers: int | None) -> Iterator[tuple[CellRuns, Folder | None]]:
     """Open the folder if there is one, lend what runs cells, and write ``run.json``."""
-    with Progress("runs") as progress:
+    with ProgressBar("runs") as progress:
         if out is None:
             yield CellRuns(None, workers, progress), None
             return

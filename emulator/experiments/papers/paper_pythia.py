@@ -31,7 +31,7 @@ from emulator.experiments.papers.admission_cells import (
 from emulator.experiments.papers.admission_table import table_1
 from emulator.experiments.results.figures import Figure, errors, mean, row
 from emulator.experiments.results.intervals import Verdict
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 
 ALL = ("no_drop_fs", "reactive_fs", "oracle", "pythia")
@@ -257,7 +257,7 @@ def replayed(
     lab: Lab,
 ) -> dict[str, Any]:
     """Replay all cells of these figures at once, then make the figures; return the report."""
-    with Progress("replays") as progress:
+    with ProgressBar("replays") as progress:
         lab.prepare(cells(numbers), progress)
         made = [figures[number](lab) for number in numbers]
     return report(paper, made)

@@ -11,7 +11,7 @@ from emulator.experiments.results.runs import Done, NoJournal
 from emulator.experiments.results.store import CellStore, Store
 from emulator.experiments.results.workers import spread
 from emulator.virtual.run import Result, run_scheme
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 
 
 def run_cell(order: tuple[str, Cell]) -> Done:
@@ -33,7 +33,7 @@ class CellRuns:
     ``ran`` counts the cells run now, ``cells_s`` the seconds they took together.
     """
 
-    def __init__(self, folder: Folder | None, workers: int | None, progress: Progress) -> None:
+    def __init__(self, folder: Folder | None, workers: int | None, progress: ProgressBar) -> None:
         self.store: Store = CellStore(folder) if folder else Store()
         self.workers = workers
         self.progress = progress

@@ -27,7 +27,7 @@ class Lines:
 class OnBar:
     """A step of the bar per scheme."""
 
-    def __init__(self, bar: command_line.Progress) -> None:
+    def __init__(self, bar: command_line.ProgressBar) -> None:
         self.bar = bar
 
     def finished(self, scheme: str, wall_s: float | None) -> None:
@@ -41,5 +41,5 @@ def shown_progress(schemes: int) -> Iterator[Progress]:
     if not sys.stderr.isatty():
         yield Lines()
         return
-    with command_line.Progress("running schemes", schemes) as bar:
+    with command_line.ProgressBar("running schemes", schemes) as bar:
         yield OnBar(bar)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Iterable
 from urllib.parse import urlsplit
 
 from emulator.live.wire.web import Problem, Raw, Receive, Scope, Send, remote_exception, send_reply
-from yarnctl.listening.names import BAD_HOST, Answered, Refused, name_of, names_for
+from yarnctl.listening.names import BAD_HOST, Answered, RefusedRequest, name_of, names_for
 
 HOST_REMEDY = "use the address it listens at, or start it with --allow-host NAME"
 ORIGIN_REMEDY = "ask without an Origin header"
@@ -39,6 +39,6 @@ def name_in(url: str) -> str:
     return name_of(urlsplit(url).netloc.rpartition("@")[2])
 
 
-def _told(refused: Refused) -> Problem:
+def _told(refused: RefusedRequest) -> Problem:
     remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
     return Problem(refused.status, "AuthorizationException", f"{refused.problem}; {remedy}")

@@ -16,7 +16,7 @@ from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.observing.predicted_demand import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
-from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -181,7 +181,7 @@ class FakeCluster:
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)
         return AttachedPort(
             ResourceManager(transport),
-            lambda name: AppMaster(transport, name),
+            lambda name: MasterClient(transport, name),
             hdfs,
             Attachment(**told),
             lambda: self.now_ms,

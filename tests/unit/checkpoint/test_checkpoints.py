@@ -11,7 +11,7 @@ import pytest
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
 from yarnctl.checkpoint.application_ends import Ending
-from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, Forgotten, decide, why_forgotten_kept, why_kept
+from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, ForgottenJobs, decide, why_forgotten_kept, why_kept
 from yarnctl.checkpoint.contents import JobHeld, TaskHeld
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
@@ -479,20 +479,20 @@ OLD = {("checkpoints", "job_5_1"): 1}
 @pytest.mark.parametrize(
     ("ending", "now_ms", "forgotten", "why"),
     [
-        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, 9, OLD), ""),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, OLD), ""),
         (
             Ending(why="no answer"),
             40 * DAY_MS,
-            Forgotten(30 * DAY_MS, 9, OLD),
+            ForgottenJobs(30 * DAY_MS, 9, OLD),
             "its state is unknown (no answer)",
         ),
-        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, None, OLD), "was started is not known"),
-        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, 4, OLD), "another cluster's?"),
-        (NOBODY, None, Forgotten(30 * DAY_MS, 9, OLD), "does not tell its time"),
-        (NOBODY, 40 * DAY_MS, Forgotten(30 * DAY_MS, 9, {}), "when it was written to is not known"),
-        (NOBODY, 30 * DAY_MS, Forgotten(30 * DAY_MS, 9, OLD), "less than 30 d"),
-        (NOBODY, 6 * DAY_MS, Forgotten(0, 9, OLD), "less than 7 d"),
-        (NOBODY, WEEK_MS + 1, Forgotten(0, 9, OLD), ""),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, None, OLD), "was started is not known"),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 4, OLD), "another cluster's?"),
+        (NOBODY, None, ForgottenJobs(30 * DAY_MS, 9, OLD), "does not tell its time"),
+        (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, {}), "when it was written to is not known"),
+        (NOBODY, 30 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, OLD), "less than 30 d"),
+        (NOBODY, 6 * DAY_MS, ForgottenJobs(0, 9, OLD), "less than 7 d"),
+        (NOBODY, WEEK_MS + 1, ForgottenJobs(0, 9, OLD), ""),
     ],
 )
 def test_why_the_files_of_a_job_that_nobody_knows_stay(ending, now_ms, forgotten, why: str) -> None:

@@ -13,7 +13,7 @@ from tests.unit.daemon.at_the_desk import HERE, MINUTE, AtTheDesk, Past, asking
 from tests.unit.daemon.test_loop import busy, daemon
 from tests.unit.daemon.test_wiring import plan
 from yarnctl.cli.run import command, plan_of
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.building import Admitting, ClusterSize, open_history, task_mib
 from yarnctl.daemon.admission.cluster_size import Size
 from yarnctl.daemon.admission.history_worker import Clerk
@@ -163,7 +163,7 @@ class Sized:
     def __init__(self, *nodes_mib: int) -> None:
         vectors = [yarn.Vector(memory_mib=mib, vcores=8) for mib in nodes_mib]
         self.rows = [
-            yarn.Node(node=f"n{place}", state="RUNNING", capacity=vector)
+            yarn.NodeRow(node=f"n{place}", state="RUNNING", capacity=vector)
             for place, vector in enumerate(vectors)
         ]
         self.keys: dict[str, str] = {}
@@ -173,12 +173,12 @@ class Sized:
         self.asked += 1
         return self.keys
 
-    def nodes(self) -> list[yarn.Node]:
+    def nodes(self) -> list[yarn.NodeRow]:
         return self.rows
 
-    def root_queue(self) -> yarn.Queue:
-        leaves = (yarn.Queue(name="production", guaranteed_percent=40.0), yarn.Queue(name="research"))
-        return yarn.Queue(name="root", below=yarn.QueueList(rows=leaves))
+    def root_queue(self) -> yarn.QueueRow:
+        leaves = (yarn.QueueRow(name="production", guaranteed_percent=40.0), yarn.QueueRow(name="research"))
+        return yarn.QueueRow(name="root", below=yarn.QueueList(rows=leaves))
 
 
 def test_a_node_holds_whole_containers_only():
@@ -275,7 +275,7 @@ def test_a_history_that_cannot_be_reached_yet_is_tried_again():
 
 
 def test_the_history_is_found_or_named():
-    cluster = Cluster(resource_managers=("http://127.0.0.1:1",))
+    cluster = ClusterAddress(resource_managers=("http://127.0.0.1:1",))
     assert open_history("http://127.0.0.1:1", cluster).capacity == 1
     with pytest.raises(Unreachable):
         open_history("", cluster)

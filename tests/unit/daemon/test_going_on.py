@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import RETRY_MS, Restorer
@@ -348,7 +348,7 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
             late = msgspec.structs.replace(CHANGE, at_ms=clock_ms() + 3_600_000)
             file.append([HEAD, Contact(1, "7"), late])
         plan = Plan(
-            cluster=Cluster(resource_managers=("http://127.0.0.1:1",)),
+            cluster=ClusterAddress(resource_managers=("http://127.0.0.1:1",)),
             attachment=Attachment(),
             settings=msgspec.structs.replace(DEFAULT, observe_only=True),
             state_dir=state.path,

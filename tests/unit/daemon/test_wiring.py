@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.daemon.test_loop import busy
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon import running
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -19,7 +19,7 @@ from yarnctl.deciding.settings import DEFAULT
 def plan(path: Path) -> Plan:
     """Return a plan that only observes; nothing listens at its addresses."""
     return Plan(
-        cluster=Cluster(resource_managers=("http://127.0.0.1:1",), name_nodes=("http://127.0.0.1:1",)),
+        cluster=ClusterAddress(resource_managers=("http://127.0.0.1:1",), name_nodes=("http://127.0.0.1:1",)),
         attachment=Attachment(),
         settings=DEFAULT,
         state_dir=path / "state",
@@ -40,7 +40,7 @@ def test_the_port_asks_the_gate_right_before_it_ends_an_attempt(tmp_path: Path) 
 def test_the_port_knows_where_checkpoints_must_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Attachment] = []
 
-    def attach(_cluster: Cluster, attachment: Attachment, *_more: Any) -> None:
+    def attach(_cluster: ClusterAddress, attachment: Attachment, *_more: Any) -> None:
         told.append(attachment)
         raise InterruptedError
 

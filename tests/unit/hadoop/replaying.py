@@ -16,12 +16,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 
 NEVER_S = 60.0
 """A reply that comes so late comes to nobody, unless somebody waits who should have given up."""
 
-PATIENT = Limits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
+PATIENT = CallLimits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 """For whatever is answered: a machine that is busy with something else is no fault of the wire."""
 
 HASTY = msgspec.structs.replace(PATIENT, silence_ms=150, answer_ms=300)
@@ -56,7 +56,7 @@ class Reply(NamedTuple):
         return bool(self.delay_s or self.drip_s)
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> CallLimits:
         """How long to wait for it."""
         return HASTY if self.is_endless else PATIENT
 

@@ -12,10 +12,10 @@ from requests.auth import AuthBase
 
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page, routes
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.app_master import Absent, AppMaster
+from yarnctl.hadoop.app_master import Absent, MasterClient
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.problems import Rejected, Uncertain
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 
 APP = "application_1700000000000_0007"
@@ -25,8 +25,8 @@ REDUCE = "task_1700000000000_0007_r_000000"
 ATTEMPT = "attempt_1700000000000_0007_r_000000_1000"
 
 
-def master(rm: Replay, limits: Limits = PATIENT) -> AppMaster:
-    return AppMaster(Transport([rm.url], limits=limits), APP)
+def master(rm: Replay, limits: CallLimits = PATIENT) -> MasterClient:
+    return MasterClient(Transport([rm.url], limits=limits), APP)
 
 
 def serve(table) -> Replay:
@@ -93,7 +93,7 @@ def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
 
 
 def test_nothing_listens_is_absent():
-    am = AppMaster(Transport([f"http://127.0.0.1:{closed_port()}"], limits=PATIENT), APP)
+    am = MasterClient(Transport([f"http://127.0.0.1:{closed_port()}"], limits=PATIENT), APP)
     assert isinstance(am.jobs(), Absent)
 
 
@@ -108,7 +108,7 @@ def test_a_job_that_has_not_begun_is_absent():
         (
             "",
             '{"jobCounters":{"id":"j","counterGroup":[{"counterGroupName":"G","counter":[{"name":"N","totalCounterValue":3}]}]}}',
-            AppMaster.job_counters,
+            MasterClient.job_counters,
         ),
         (
             f"/tasks/{REDUCE}",
@@ -188,7 +188,7 @@ def test_no_master_sends_us_anywhere_else(status, elsewhere, retries):
     limits = msgspec.structs.replace(PATIENT, retries=retries)
     with Replay(answer) as rm:
         where = where.replace("{port}", rm.url.rpartition(":")[2])
-        am = AppMaster(Transport([rm.url], Identity("yarnctl"), limits), APP)
+        am = MasterClient(Transport([rm.url], Identity("yarnctl"), limits), APP)
         answers = [am.kill(REDUCE, ATTEMPT), am.jobs(), am.attempts(REDUCE), am.configuration()]
     assert all(isinstance(one, Absent) and one.why for one in answers)
     assert {heard.path for heard in rm.heard if not heard.path.startswith("/proxy/")} == set()
@@ -200,8 +200,8 @@ def test_no_master_gives_us_a_cookie():
     cookie = (("Set-Cookie", "hadoop.auth=u=ann&p=ann; Path=/"),)
     with Replay(Reply('{"state":"KILLED"}', headers=cookie)) as rm:
         to = Transport([rm.url], Identity("yarnctl"), PATIENT)
-        AppMaster(to, APP).kill(REDUCE, ATTEMPT)
-        AppMaster(to, APP).kill(REDUCE, ATTEMPT)
+        MasterClient(to, APP).kill(REDUCE, ATTEMPT)
+        MasterClient(to, APP).kill(REDUCE, ATTEMPT)
         to.change("PUT", OTHER, b"{}")
     assert len(rm.heard) == 3
     assert all("Cookie" not in heard.headers for heard in rm.heard)
@@ -209,9 +209,9 @@ def test_no_master_gives_us_a_cookie():
 
 def test_only_ids_get_into_a_path():
     with pytest.raises(BadInput):
-        AppMaster(Transport(["http://rm:8088"]), "application_1_2/x")
+        MasterClient(Transport(["http://rm:8088"]), "application_1_2/x")
     with pytest.raises(BadInput):
-        AppMaster(Transport(["http://rm:8088"]), APP).kill("task_1/../x", ATTEMPT)
+        MasterClient(Transport(["http://rm:8088"]), APP).kill("task_1/../x", ATTEMPT)
 
 
 def test_with_kerberos_the_proxy_s_warning_is_answered_beforehand(monkeypatch):
@@ -219,7 +219,7 @@ def test_with_kerberos_the_proxy_s_warning_is_answered_beforehand(monkeypatch):
     monkeypatch.setitem(sys.modules, "requests_gssapi", package)
     with serve({("", "/jobs"): '{"jobs":{}}'}) as rm:
         to = Transport([rm.url], Identity("ann", "kerberos"), PATIENT)
-        AppMaster(to, APP).jobs()
+        MasterClient(to, APP).jobs()
         rm.answer = routes({"/conf": "{}"})
         to.fetch("/conf")
     assert rm.heard[0].query == {"proxyapproved": "true"}

@@ -16,12 +16,12 @@ from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.addresses import DEFAULTS, authentication
 from yarnctl.hadoop.http.auth import TOKEN_KEPT_S, Delegation, Identity, Ticket, session_auth
 from yarnctl.hadoop.http.problems import Rejected
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.site_xml import Entry, Site
+from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry
 from yarnctl.hadoop.webhdfs import WebHdfs
 
-QUICK = Limits(retries=0)
+QUICK = CallLimits(retries=0)
 TICKET = "Negotiate ticket"
 PLAIN_HTTP = Identity("ann", "kerberos", token_over_http=True)
 """The daemons played here speak plain HTTP."""
@@ -149,8 +149,8 @@ def test_the_package_s_own_log_is_kept_to_itself(caplog):
     ],
 )
 def test_who_we_must_be_is_read_from_the_cluster_s_own_files(told, wanted):
-    entries = {name: Entry(value, False, "core-site.xml:1") for name, value in told.items()}
-    assert authentication(Site(entries, DEFAULTS)) == wanted
+    entries = {name: SiteEntry(value, False, "core-site.xml:1") for name, value in told.items()}
+    assert authentication(HadoopSite(entries, DEFAULTS)) == wanted
 
 
 @pytest.mark.parametrize("text", [None, "", "no certificate"])

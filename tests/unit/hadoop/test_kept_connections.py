@@ -15,17 +15,17 @@ from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.problems import BadAnswer
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 
-ONCE = Limits(connect_ms=2_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=4 << 20, retries=0)
+ONCE = CallLimits(connect_ms=2_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=4 << 20, retries=0)
 APPS = "/ws/v1/cluster/apps"
 LONG = make_apps(900_000)
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'
 
 
-def read(url: str, limits: Limits = ONCE) -> list[yarn.Application]:
+def read(url: str, limits: CallLimits = ONCE) -> list[yarn.ApplicationRow]:
     with Transport([url], Identity("ann"), limits) as to:
         return to.read(APPS, yarn.APPLICATIONS)
 

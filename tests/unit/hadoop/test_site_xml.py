@@ -13,7 +13,9 @@ from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import addresses, site_xml
 
 
-def site(tmp_path: Path, *, environment=None, defaults=None, properties=None, **files: str) -> site_xml.Site:
+def site(
+    tmp_path: Path, *, environment=None, defaults=None, properties=None, **files: str
+) -> site_xml.HadoopSite:
     for name, body in files.items():
         text = (
             body

@@ -26,7 +26,7 @@ from tests.unit.hadoop.replaying import (
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.problems import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
-from yarnctl.hadoop.http.session import Limits
+from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 
@@ -37,7 +37,7 @@ METRICS = '{"clusterMetrics":{"totalMB":1024,"activeNodes":3}}'
 PATH = "/ws/v1/cluster/metrics"
 
 
-def metrics(*urls: str, limits: Limits = PLAIN, user: str = "") -> yarn.ClusterMetrics:
+def metrics(*urls: str, limits: CallLimits = PLAIN, user: str = "") -> yarn.ClusterMetrics:
     with Transport(urls, Identity(user), limits) as to:
         return to.read(PATH, yarn.CLUSTER_METRICS)
 

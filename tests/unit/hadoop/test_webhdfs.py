@@ -12,15 +12,23 @@ from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import BadAnswer, Exists, Missing, Rejected, SafeMode, Standby, Uncertain
-from yarnctl.hadoop.http.session import Limits, passed_ns
+from yarnctl.hadoop.http.problems import (
+    BadAnswer,
+    ExistsAlready,
+    Missing,
+    Rejected,
+    SafeMode,
+    Standby,
+    Uncertain,
+)
+from yarnctl.hadoop.http.session import CallLimits, passed_ns
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
 
 PLAIN = msgspec.structs.replace(PATIENT, answer_bytes=1 << 20)
 
 
-def store(*replays: Replay, user: str = "ann", limits: Limits = PLAIN) -> WebHdfs:
+def store(*replays: Replay, user: str = "ann", limits: CallLimits = PLAIN) -> WebHdfs:
     return WebHdfs([one.url for one in replays], Identity(user), limits, bulk=limits)
 
 
@@ -39,7 +47,7 @@ def test_the_constructor_sends_nothing(little):
 def test_create_is_exclusive_and_private(little):
     fs = store(little.replay)
     fs.create("/c/part 1", b"abc")
-    with pytest.raises(Exists):
+    with pytest.raises(ExistsAlready):
         fs.create("/c/part 1", b"other")
     assert fs.read("/c/part 1") == b"abc"
     fs.create("/c/part 1", b"new", overwrite=True)
@@ -85,7 +93,7 @@ def test_folders(little):
     assert fs.status("/ckpt/job").mode == 0o700
     with pytest.raises(Rejected, match="is a file"):
         fs.listing("/ckpt/job/a")
-    with pytest.raises(Exists):
+    with pytest.raises(ExistsAlready):
         fs.make_directories("/ckpt/job/a")
     fs.set_mode("/ckpt/job/a", 0o640)
     assert fs.status("/ckpt/job/a").mode == 0o640
@@ -96,7 +104,7 @@ def test_a_rename_that_says_no_is_no_rename_and_says_why(little):
     fs = store(little.replay)
     fs.create("/a", b"1")
     fs.create("/b", b"2")
-    with pytest.raises(Exists):
+    with pytest.raises(ExistsAlready):
         fs.rename("/a", "/b")
     with pytest.raises(Missing, match="not there to be renamed"):
         fs.rename("/no", "/c")

@@ -13,7 +13,7 @@ from fastapi import FastAPI, Response
 from tests import http_client
 from tests.unit.service.conftest import TOKEN, Told
 from tests.unit.service.played import busy
-from yarnctl.listening.connections import Bounds, Connection
+from yarnctl.listening.connections import BoundedConnection, Bounds
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import BOUNDS, Handle, serve_in_thread
 
@@ -121,7 +121,7 @@ class Transport:
 
 
 def test_who_reads_a_little_has_as_long_for_the_next() -> None:
-    one = Connection.__new__(Connection)
+    one = BoundedConnection.__new__(BoundedConnection)
     transport = Transport()
     one.flow, one.transport, one.owes = Flow(), transport, True  # type: ignore[assignment]
     one._taking_s, one._left_bytes, one.until_s, transport.left_bytes = 10.0, 500, 10.0, 500

@@ -15,7 +15,7 @@ import msgspec
 from yarnctl.attach.check.hdfs_folders import above
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.connection import name_nodes_in
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
@@ -31,7 +31,7 @@ NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
 HDFS = ("requests", "store", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
-def gather(cluster: Cluster, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
+def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -> Facts:
     """Return ``begin`` with all that the cluster shows.
 
     Raises Unreachable if no active ResourceManager answers, BadInput if another daemon does.
@@ -71,7 +71,7 @@ def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
         raise BadInput(to.pinned or to.addresses[0], problem, remedy) from None
 
 
-def _hdfs(cluster: Cluster, begin: Facts, why: dict[str, str]) -> dict[str, Any]:
+def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[str, Any]:
     hdfs = cluster.store()
     absent: list[str] = []
     root = _try(why, "webhdfs", lambda: hdfs.status("/"))

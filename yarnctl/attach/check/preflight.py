@@ -16,7 +16,7 @@ from yarnctl.hadoop.lowered_queues import LoweredRecord
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import Caller, ClusterInfo
+from yarnctl.hadoop.wire.yarn import ClusterInfo, UserInfo
 
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
@@ -58,7 +58,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     lock_path: str = LOCK_PATH
 
     info: ClusterInfo | None = None
-    caller: Caller | None = None
+    caller: UserInfo | None = None
     configuration: Mapping[str, str] | None = None
     scheduler: Mapping[str, str] | None = None
     leaves: tuple[Leaf, ...] | None = None

@@ -19,7 +19,7 @@ from yarnctl.deciding.model import ApplicationView
 from yarnctl.hadoop.wire import views, yarn
 
 _NOTHING = (0, 0)
-MakeView = Callable[[yarn.Application, int], ApplicationView]
+MakeView = Callable[[yarn.ApplicationRow, int], ApplicationView]
 
 
 class ApplicationRows:
@@ -29,7 +29,7 @@ class ApplicationRows:
     """
 
     def __init__(self) -> None:
-        self.by_name: dict[str, yarn.Application] = {}
+        self.by_name: dict[str, yarn.ApplicationRow] = {}
         self.waiting: dict[str, tuple[int, int]] = {}
         self._stale: set[str] = set()
         self._moved: set[str] = set()
@@ -40,13 +40,13 @@ class ApplicationRows:
         self._views: list[Any] = []
         self._inputs: tuple[dict[str, Any], ...] = ()
 
-    def take(self, found: Sequence[yarn.Application]) -> None:
+    def take(self, found: Sequence[yarn.ApplicationRow]) -> None:
         """Take in a look's rows; of an application that is told twice the last counts."""
         before, names = self.by_name, [row.application for row in found]
         self.by_name = dict(zip(names, found, strict=True))
         if len(self.by_name) < len(found):
             names, found = list(self.by_name), list(self.by_name.values())
-        old: Iterable[yarn.Application | None] = before.values()
+        old: Iterable[yarn.ApplicationRow | None] = before.values()
         if names != list(before):
             old = [before.get(name) for name in names]
             for gone in before.keys() - self.by_name.keys():
@@ -56,7 +56,7 @@ class ApplicationRows:
         self._note(self._compare(found, old), before)
 
     def _compare(
-        self, found: Sequence[yarn.Application], old: Iterable[yarn.Application | None]
+        self, found: Sequence[yarn.ApplicationRow], old: Iterable[yarn.ApplicationRow | None]
     ) -> list[str]:
         """Return who is new or has changed; note who has only got on.
 
@@ -93,7 +93,7 @@ class ApplicationRows:
         self._stale.discard(name)
         self._moved.discard(name)
 
-    def _note(self, changed: Iterable[str], before: Mapping[str, yarn.Application]) -> None:
+    def _note(self, changed: Iterable[str], before: Mapping[str, yarn.ApplicationRow]) -> None:
         """Note what is to be made anew, and who waits for how much."""
         for name in changed:
             row, was = self.by_name[name], before.get(name)
@@ -108,7 +108,7 @@ class ApplicationRows:
             else:
                 self.waiting[name] = sum_
 
-    def unjudged(self) -> list[yarn.Application]:
+    def unjudged(self) -> list[yarn.ApplicationRow]:
         """Return the rows that are new or have changed since this was asked last."""
         names, self._unjudged = self._unjudged, {}
         return [self.by_name[name] for name in names]
@@ -164,7 +164,7 @@ def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
     return found | (was.keys() - now.keys())
 
 
-def pending(row: yarn.Application) -> tuple[int, int]:
+def pending(row: yarn.ApplicationRow) -> tuple[int, int]:
     """Return the pending sum (MiB, vcores); most applications have one partition."""
     if row.uses is not None and len(row.uses.partitions) == 1:
         vector = row.uses.partitions[0].pending
@@ -172,6 +172,6 @@ def pending(row: yarn.Application) -> tuple[int, int]:
     return views.pending(row)
 
 
-def serving_order(row: yarn.Application) -> tuple[int, int, int, str]:
+def serving_order(row: yarn.ApplicationRow) -> tuple[int, int, int, str]:
     """FIFO order: priority, submission, id (``..._9999`` before ``..._10000``)."""
     return (-row.priority, row.submitted_at_ms, len(row.application), row.application)

@@ -23,9 +23,9 @@ from yarnctl.attach.connection.settings import Attachment
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, history_server, name_nodes
-from yarnctl.hadoop.app_master import AppMaster
+from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.site_xml import Entry, Site
+from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.views import Leaf
@@ -104,7 +104,7 @@ class Connection:
     def __init__(
         self,
         manager: ResourceManager,
-        make_master: Callable[[str], AppMaster],
+        make_master: Callable[[str], MasterClient],
         hdfs: WebHdfs | None,
         settings: Attachment,
         clock: Callable[[], int],
@@ -121,18 +121,18 @@ class Connection:
         self.last_problem = ""
         self._configuration_at_ms = 0
         self._make_master = make_master
-        self._masters: dict[str, AppMaster] = {}
+        self._masters: dict[str, MasterClient] = {}
 
     @property
-    def rows(self) -> dict[str, yarn.Application]:
+    def rows(self) -> dict[str, yarn.ApplicationRow]:
         """The unfinished applications of the last observation, by id."""
         return self.applications.by_name
 
-    def row(self, application: str) -> yarn.Application:
+    def row(self, application: str) -> yarn.ApplicationRow:
         """Return an application as it was last seen; asks for it if it was not. Raises as the client does."""
         return self.rows.get(application) or self.manager.application(application)
 
-    def master(self, application: str) -> AppMaster:
+    def master(self, application: str) -> MasterClient:
         """Return the client of an application's master."""
         found = self._masters.get(application)
         if found is None:
@@ -176,8 +176,8 @@ def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str
 
 def name_nodes_in(configuration: Mapping[str, str], manager_url: str) -> tuple[str, ...]:
     """Return the base URLs of WebHDFS by a daemon's configuration; raises BadInput naming the key."""
-    entries = {name: Entry(value, False, WHERE) for name, value in configuration.items()}
-    found = name_nodes(Site(entries, DEFAULTS))
+    entries = {name: SiteEntry(value, False, WHERE) for name, value in configuration.items()}
+    found = name_nodes(HadoopSite(entries, DEFAULTS))
     said = configuration.get("dfs.namenode.http-address", "") + configuration.get("fs.defaultFS", "")
     return tuple(_seen_from(one, said, manager_url) for one in found)
 
@@ -187,9 +187,9 @@ def history_server_in(configuration: Mapping[str, str], manager_url: str) -> str
 
     A ResourceManager need not know it (it reads no mapred-site.xml); then ``history_server_by`` may.
     """
-    entries = {name: Entry(value, False, WHERE) for name, value in configuration.items()}
+    entries = {name: SiteEntry(value, False, WHERE) for name, value in configuration.items()}
     said = configuration.get("mapreduce.jobhistory.webapp.address", "")
-    return _seen_from(history_server(Site(entries, DEFAULTS)), said, manager_url)
+    return _seen_from(history_server(HadoopSite(entries, DEFAULTS)), said, manager_url)
 
 
 def history_server_by(folder: Path, environment: Mapping[str, str]) -> str:

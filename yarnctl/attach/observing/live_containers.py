@@ -20,7 +20,7 @@ RESERVED = "RESERVED"
 class Held(NamedTuple):
     """What an application holds. ``ended``: it has reached a terminal state."""
 
-    containers: dict[str, yarn.Container]
+    containers: dict[str, yarn.ContainerRow]
     ended: bool = False
 
 
@@ -28,7 +28,7 @@ class Grant(NamedTuple):
     """A container that is new."""
 
     application: str
-    container: yarn.Container
+    container: yarn.ContainerRow
 
 
 class LiveContainers:
@@ -46,7 +46,7 @@ class LiveContainers:
 
     def of(self, application: str) -> Held:
         """Return what one application holds now; raises as the client does."""
-        rows: tuple[yarn.Container, ...] = ()
+        rows: tuple[yarn.ContainerRow, ...] = ()
         attempt = self._attempts.get(application)
         if attempt is not None:
             rows = self._listed(application, attempt)
@@ -59,7 +59,7 @@ class LiveContainers:
             return Held({row.container: row for row in rows if row.state != RESERVED})
         return Held({}, ended=self._ended(application))
 
-    def _listed(self, application: str, attempt: str) -> tuple[yarn.Container, ...]:
+    def _listed(self, application: str, attempt: str) -> tuple[yarn.ContainerRow, ...]:
         try:
             return self._manager.containers(application, attempt)
         except Missing:

@@ -125,7 +125,7 @@ class TaskLook:
     def _victim(
         self,
         application: str,
-        containers: dict[str, yarn.Container],
+        containers: dict[str, yarn.ContainerRow],
         attempts: dict[str, tuple[TaskAttempt, ...] | Absent | Problem],
     ) -> Victim | None:
         now_ms = self._clock()
@@ -142,7 +142,7 @@ class TaskLook:
         return Victim(tuple(sorted(found)), sizes_of(containers.values()))
 
     def _view(
-        self, application: str, task: str, row: TaskAttempt, container: yarn.Container, now_ms: int
+        self, application: str, task: str, row: TaskAttempt, container: yarn.ContainerRow, now_ms: int
     ) -> TaskView:
         progress = self.note(row, now_ms)
         self._remember(row, Place(application, container.container, container.node, container.size))

@@ -45,7 +45,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.reasons.eligibility import CheckpointUnseen
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.http.problems import Altered, Exists, Missing, Rejected, Uncertain
+from yarnctl.hadoop.http.problems import Altered, ExistsAlready, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
@@ -155,7 +155,7 @@ class Acting:
         hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         try:
             hdfs.rename(beside, self._request(one))
-        except Exists:
+        except ExistsAlready:
             hdfs.delete(beside)
 
     def _request(self, one: Watched) -> str:
@@ -188,7 +188,7 @@ class Acting:
         self._hdfs.make_directories(self._folder(one), FOLDER_MODE)
         try:
             self._hdfs.create(f"{self._folder(one)}/{one.name}.withdrawn", b"", mode=FILE_MODE)
-        except Exists:
+        except ExistsAlready:
             return Accepted()
         self._ring(one)
         return Accepted()

@@ -15,7 +15,7 @@ import msgspec
 from yarnctl.attach.connection.connection import history_server_by, history_server_in
 from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.attach.port import loop_limits
-from yarnctl.config import Cluster
+from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import Desk, Terms
 from yarnctl.daemon.admission.cluster_size import Size
 from yarnctl.daemon.admission.history_worker import Clerk
@@ -49,7 +49,7 @@ class Admitting(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_desk(
     told: Admitting,
-    cluster: Cluster,
+    cluster: ClusterAddress,
     instance: str,
     book: Book | None,
     clock_ms: Callable[[], int],
@@ -80,11 +80,11 @@ class Measured(Protocol):
         """Return the daemon's effective configuration."""
         ...
 
-    def nodes(self) -> Sequence[yarn.Node]:
+    def nodes(self) -> Sequence[yarn.NodeRow]:
         """Return the nodes that run containers now."""
         ...
 
-    def root_queue(self) -> yarn.Queue:
+    def root_queue(self) -> yarn.QueueRow:
         """Return the scheduler's tree of queues."""
         ...
 
@@ -130,7 +130,7 @@ def task_mib(configuration: dict[str, str]) -> int:
     return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
 
 
-def open_history(told: str, cluster: Cluster) -> JobsHistory:
+def open_history(told: str, cluster: ClusterAddress) -> JobsHistory:
     """Return the history of jobs, kept at ``told`` ("": found).
 
     Raises BadInput where nobody says who keeps it, and as the client does.
@@ -143,7 +143,7 @@ def open_history(told: str, cluster: Cluster) -> JobsHistory:
     return JobsHistory(HistoryServer(transport), capacity=1)
 
 
-def _found(cluster: Cluster) -> str:
+def _found(cluster: ClusterAddress) -> str:
     manager = cluster.resource_manager()
     found = history_server_in(manager.configuration(), cluster.resource_managers[0])
     if not found and cluster.hadoop_conf_dir:

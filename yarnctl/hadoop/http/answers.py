@@ -12,7 +12,7 @@ import msgspec
 
 from yarnctl.hadoop.http.problems import (
     BadAnswer,
-    Exists,
+    ExistsAlready,
     Missing,
     Rejected,
     Standby,
@@ -32,7 +32,7 @@ NO_ACTIVE = b"There is no active RM right now"
 PASS_ON = ("StandbyException", "RetriableException")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class HttpAnswer(msgspec.Struct, frozen=True):
     """What came back. ``kind`` is the media type without parameters; ``url`` is safe to show."""
 
     status: int
@@ -49,7 +49,7 @@ class Answer(msgspec.Struct, frozen=True):
         return self.body[:256].lstrip()[:1] in (b"{", b"[")
 
 
-def decoded(answer: Answer, shape: One[Any] | Many[Any]) -> Any:
+def decoded(answer: HttpAnswer, shape: One[Any] | Many[Any]) -> Any:
     """Decode a 200; raises BadAnswer for anything else, in words that say what it looks like."""
     if answer.status != 200:
         raise BadAnswer(explain(answer.url, f"HTTP {answer.status}{_target(answer)}", shape.words))
@@ -64,11 +64,11 @@ def decoded(answer: Answer, shape: One[Any] | Many[Any]) -> Any:
         ) from None
 
 
-def _target(answer: Answer) -> str:
+def _target(answer: HttpAnswer) -> str:
     return f" to {safe_url(answer.location)}" if answer.location else ""
 
 
-def _look(answer: Answer) -> tuple[str, str]:
+def _look(answer: HttpAnswer) -> tuple[str, str]:
     """Say what a page that is not JSON probably is, and what to do about it."""
     text = answer.body[:65536].lower()
     if b"proxyapproved" in text or b"not owned by you" in text or b"warning: the following page" in text:
@@ -81,7 +81,7 @@ def _look(answer: Answer) -> tuple[str, str]:
     return what, "check that this is the right daemon and port"
 
 
-def judge(answer: Answer, method: str, daemon: str) -> None:
+def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
     """Raise for an answer that means no, not me, or not now."""
     if answer.body[:256].lstrip().startswith(NO_ACTIVE):
         raise Standby(explain(answer.url, f"no {daemon} is active", "", "wait for the failover to end"))
@@ -102,7 +102,7 @@ def judge(answer: Answer, method: str, daemon: str) -> None:
     if answer.status == 404 or remote.exception in ("FileNotFoundException", "NotFoundException"):
         kind = Missing
     elif remote.exception == "FileAlreadyExistsException":
-        kind = Exists
+        kind = ExistsAlready
     raise kind(
         explain(answer.url, problem, "", _REMEDIES.get(answer.status, "")), answer.status, remote.exception
     )
@@ -116,7 +116,7 @@ _REMEDIES = {
 }
 
 
-def _remote(answer: Answer) -> yarn.RemoteException:
+def _remote(answer: HttpAnswer) -> yarn.RemoteException:
     """Read Hadoop's error body, if it is one."""
     try:
         return yarn.REMOTE_EXCEPTION.read(answer.body) if answer.is_json else yarn.RemoteException()

@@ -65,7 +65,7 @@ class Missing(Rejected):
     """What was asked for does not exist (any more)."""
 
 
-class Exists(Rejected):
+class ExistsAlready(Rejected):
     """It exists already and was not overwritten."""
 
 

@@ -53,7 +53,7 @@ Fault = Literal[
 """Why no whole answer came."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of every call; spans in milliseconds.
 
     ``silence_ms`` is the longest wait for the next byte, ``answer_ms`` for a whole answer. One call
@@ -80,7 +80,7 @@ class TooLarge(OSError):
 class _MeteredReader(io.RawIOBase):
     """The socket's reader with a deadline for all reads together and a count of bytes."""
 
-    def __init__(self, raw: io.RawIOBase, sock: socket.socket, limits: Limits) -> None:
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, limits: CallLimits) -> None:
         super().__init__()
         self._raw = raw
         self._socket = sock
@@ -109,7 +109,7 @@ class _MeteredReader(io.RawIOBase):
         super().close()
 
 
-def metered(limits: Limits) -> type[http.client.HTTPResponse]:
+def metered(limits: CallLimits) -> type[http.client.HTTPResponse]:
     """Make the class of answers whose reader keeps ``limits``."""
 
     class MeteredResponse(http.client.HTTPResponse):
@@ -123,7 +123,7 @@ def metered(limits: Limits) -> type[http.client.HTTPResponse]:
     return MeteredResponse
 
 
-def _pools(limits: Limits) -> dict[str, type]:
+def _pools(limits: CallLimits) -> dict[str, type]:
     """Make the connection pools whose connections use metered answers."""
     silence_s = limits.silence_ms / 1000
 
@@ -155,7 +155,7 @@ def _pools(limits: Limits) -> dict[str, type]:
 class _BoundedAdapter(HTTPAdapter):
     """requests' adapter with our pools, our retries, and time-outs even where none were given."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallLimits) -> None:
         self._limits = limits
         super().__init__(
             max_retries=Retry(
@@ -240,7 +240,7 @@ def passed_s() -> float:
 
 
 def open_session(
-    limits: Limits, auth: AuthBase | None = None, ca_file: str = "", *, follow: bool = False
+    limits: CallLimits, auth: AuthBase | None = None, ca_file: str = "", *, follow: bool = False
 ) -> requests.Session:
     """Make a session for one user; nothing is sent yet.
 
@@ -271,7 +271,7 @@ class Received(NamedTuple):
     body: bytes
 
 
-class NoAnswer(Exception):
+class ExchangeFailed(Exception):
     """No whole answer came. ``said`` is the system's or the library's text: it may quote the whole URL.
 
     ``is_sent``: the request may have arrived. ``is_closed``: a connection that was open already was closed
@@ -287,9 +287,14 @@ class NoAnswer(Exception):
 
 
 def exchange(
-    session: requests.Session, limits: Limits, method: str, url: str, headers: Mapping[str, str], body: bytes
+    session: requests.Session,
+    limits: CallLimits,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
 ) -> Received:
-    """Send one request and return the whole answer, redirects as they are; raises NoAnswer."""
+    """Send one request and return the whole answer, redirects as they are; raises ExchangeFailed."""
     try:
         response = session.request(
             method,
@@ -306,7 +311,7 @@ def exchange(
         raise no_answer(error) from None
 
 
-def _whole(response: requests.Response, limits: Limits) -> bytes:
+def _whole(response: requests.Response, limits: CallLimits) -> bytes:
     parts, size = [], 0
     while chunk := response.raw.read(CHUNK_BYTES, decode_content=True):
         size += len(chunk)
@@ -350,14 +355,14 @@ _FAULTS: tuple[tuple[type[BaseException], Fault], ...] = (
 )
 
 
-def no_answer(error: BaseException) -> NoAnswer:
+def no_answer(error: BaseException) -> ExchangeFailed:
     """Return what a library's exception means."""
     chain = _chain(error)
     found = ((one, fault) for kind, fault in _FAULTS for one in chain if isinstance(one, kind))
     cause, fault = next(found, (error, "other"))
     system = (one.strerror for one in chain if isinstance(one, OSError) and one.strerror)
     said = next(system, "") if fault in ("refused", "no-connection") else str(cause)
-    return NoAnswer(
+    return ExchangeFailed(
         fault,
         said or type(error).__name__,
         is_sent=not any(isinstance(one, _NOT_SENT) for one in chain),

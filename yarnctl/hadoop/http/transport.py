@@ -22,10 +22,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.http.answers import JSON, Answer, decoded, judge
+from yarnctl.hadoop.http.answers import JSON, HttpAnswer, decoded, judge
 from yarnctl.hadoop.http.auth import Identity, session_auth
 from yarnctl.hadoop.http.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
-from yarnctl.hadoop.http.session import FOREIGN, Fault, Limits, NoAnswer, Received, exchange, open_session
+from yarnctl.hadoop.http.session import (
+    FOREIGN,
+    CallLimits,
+    ExchangeFailed,
+    Fault,
+    Received,
+    exchange,
+    open_session,
+)
 from yarnctl.hadoop.wire.decoders import Many, One
 
 if TYPE_CHECKING:
@@ -64,7 +72,7 @@ class Transport:
         self,
         addresses: Sequence[str],
         identity: Identity | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         *,
         daemon: str = "ResourceManager",
         ca_file: str = "",
@@ -73,7 +81,7 @@ class Transport:
         if not self.addresses:
             raise BadInput(f"{daemon} addresses", "none given", "name at least one, like http://host:8088")
         self.identity = identity or Identity()
-        self.limits = limits or Limits()
+        self.limits = limits or CallLimits()
         self.daemon = daemon
         auth = session_auth(self.identity)
         self._sessions = {base: open_session(self.limits, auth, ca_file) for base in self.addresses}
@@ -117,7 +125,7 @@ class Transport:
         Unreachable, BadAnswer, Standby, Rejected.
         """
 
-        def take(answer: Answer) -> Any:
+        def take(answer: HttpAnswer) -> Any:
             value = decoded(answer, shape)
             why = unusable(value) if unusable is not None else ""
             if why:
@@ -126,7 +134,7 @@ class Transport:
 
         return self._ask("GET", path, query or {}, b"", "", take)
 
-    def fetch(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> Answer:
+    def fetch(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> HttpAnswer:
         """GET ``path`` and return the answer as it is, redirects (but 307 and 308) included."""
         return self._ask("GET", path, query or {}, b"", "", lambda answer: answer, accept)
 
@@ -137,7 +145,7 @@ class Transport:
         body: bytes = b"",
         media: str = JSON,
         query: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> HttpAnswer:
         """PUT, POST or DELETE; returns the answer of a 2xx or of a redirect other than 307 and 308.
 
         Raises Rejected (the daemon said no), Uncertain (nobody knows), Unreachable (surely not done).
@@ -151,7 +159,7 @@ class Transport:
         query: Mapping[str, str],
         body: bytes,
         media: str,
-        take: Callable[[Answer], T],
+        take: Callable[[HttpAnswer], T],
         accept: str = JSON,
     ) -> T:
         """Put the question to each address in turn, the pinned one first."""
@@ -189,7 +197,7 @@ class Transport:
         query: Mapping[str, str],
         body: bytes,
         headers: dict[str, str],
-    ) -> tuple[Answer, str]:
+    ) -> tuple[HttpAnswer, str]:
         """Ask one address and follow 307 and 308 with method and body kept; say who answered."""
         session = self._sessions[base]
         url = f"{base}{path}"
@@ -204,7 +212,7 @@ class Transport:
             explain(url, "redirects without an end", "an answer", "check the addresses of the daemons")
         )
 
-    def _next(self, url: str, answer: Answer) -> str:
+    def _next(self, url: str, answer: HttpAnswer) -> str:
         """Return where a 307 or 308 leads, if it may be followed."""
         if urlsplit(url).path.startswith(FOREIGN):
             raise BadAnswer(
@@ -252,25 +260,25 @@ class Transport:
             after = clock_ms()
             told = parsedate_to_datetime(got.headers.get("Date", ""))
             return int(told.timestamp() * 1000) - (before + after) // 2
-        except (NoAnswer, ValueError, TypeError, OverflowError):
+        except (ExchangeFailed, ValueError, TypeError, OverflowError):
             return None
 
     def _send(
         self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
-    ) -> Answer:
+    ) -> HttpAnswer:
         try:
             try:
                 got = exchange(session, self.limits, method, url, headers, body)
-            except NoAnswer as problem:
+            except ExchangeFailed as problem:
                 if method != "GET" or not problem.is_closed:
                     raise
                 # A daemon may close a kept connection at any time; nothing of an answer had come.
                 got = exchange(session, self.limits, method, url, headers, body)
-        except NoAnswer as problem:
+        except ExchangeFailed as problem:
             raise self._explained(url, method, problem) from None
         return _answer(got, url)
 
-    def _explained(self, url: str, method: str, problem: NoAnswer) -> Unreachable:
+    def _explained(self, url: str, method: str, problem: ExchangeFailed) -> Unreachable:
         """Return our error, without the library's text (it may quote the whole URL)."""
         what = _WORDS[problem.fault]
         if problem.fault == "too-long" and method == "GET":
@@ -283,9 +291,9 @@ class Transport:
         return Unreachable(explain(url, what, f"a {self.daemon}", remedy))
 
 
-def _answer(got: Received, url: str) -> Answer:
+def _answer(got: Received, url: str) -> HttpAnswer:
     kind = got.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-    return Answer(got.status, kind, got.body, safe_url(url), got.headers.get("Location", ""))
+    return HttpAnswer(got.status, kind, got.body, safe_url(url), got.headers.get("Location", ""))
 
 
 def _checked(address: str, daemon: str) -> str:

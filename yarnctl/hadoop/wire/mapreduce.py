@@ -19,7 +19,7 @@ from yarnctl.hadoop.wire.yarn import Property, StateWord
 Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
 
 
-class Job(msgspec.Struct, frozen=True):
+class JobRow(msgspec.Struct, frozen=True):
     """GET /jobs: the job of an application. ``uberized``: its tasks run inside the master."""
 
     job: str = field(name="id")
@@ -159,7 +159,7 @@ class AttemptCounters(msgspec.Struct, frozen=True):
     groups: tuple[CounterGroup, ...] = field(name="taskAttemptCounterGroup", default=())
 
 
-JOBS = Many(Job, "jobs", "job")
+JOBS = Many(JobRow, "jobs", "job")
 ENDED_JOBS = Many(EndedJob, "jobs", "job")
 ENDED_JOB = One(EndedJob, "job")
 TASKS = Many(Task, "tasks", "task")

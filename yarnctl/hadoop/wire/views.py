@@ -33,10 +33,10 @@ class Leaf(msgspec.Struct, frozen=True):
 
     name: str
     path: str
-    queue: yarn.Queue
+    queue: yarn.QueueRow
 
 
-def leaves(root: yarn.Queue) -> tuple[Leaf, ...]:
+def leaves(root: yarn.QueueRow) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610)."""
     found = tuple(_walk(root, root.name))
     last = [queue.name for _, queue in found]
@@ -54,7 +54,7 @@ def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
     return names
 
 
-def queue_views(root: yarn.Queue, total: Resources) -> tuple[QueueView, ...]:
+def queue_views(root: yarn.QueueRow, total: Resources) -> tuple[QueueView, ...]:
     """Return the leaf queues as deciding sees them, ordered by name.
 
     ``total`` is the sum over live nodes; it turns shares into vectors where a version gives none.
@@ -100,7 +100,7 @@ def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
     return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))
 
 
-def pending(application: yarn.Application) -> Resources:
+def pending(application: yarn.ApplicationRow) -> Resources:
     """Return what is asked for in sum: ``uses`` if told, else from the asks, else nothing."""
     if application.uses is not None:
         return application.uses.pending()
@@ -110,12 +110,12 @@ def pending(application: yarn.Application) -> Resources:
     return total
 
 
-def activated(application: yarn.Application) -> bool:
+def activated(application: yarn.ApplicationRow) -> bool:
     """Say whether the queue's AM limit lets its master be scheduled (only its diagnostics tell)."""
     return application.state != "ACCEPTED" or _WAITING_FOR_LIMIT not in application.diagnostics
 
 
-def deadline_at_ms(application: yarn.Application) -> int | None:
+def deadline_at_ms(application: yarn.ApplicationRow) -> int | None:
     """Return the deadline that one of the application's tags names, as ``deadline_of`` does."""
     return deadline_of(application.tags) if application.tags else None
 
@@ -136,7 +136,7 @@ def order(application: str) -> tuple[int, int, str]:
 
 
 def application_view(
-    application: yarn.Application,
+    application: yarn.ApplicationRow,
     *,
     queue: str,
     rank: int,
@@ -170,12 +170,12 @@ def application_view(
     )
 
 
-def progress_ratio(application: yarn.Application) -> float:
+def progress_ratio(application: yarn.ApplicationRow) -> float:
     """Return the progress, 0 to 1."""
     return min(1.0, max(0.0, application.progress_percent / 100))
 
 
-def kind_of(container: yarn.Container) -> TaskKind | None:
+def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
     """Return what a MapReduce container runs, by its priority; None for other frameworks."""
     if container.priority == AM_PRIORITY:
         return "am"
@@ -184,7 +184,7 @@ def kind_of(container: yarn.Container) -> TaskKind | None:
     return "map" if container.priority in (FAILED_MAP, *MAPS) else None
 
 
-def cluster_room(nodes: Sequence[yarn.Node]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
+def cluster_room(nodes: Sequence[yarn.NodeRow]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
     """Return the total over nodes, the largest node, and the free room of each node that has some.
 
     A node that is being decommissioned counts in the total (its containers run) but offers no room.
@@ -197,12 +197,12 @@ def cluster_room(nodes: Sequence[yarn.Node]) -> tuple[Resources, Resources, Mapp
     return total, largest, free
 
 
-def reserved(application: yarn.Application) -> Resources:
+def reserved(application: yarn.ApplicationRow) -> Resources:
     """Return what the scheduler holds back on nodes for this application's larger asks."""
     return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
 
 
-def _walk(queue: yarn.Queue, path: str) -> Iterator[tuple[str, yarn.Queue]]:
+def _walk(queue: yarn.QueueRow, path: str) -> Iterator[tuple[str, yarn.QueueRow]]:
     if not queue.children:
         if "Leaf" in queue.kind or not queue.kind:
             yield path, queue

@@ -85,7 +85,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     label: str | None = field(name="nodeLabelExpression", default=None)
 
 
-class Application(msgspec.Struct, frozen=True, gc=False):
+class ApplicationRow(msgspec.Struct, frozen=True, gc=False):
     """GET /apps and /apps/{id}; fields in Hadoop's order, which decodes fastest.
 
     ``uses`` is None just after submission (seen in 3.4.2). What needs the right VIEW_APP (all from
@@ -131,7 +131,7 @@ class AppAttempt(msgspec.Struct, frozen=True):
     started_at_ms: int = field(name="startTime", default=0)
 
 
-class Container(msgspec.Struct, frozen=True, gc=False):
+class ContainerRow(msgspec.Struct, frozen=True, gc=False):
     """GET .../containers: a live container. MapReduce tells its kind by the priority."""
 
     container: str = field(name="containerId")
@@ -150,7 +150,7 @@ class Container(msgspec.Struct, frozen=True, gc=False):
         return Resources(self.memory_mib, self.vcores)
 
 
-class Node(msgspec.Struct, frozen=True):
+class NodeRow(msgspec.Struct, frozen=True):
     """GET /nodes: one NodeManager. ``total`` is None in older versions: used + available then."""
 
     node: str = field(name="id")
@@ -195,10 +195,10 @@ class QueueUsers(msgspec.Struct, frozen=True):
 class QueueList(msgspec.Struct, frozen=True):
     """The wrapper round a parent queue's children."""
 
-    rows: tuple[Queue, ...] = field(name="queue", default=())
+    rows: tuple[QueueRow, ...] = field(name="queue", default=())
 
 
-class Queue(msgspec.Struct, frozen=True):
+class QueueRow(msgspec.Struct, frozen=True):
     """GET /scheduler: one queue of the capacity scheduler, root included.
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
@@ -228,7 +228,7 @@ class Queue(msgspec.Struct, frozen=True):
     below: QueueList | None = field(name="queues", default=None)
 
     @property
-    def children(self) -> tuple[Queue, ...]:
+    def children(self) -> tuple[QueueRow, ...]:
         """The queues below this one; empty for a leaf."""
         return self.below.rows if self.below is not None else ()
 
@@ -237,7 +237,7 @@ class Queue(msgspec.Struct, frozen=True):
         return self.uses.pending() if self.uses is not None else NOTHING
 
 
-class Caller(msgspec.Struct, frozen=True):
+class UserInfo(msgspec.Struct, frozen=True):
     """GET /userinfo: whom the ResourceManager takes us for."""
 
     user: str = field(name="requestedUser")
@@ -299,14 +299,14 @@ class RemoteException(msgspec.Struct, frozen=True):
 
 CLUSTER_INFO = One(ClusterInfo, "clusterInfo")
 CLUSTER_METRICS = One(ClusterMetrics, "clusterMetrics")
-SCHEDULER = One(Queue, "scheduler", "schedulerInfo")
-APPLICATIONS = Many(Application, "apps", "app")
-APPLICATION = One(Application, "app")
+SCHEDULER = One(QueueRow, "scheduler", "schedulerInfo")
+APPLICATIONS = Many(ApplicationRow, "apps", "app")
+APPLICATION = One(ApplicationRow, "app")
 APPLICATION_END = One(ApplicationEnd, "app")
 APP_ATTEMPTS = Many(AppAttempt, "appAttempts", "appAttempt")
-CONTAINERS = Many(Container, "containers", "container")
-NODES = Many(Node, "nodes", "node")
-CALLER = One(Caller, "clusterUserInfo")
+CONTAINERS = Many(ContainerRow, "containers", "container")
+NODES = Many(NodeRow, "nodes", "node")
+CALLER = One(UserInfo, "clusterUserInfo")
 APPLICATION_STATE = One(StateWord, "appstate")
 APPLICATION_PRIORITY = One(PriorityWord, "applicationpriority")
 APPLICATION_QUEUE = One(QueueWord, "appqueue")
