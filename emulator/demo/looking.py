@@ -13,7 +13,7 @@ import msgspec
 
 from emulator.live.jobs.submission_client import Client
 from yarnctl.deciding.model import Accepted, Suspend
-from yarnctl.deciding.records import Performed, Record, Transition, decode
+from yarnctl.deciding.records import Performed, Record, Requests, Transition, decode
 from yarnctl.errors import YarnctlError
 
 SAID = {
@@ -94,6 +94,7 @@ class Orders:
 
     def __init__(self, journal: Path, tell: Tell) -> None:
         self.by_order: dict[str, Suspended] = {}
+        self._asked: dict[str, str] = {}
         self._journal = journal
         self._tell = tell
         self._read_bytes = 0
@@ -114,10 +115,13 @@ class Orders:
                 continue
 
     def _take(self, record: Record) -> None:
-        if isinstance(record, Performed) and isinstance(record.action, Suspend):
+        if isinstance(record, Requests):
+            asked = [action for action in record.actions if isinstance(action, Suspend)]
+            self._asked.update((action.order, action.attempt) for action in asked)
+        elif isinstance(record, Performed) and record.action == "suspend":
             if isinstance(record.outcome, Accepted):
-                one = Suspended(record.action.attempt, record.at_ms)
-                self.by_order[record.action.order] = one
+                one = Suspended(self._asked[record.order], record.at_ms)
+                self.by_order[record.order] = one
                 self._tell(f"  {one.short} is asked to save itself and stop")
         elif isinstance(record, Transition) and record.order in self.by_order:
             self._moved(record, self.by_order[record.order])

@@ -11,11 +11,26 @@ from emulator.cluster.entities import RUNNING
 from emulator.cluster.resource_manager import container_id
 from emulator.invariants.breaches import Stories, name_of
 from yarnctl.deciding.invariants import LEDGER
-from yarnctl.deciding.model import Kill
-from yarnctl.deciding.records import Decision, Performed, Transition
+from yarnctl.deciding.records import (
+    Decision,
+    Epoch,
+    Forgotten,
+    KilledEnded,
+    Performed,
+    Progressed,
+    Requests,
+    Return,
+    SavedLost,
+    Transfer,
+    Transition,
+    is_of,
+)
 
 if TYPE_CHECKING:
     from emulator.invariants.watched_run import Watch
+
+
+DATED_BY_A_FACT = (Transition, Transfer, Return, SavedLost, Progressed, Forgotten, KilledEnded, Epoch)
 
 
 def ledger_is_sound(watch: Watch) -> Stories:
@@ -38,8 +53,8 @@ def ledger_is_sound(watch: Watch) -> Stories:
 def records_are_in_order(watch: Watch) -> Stories:
     """Records are written in the order of time; decisions are numbered without a gap."""
     for record in watch.records[watch.read :]:
-        if isinstance(record, Transition):
-            continue  # dated by its fact, which may be older
+        if isinstance(record, DATED_BY_A_FACT):
+            continue  # it may be older
         at_ms = getattr(record, "at_ms", watch.written_at_ms)
         if not watch.written_at_ms <= at_ms <= watch.kernel.now_ms:
             yield f"a record of {at_ms} ms follows one of {watch.written_at_ms} ms"
@@ -57,11 +72,18 @@ def journal_before_action(watch: Watch) -> Stories:
         record = records[place]
         if isinstance(record, Decision):
             watch.decided.update(record.orders)
+        elif isinstance(record, Requests):
+            watch.asked.extend(record.actions)
         elif isinstance(record, Performed):
-            order = getattr(record.action, "order", "")
-            watch.may_lose |= isinstance(record.action, Kill)
-            if order and order not in watch.decided:
-                yield f"{record.action} was performed, nothing decided it"
+            watch.may_lose |= record.action == "kill"
+            told = f"{record.action} {record.order}"
+            if record.order and record.order not in watch.decided:
+                yield f"{told} was performed, nothing decided it"
+            asked = next((action for action in watch.asked if is_of(record, action)), None)
+            if asked is not None:
+                watch.asked.remove(asked)
+            elif not record.queue and not record.back:
+                yield f"{told} was performed, nothing asked for it"
     if watch.controller is None:
         return
     for container in watch.live:

@@ -14,7 +14,8 @@ from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import Application, Container, Node
 from emulator.cluster.faults import Fault
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import Order
+from yarnctl.deciding.model import Action
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import Record
 
 
@@ -55,6 +56,7 @@ class Watch:
         self.stepped = (-1, 0)
         self.settled: dict[str, Order] = {}
         self.decided: set[str] = set()
+        self.asked: list[Action] = []
         self.look()
         self.remember()
 

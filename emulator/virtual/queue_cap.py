@@ -13,7 +13,7 @@ import msgspec
 from emulator.cluster.cluster import Cluster
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.queue_hold import OVER, QueueHold, QueueLimits, action_of, hold, put_back
-from yarnctl.deciding.records import Holding, Performed, Record
+from yarnctl.deciding.records import Holding, Record, performed
 
 
 class VirtualHold:
@@ -47,4 +47,4 @@ class VirtualHold:
         queue.config = msgspec.structs.replace(queue.config, maximum_ratio=record.ratio)
         rm.scheduler.resize(*rm.total)
         self._cluster.sweep.begin()
-        write((Performed(record.at_ms, action_of(record), Accepted()),))
+        write((performed(record.at_ms, action_of(record), Accepted()),))

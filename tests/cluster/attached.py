@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +20,7 @@ from tests.cluster.hdfs import Hdfs
 from tests.cluster.jobs import YARNCTL
 from tests.cluster.launcher import Cluster
 from yarnctl.deciding.model import Accepted, Suspend
-from yarnctl.deciding.records import Performed, Record, Stance, Transition, decode
+from yarnctl.deciding.records import Performed, Record, Requests, Stance, Transition, decode
 
 PATIENCE_S = 180.0
 LOOK_S = 0.1
@@ -35,6 +35,17 @@ def prepare(cluster: Cluster, superuser: str = "root") -> None:
     hdfs.make("/yarnctl/checkpoints", "1777", group="yarnctl")
     for user in ("alice", "bob"):
         hdfs.make(f"/user/{user}", "755", user)
+
+
+def suspended(records: Iterable[Record]) -> list[tuple[Performed, Suspend]]:
+    """Return what came of each suspension that was asked for, with the request."""
+    asked, found = dict[str, Suspend](), list[tuple[Performed, Suspend]]()
+    for record in records:
+        if isinstance(record, Requests):
+            asked |= {each.order: each for each in record.actions if isinstance(each, Suspend)}
+        elif isinstance(record, Performed) and record.action == "suspend":
+            found.append((record, asked[record.order]))
+    return found
 
 
 class Attached:
@@ -126,12 +137,7 @@ class Attached:
 
     def asked(self) -> list[Suspend]:
         """Return every suspension that was really asked for."""
-        done = [record for record in self.records() if isinstance(record, Performed)]
-        return [
-            record.action
-            for record in done
-            if isinstance(record.action, Suspend) and isinstance(record.outcome, Accepted)
-        ]
+        return [action for done, action in suspended(self.records()) if isinstance(done.outcome, Accepted)]
 
     def reached(self, state: str) -> list[Transition]:
         """Return every order's move into a state (``checkpointed``, ``freed``, ``granted``, ...)."""

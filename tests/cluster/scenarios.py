@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests import http_client
-from tests.cluster.attached import QUEUES, Attached
+from tests.cluster.attached import QUEUES, Attached, suspended
 from tests.cluster.jobs import FINAL, LOOK_S, RESTARTABLE, YARNCTL, Job, Plan, keys_of, partition_of
 from tests.cluster.launcher import Cluster
-from yarnctl.deciding.model import Suspend
-from yarnctl.deciding.records import Decision, Performed
+from yarnctl.deciding.records import Decision
 from yarnctl.deciding.settings import DEFAULT
 
 PATIENCE_S = 600.0
@@ -290,16 +289,14 @@ def decisions(running: Running) -> list[Decision]:
 def asked_just_back(running: Running, name: str) -> list[str]:
     """Return the attempts that were asked to stop though they had come back less than settle_ms before."""
     found = []
-    for record in running.daemon.records():
-        if not isinstance(record, Performed) or not isinstance(record.action, Suspend):
-            continue
-        log = running.jobs[name].groups / record.action.attempt
-        resumed = int(record.action.attempt.rpartition("_")[2]) > 0
-        ours = record.action.application == running.jobs[name].application
+    for record, asked in suspended(running.daemon.records()):
+        log = running.jobs[name].groups / asked.attempt
+        resumed = int(asked.attempt.rpartition("_")[2]) > 0
+        ours = asked.application == running.jobs[name].application
         if ours and resumed and log.exists():
             first_s = float(log.read_text(encoding="ascii").split()[1])
             if record.at_ms < first_s * 1000 + DEFAULT.settle_ms - LATE_S * 1000:
-                found.append(f"{record.action.attempt} after {record.at_ms / 1000 - first_s:.1f} s")
+                found.append(f"{asked.attempt} after {record.at_ms / 1000 - first_s:.1f} s")
     return found
 
 

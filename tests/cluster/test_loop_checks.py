@@ -13,7 +13,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
 from tests import http_client
 from tests.cluster.deaf_manager import deaf
@@ -29,10 +28,21 @@ from tests.cluster.scenarios import (
     wrongly_ranked,
 )
 from tests.cluster.test_loop_formats import best, masked
-from yarnctl.deciding.case import Candidate, Case, Pick, RefusedTask
+from yarnctl.deciding.case import Pick, RefusedTask
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Accepted, Suspend, TaskView
-from yarnctl.deciding.policies import JobUsage
-from yarnctl.deciding.records import Decision, Performed, Record, Transition, Trigger
+from yarnctl.deciding.records import (
+    FORMAT,
+    Decision,
+    Header,
+    Record,
+    Requests,
+    Transition,
+    Trigger,
+    performed,
+)
+from yarnctl.deciding.settings import DEFAULT
+from yarnctl.deciding.snapshot_rows import ApplicationRow, Change
 from yarnctl.units import Resources
 
 APPLICATION = "application_1_0001"
@@ -107,7 +117,7 @@ def decision(at_ms: int, picked: str, passed_over: str, why: str = "next") -> De
         number=1,
         at_ms=at_ms,
         trigger=Trigger("application_1_0002", "production", (), 1, 0, 0, 1, ""),
-        case=Case(number=1, now_ms=at_ms, total=SIZE, needs=(), room={}, jobs=(), tasks={}),
+        total=SIZE,
         orders=("order-1",),
         groups=("group-1",),
         picks=(Pick(APPLICATION, view, (0,), (1000,), SIZE, 1),),
@@ -142,25 +152,25 @@ def test_who_passes_over_the_shortest_or_the_longest_task_is_found(job: Done) ->
     ],
 )
 def test_who_chooses_another_job_than_the_policys_is_found(policy: str, chosen: int, right: bool) -> None:
-    jobs = tuple(
-        Candidate(
-            JobUsage(APPLICATION if held == chosen else f"other-{held}", 0, held, 0, 0, None, 0, 0),
-            SIZE,
-            1,
-            SIZE,
+    rows = tuple(
+        ApplicationRow(
+            APPLICATION if held == chosen else f"other-{held}", "research", "u", 0, held, held, SIZE, SIZE
         )
         for held in (3, 4, 5)
     )
+    told = Observed(at_ms=1, cluster="seen", change=Change(applications=rows))
     made = decision(1, attempt(0), attempt(1))
-    assert best(structs.replace(made, case=structs.replace(made.case, jobs=jobs)), policy) is right
+    records: list[Record] = [Header(FORMAT, DEFAULT, ()), told, made]
+    assert best(made, policy, records) is right
 
 
 @pytest.mark.parametrize(("after_s", "found"), [(5.0, 1), (26.0, 1), (31.0, 0)])
 def test_a_task_that_is_asked_as_soon_as_it_is_back_is_found(job: Done, after_s: float, found: int) -> None:
     job.worked(attempt(0, 1), keys(100), 100)
     action = Suspend("order-1", APPLICATION, attempt(0, 1), "container_1", 1, 0)
-    asked = Performed(round((100 + after_s) * 1000), action, Accepted())
-    assert len(asked_just_back(Told(job, [asked]), "steady")) == found
+    at_ms = round((100 + after_s) * 1000)
+    told = Told(job, [Requests(at_ms, (action,)), performed(at_ms, action, Accepted())])
+    assert len(asked_just_back(told, "steady")) == found
 
 
 def test_only_the_marker_of_a_sequence_file_is_masked() -> None:

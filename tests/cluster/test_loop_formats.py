@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.cluster.attached import QUEUES, Attached
@@ -25,7 +26,9 @@ from tests.cluster.scenarios import (
     research,
     wrongly_ranked,
 )
-from yarnctl.deciding.records import Decision
+from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.records import Decision, Header, Record
+from yarnctl.deciding.snapshot_rows import Reader
 
 GZIP = {
     "mapreduce.output.fileoutputformat.compress": "true",
@@ -58,25 +61,34 @@ def test_outputs_of_every_form_are_those_of_undisturbed_runs_and_every_policy_ch
     undisturbed_runs_are_the_same(ran, tmp_path)
     first = decisions(ran)[0]
     sizes = {ran.jobs[name].application: len(ran.jobs[name].plan.groups) + 1 for name in FORMS}
-    assert held_then(first) == sizes
-    assert best(first, "MR")
+    assert held_then(first, ran.daemon.records()) == sizes
+    assert best(first, "MR", ran.daemon.records())
     assert wrongly_ranked(ran) == []
     for (job_policy, task_policy), other in others.items():
         seen = [record for record in other.records() if isinstance(record, Decision) and record.picks]
         assert seen, (job_policy, task_policy, other.said())
-        assert best(seen[0], job_policy), (job_policy, seen[0])
+        assert best(seen[0], job_policy, other.records()), (job_policy, seen[0])
         assert replays(other), "with the policies that its header names"
         assert wrongly_ranked(ran, seen, longest_first=task_policy == "LRT") == [], (job_policy, task_policy)
 
 
-def held_then(decision: Decision) -> dict[str, int]:
+def held_then(decision: Decision, records: Iterable[Record]) -> dict[str, int]:
     """Return how many containers each job held that a decision could have chosen first."""
-    return {one.usage.application: one.usage.containers for one in decision.case.jobs}
+    reader, queues = Reader(), tuple[str, ...]()
+    for record in records:
+        if isinstance(record, Header):
+            reader, queues = Reader(), record.settings.victim_queues
+        elif isinstance(record, Observed) and record.change is not None:
+            reader.snapshot(record.change)
+        elif record == decision:
+            break
+    views = reader.applications.values()
+    return {view.application: view.containers for view in views if view.queue in queues}
 
 
-def best(decision: Decision, policy: str) -> bool:
+def best(decision: Decision, policy: str, records: Iterable[Record]) -> bool:
     """Say whether the job that was chosen first is the policy's; a draw may choose any."""
-    held = held_then(decision)
+    held = held_then(decision, records)
     chosen = held[decision.picks[0].application]
     return {"MR": chosen == max(held.values()), "LR": chosen == min(held.values()), "PR": True}[policy]
 

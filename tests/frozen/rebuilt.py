@@ -34,9 +34,9 @@ def rebuilt(path: Path) -> Any:
     remembered = found.remembered
     value = {
         "orders": orders_of(remembered.ledger),
-        "sent": remembered.sent,
-        "decisions": remembered.decisions,
-        "due": remembered.due,
+        "sent": remembered.ledger.sent,
+        "decisions": remembered.ledger.decisions,
+        "due": remembered.ledger.due,
         "now_ms": remembered.now_ms,
         "records": len(found.recent),
         "transitions": len(found.transitions),
@@ -63,12 +63,12 @@ def orders_of(ledger: Ledger) -> dict[str, Any]:
         "freed_on_node": _names(ledger.freed_on),
         "freed_for_asker": _names(ledger.freed_for),
         "barred_attempts": ledger.barred,
-        "barred_by_order": ledger._barred_by,
+        "barred_by_order": ledger.bars.by,
         "killed_not_ended": list(ledger.dying.values()),
         "suspended_not_back": list(ledger.away.values()),
         "late": {asker: list(late.values()) for asker, late in ledger.late.items()},
         "tries": ledger.tries,
-        "bars_until": sorted(ledger._cooling),
+        "bars_until": sorted(ledger.bars.pauses),
     }
 
 

@@ -39,12 +39,12 @@ from yarnctl.deciding.records import (
     HoldEnded,
     HoldFound,
     Holding,
-    Performed,
     Ranked,
     Ranking,
     Record,
     Restoring,
     Transition,
+    performed,
 )
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput
@@ -146,11 +146,11 @@ def priorities(is_put_back: bool) -> list[Record]:
     """Return priorities that were changed, and perhaps put back."""
     settings = msgspec.structs.replace(DEFAULT, mode="deadlines")
     changed = [
-        Header(FORMAT, settings, (), complete=True),
+        Header(FORMAT, settings, ()),
         Ranking(5_000, (Ranked(FIRST, 0, 0, 10, 3), Ranked("application_1_0002", 1, 0, 9, 9))),
-        Performed(5_000, SetPriority(FIRST, 10), Accepted()),
+        performed(5_000, SetPriority(FIRST, 10), Accepted()),
     ]
-    back = [Restoring(9_000, FIRST, 3, FOUND), Performed(9_000, SetPriority(FIRST, 3, back=True), Accepted())]
+    back = [Restoring(9_000, FIRST, 3, FOUND), performed(9_000, SetPriority(FIRST, 3, back=True), Accepted())]
     return [*changed, *(back if is_put_back else ())]
 
 
@@ -160,13 +160,13 @@ def holds() -> list[Record]:
     found = HoldFound(3_000, "root.etl", 1.0, 0.2, "lowered-a1b2.json")
     back = Holding(4_000, "root.etl", 0.2, 1.0, FOUND)
     return [
-        Header(FORMAT, DEFAULT, (), complete=True),
+        Header(FORMAT, DEFAULT, ()),
         lowered,
-        Performed(1_000, action_of(lowered), Accepted()),
+        performed(1_000, action_of(lowered), Accepted()),
         HoldEnded(2_000, "root.research", 0.5, "somebody else has set it to 50 %"),
         found,
         back,
-        Performed(4_000, action_of(back), Accepted()),
+        performed(4_000, action_of(back), Accepted()),
     ]
 
 

@@ -26,7 +26,7 @@ from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.deadlines import in_order, ranked
 from yarnctl.deciding.forecast import QueueModel, over_guarantee
 from yarnctl.deciding.leaving import in_leaving_order
-from yarnctl.deciding.ledger import Ledger, Order, new_order
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import (
     Accepted,
     ApplicationEnded,
@@ -38,10 +38,11 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
 )
+from yarnctl.deciding.order import Order, new_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import Look, demand, may_give
 from yarnctl.deciding.queue_hold import QueueLimits, hold
-from yarnctl.deciding.records import Refusal, Resumed, Return, Transition
+from yarnctl.deciding.records import Refusal, Requests, Return, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import STILL_WAITS, Settlement
@@ -219,10 +220,11 @@ def test_a_request_that_is_too_old_is_not_sent_again_after_a_restart(age_ms, sen
     ledger = Ledger()
     ledger.add(an_order(at_ms=1000))
     request = Suspend("o-000001", "r1", "r1.1", "r1.1c", 1, 13_000)
-    steps = Controller(DEFAULT, remembered=Remembered(ledger, {}, 1, (request,), 1000))
+    ledger.due = [request]
+    steps = Controller(DEFAULT, remembered=Remembered(ledger, 1000))
     step = steps.step(seen(None, now_ms=1000 + age_ms))
-    resumed = next(record for record in step.records if isinstance(record, Resumed))
-    assert (request in resumed.again) is sent_again
+    asked = [action for record in step.records if isinstance(record, Requests) for action in record.actions]
+    assert (request in asked) is sent_again
     assert (request in step.actions) is sent_again
 
 
@@ -497,12 +499,14 @@ def test_only_freed_room_is_forgotten_when_its_asker_asks_no_more(event, state):
 def test_a_request_whose_effect_is_seen_is_remembered_no_longer():
     work = Settlement(entered(an_order()), DEFAULT, releases_itself=False)
     (release,) = work.take([ManifestSeen("o-000001", "r1.1", 1, 5, 100)]).actions
+    work.ledger.apply(Requests(100, (release,)))
     work.outcome(release, Accepted(), 100)
     work.repeat(200)
-    assert list(work.sent) == ["o-000001"]
+    assert list(work.ledger.sent) == ["o-000001"]
     work.take([ContainerEnded("r1.1c", "r1", "n1", "killed", 250)])
-    work.repeat(300)
-    assert work.sent == {}
+    assert work.repeat(300).actions == []
+    work.ledger.retire(300)
+    assert work.ledger.sent == {}
 
 
 # --- the controller ---------------------------------------------------------------------------
@@ -512,7 +516,7 @@ def test_stopping_never_goes_back_in_time():
     steps = Controller(GUARD_FREE, validate=True)
     look = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
     steps.step(seen(look, {"r1": row("r1", 49)}, now_ms=1000))
-    (record,) = steps.stop(400).records
+    _, record, *_ = steps.stop(400).records
     assert isinstance(record, Transition)
     assert (record.event, record.at_ms) == ("not-needed", 1000)
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size, task, with_
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.invariants import check
 from yarnctl.deciding.model import (
     Accepted,
@@ -22,7 +23,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.records import Decision, Ranking, Refusal, Transition, decode, encode
+from yarnctl.deciding.records import Decision, Ranking, Refusal, Requests, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings, validate
 from yarnctl.errors import BadInput, InvariantBroken
 
@@ -251,7 +252,7 @@ def test_a_release_whose_outcome_is_unknown_is_sent_at_each_step_until_its_effec
         assert quiet(steps, now_ms).actions == (RELEASE,)
         steps.settle(RELEASE, Unknown())
     assert not quiet(steps, 950, ended(1, 900, "killed")).actions
-    assert not steps._settlement.sent or quiet(steps, 1200).actions == ()
+    assert not steps.ledger.sent or quiet(steps, 1200).actions == ()
 
 
 def test_an_accepted_release_is_sent_again_when_no_end_is_seen():
@@ -385,7 +386,9 @@ def test_no_victim_stands_on_a_node_that_is_reserved_for_somebody_else():
     assert suspended(step) == ["r1.1", "r1.2"]
     decision = next(record for record in step.records if isinstance(record, Decision))
     assert ("r1.0", "node-reserved") in [(task.attempt, task.why) for task in decision.refused_tasks]
-    assert decision.case.reserved == {"n1": "r9"}
+    observed = next(record for record in step.records if isinstance(record, Observed))
+    assert observed.change is not None
+    assert observed.change.reserved == {"n1": "r9", "n2": "p1", "n9": "r9"}
     assert decode(encode(decision)) == decision
 
 
@@ -405,8 +408,9 @@ def ranks(**priorities):
 def test_priorities_are_explained_before_they_are_sent():
     step = Controller(EDF, validate=True).step(seen(ranks(a=10)))
     assert step.actions == (SetPriority("b", 9),)
-    ranking = step.records[-1]
+    ranking, requests = step.records[-2:]
     assert isinstance(ranking, Ranking)
+    assert requests == Requests(0, step.actions)
     assert [tuple(row) for row in ranking.order] == [("a", 1000, 0, 10, 10), ("b", 2000, 0, 9, 0)]
     assert decode(encode(ranking)) == ranking
 

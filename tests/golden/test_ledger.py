@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size, with_
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN, TABLE, Event, State, after
 from yarnctl.deciding.model import (
     ApplicationEnded,
@@ -22,6 +22,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withdraw,
 )
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import Epoch, Transfer, Transition
 from yarnctl.deciding.settings import PAPER
 
@@ -167,7 +168,7 @@ def test_the_grant_prefers_the_freed_room_on_its_own_node():
 
 def test_an_epoch_is_recorded():
     step = started().step(seen(None, now_ms=990, facts=(EpochChanged("2", 700),)))
-    assert step.records[0] == Epoch(700, "2")
+    assert step.records[1] == Epoch(700, "2")
 
 
 # --- time -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
 )
-from yarnctl.deciding.records import Resumed, Transition
+from yarnctl.deciding.records import Requests, Transfer, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.deciding.settlement import STILL_WAITS, Settlement
 from yarnctl.errors import InvariantBroken
@@ -72,11 +72,11 @@ def test_only_a_manifest_tells_keys():
     ]
 
 
-def test_a_transfer_returns_the_order_as_it_stands():
+def test_a_transferred_order_works_for_the_other_asker():
     ledger = entered(an_order())
-    changed = ledger.transfer(ledger.open["o-000001"], "p2")
-    assert changed.asker == "p2"
-    assert changed is ledger.open["o-000001"]
+    ledger.apply(Transfer(order="o-000001", source="p1", target="p2", at_ms=1, why="p1 finds room elsewhere"))
+    assert ledger.open["o-000001"].asker == "p2"
+    assert list(ledger.by_asker) == ["p2"]
 
 
 def observed(now_ms: int) -> Observation:
@@ -92,7 +92,7 @@ def test_an_order_times_out_by_the_clock_that_was_set_back(then_ms, events):
     """Asked at 100 s; a controller that begins at 50 s gives it twelve seconds of its own clock."""
     ledger = Ledger()
     ledger.add(an_order(at_ms=100_000))
-    steps = Controller(DEFAULT, remembered=Remembered(ledger, {}, 1, (), 100_000), validate=True)
+    steps = Controller(DEFAULT, remembered=Remembered(ledger, 100_000), validate=True)
     first = steps.step(observed(50_000))
     then = steps.step(observed(then_ms))
     assert [record.event for record in transitions((*first.records, *then.records))] == events
@@ -104,15 +104,16 @@ def test_an_observer_that_goes_on_shows_again_what_it_observed():
     ledger = Ledger()
     ledger.add(an_order(settings=settings))
     request = Suspend("o-000001", "r1", "r1.1", "r1.1c", 1, 12_000)
-    steps = Controller(settings, remembered=Remembered(ledger, {}, 1, (request,), 0))
-    (resumed,) = [one for one in steps.step(observed(1000)).records if isinstance(one, Resumed)]
-    assert resumed.again == (request,)
+    ledger.due = [request]
+    steps = Controller(settings, remembered=Remembered(ledger, 0))
+    (requests,) = [one for one in steps.step(observed(1000)).records if isinstance(one, Requests)]
+    assert requests.actions == (request,)
 
 
 def test_who_validates_finds_a_ledger_that_was_changed_behind_its_back():
     ledger = Ledger()
     ledger.add(an_order())
-    steps = Controller(DEFAULT, remembered=Remembered(ledger, {}, 1, (), 0), validate=True)
+    steps = Controller(DEFAULT, remembered=Remembered(ledger, 0), validate=True)
     steps.step(observed(10))
     ledger.barred.clear()
     with pytest.raises(InvariantBroken, match="under-order-is-barred"):

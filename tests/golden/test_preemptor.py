@@ -508,7 +508,7 @@ def test_refusals_are_written_when_their_reason_changes():
         [type(record).__name__ for record in steps.step(seen(stuck, now_ms=now_ms)).records]
         for now_ms in (0, 1000, 2000)
     ]
-    assert written == [["Header", "Refusal"], [], []]
+    assert written == [["Header", "Observed", "Refusal"], [], []]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_refused_task_is_passed_over_and_shown_with_its_key():
     tasks = {"a": [task("a.1", 10_000, cost_ms=20_000), task("a.2", 30_000), task("a.3", 40_000)]}
     found = choose(case([candidate("a", 4)], 1, tasks), DEFAULT)
     assert [pick.task.attempt for pick in found.picks] == ["a.2"]
-    assert [tuple(refused) for refused in found.refused_tasks] == [
+    assert [tuple(refused)[:4] for refused in found.refused_tasks] == [
         ("a", "a.1", (10_000,), "cost"),
         ("a", "a.3", (40_000,), "next"),
     ]

@@ -12,8 +12,10 @@ from yarnctl.deciding import case, ledger, model, records, settings
 from yarnctl.deciding.admission import entries
 from yarnctl.deciding.admission import records as admission
 from yarnctl.deciding.draws import UNIT, exponential
-from yarnctl.deciding.records import FORMAT, READABLE, Header, Step, encode
+from yarnctl.deciding.order import Order
+from yarnctl.deciding.records import FORMAT, Header, Step, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, TEN_YEARS_MS
+from yarnctl.journal.older.records_5 import OLDER
 from yarnctl.units import Resources
 
 STRUCTS = sorted(
@@ -39,9 +41,8 @@ def test_how_many_records_there_are() -> None:
 
 def test_the_format_of_journals() -> None:
     """A new kind of record is no new format; what an older program wrote can be read."""
-    assert (FORMAT, READABLE) == (5, (4, 5))
-    assert b"complete" not in encode(Header(FORMAT, DEFAULT, ()))
-    assert encode(Header(FORMAT, DEFAULT, (), complete=True)).endswith(b'"complete":true}\n')
+    assert (FORMAT, OLDER) == (6, (4, 5))
+    assert encode(Header(FORMAT, DEFAULT, ())).endswith(b'"capabilities":[]}\n')
 
 
 def test_what_a_record_says_of_what_is_not_known() -> None:
@@ -54,7 +55,7 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
         "node": "n",
     }
     one = Resources(1024, 1)
-    order = ledger.Order(
+    order = Order(
         **names,
         size=one,
         ask=one,

@@ -22,7 +22,7 @@ from tests.soak.fault_stage import Submitted
 from tests.soak.fault_web import KillAsked
 from tests.soak.rig import number_of, read_log, task_of_attempt
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.records import Decision, Performed, Record, Resumed, Transition, decode
+from yarnctl.deciding.records import Decision, Performed, Record, Transition, decode
 from yarnctl.errors import YarnctlError
 from yarnctl.journal.chain import END, body_of
 from yarnctl.journal.file import read
@@ -95,8 +95,6 @@ def open_orders(records: list[Record]) -> list[str]:
             states |= dict.fromkeys(one.orders, "asked")
         elif isinstance(one, Transition):
             states[one.order] = one.target
-        elif isinstance(one, Resumed):  # a last move may be torn off: what was performed implies it
-            states = {name: state for name, state in states.items() if name in one.orders}
     return [name for name, state in states.items() if state in OPEN]
 
 
@@ -353,12 +351,8 @@ def ledger_agrees(left: Left) -> list[str]:
 def releases_follow_checkpoints(left: Left) -> list[str]:
     """No Release was performed for an order whose checkpoint was not seen first."""
     seen = {one.order for one in left.records if isinstance(one, Transition) and one.event == "manifest"}
-    released = (one.action.order for one in left.records if _is_release(one))  # type: ignore[union-attr]
+    released = (one.order for one in left.records if isinstance(one, Performed) and one.action == "release")
     return [f"{order} was released without a checkpoint" for order in released if order not in seen]
-
-
-def _is_release(record: Record) -> bool:
-    return isinstance(record, Performed) and record.action.__struct_config__.tag == "release"
 
 
 CHECKS: dict[str, Callable[[Left], list[str]]] = {

@@ -172,7 +172,7 @@ class WatchedJournal:
 
 def is_of_a_hold(record: Record) -> bool:
     if isinstance(record, Performed):
-        return isinstance(record.action, SetQueueMaximum)
+        return record.action == "set-queue-maximum"
     return isinstance(record, Holding | HoldFound | HoldEnded)
 
 

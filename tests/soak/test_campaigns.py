@@ -35,7 +35,7 @@ from tests.soak.rig import clock_ms
 from tests.soak.workloads import WORKLOADS, job_of, write_input
 from tests.thoroughness import is_thorough
 from yarnctl.deciding.model import Accepted, Release
-from yarnctl.deciding.records import Decision, Performed, Transition
+from yarnctl.deciding.records import Decision, Transition, performed
 
 RUNS, SEED = 100 if is_thorough() else 20, 1
 JOBS, AT_ONCE = 2, 13
@@ -260,7 +260,7 @@ def _closed_by_the_end(left: Left, status: str = "SUCCEEDED") -> Left:
 
 def _blind(left: Left) -> Left:
     names = ("o-999999", "application_1_1", "attempt_1_1_r_000000_0", "container_1_1_01_000002")
-    return left._replace(records=[*left.records, Performed(1, Release(*names, 1), Accepted())])
+    return left._replace(records=[*left.records, performed(1, Release(*names, 1), Accepted())])
 
 
 DOCTORED: dict[str, Callable[[Left], Left]] = {

@@ -36,6 +36,7 @@ from yarnctl.cli.run import command as run_command
 from yarnctl.cli.run import plan_of
 from yarnctl.daemon.running import Plan
 from yarnctl.deciding.draws import uniform
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.records import Decision, Record, Stance, decode
 from yarnctl.journal.memory import MemoryJournal
@@ -173,12 +174,15 @@ def victims_of(records: Sequence[Record], jobs: Sequence[Job], speed: float = 1.
     def remaining(task: TaskView) -> int:
         return round(task.remaining_ms * speed)
 
-    victims = []
+    victims, look = [], dict[str, TaskView]()
     for record in records:
-        if isinstance(record, Decision):
-            seen = {
-                named(task.attempt): remaining(task) for row in record.case.tasks.values() for task in row
-            }
+        if isinstance(record, Observed):
+            look = look if record.change is None else {}
+            look |= {task.attempt: task for row in record.tasks.values() for task in row}
+        elif isinstance(record, Decision):
+            named_here = [pick.task.attempt for pick in (*record.picks, *record.handed_back)]
+            named_here += [task.attempt for task in record.refused_tasks]
+            seen = {named(name): remaining(look[name]) for name in sorted(named_here) if name in look}
             victims += [
                 Victim(record.number, named(pick.task.attempt), remaining(pick.task), seen)
                 for pick in record.picks

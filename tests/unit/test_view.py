@@ -14,9 +14,9 @@ from yarnctl.daemon.view.occupancy import SPACING_MAX_MS, SPACING_MIN_MS, Held, 
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View, quieted
 from yarnctl.daemon.view.recent_decisions import Remembered
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Observation
+from yarnctl.deciding.order import order_number
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources

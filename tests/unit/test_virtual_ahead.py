@@ -11,9 +11,10 @@ from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
 from yarnctl.deciding.foresight import unmet
-from yarnctl.deciding.records import Decision, Header, Refusal
-from yarnctl.journal.consistency import asked_for_problem
+from yarnctl.deciding.records import Decision, Refusal, encode
+from yarnctl.journal.file import Line
 from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.replay import replay
 
 FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
 
@@ -49,6 +50,6 @@ def test_what_is_foreseen_is_said_and_asked_for_once():
     assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2, 1]
     assert len(decisions[0].orders) == 4
     assert len(decisions) == 1
-    settings = next(record for record in journal.records if isinstance(record, Header)).settings
-    assert [asked_for_problem(one, settings) for one in decisions] == [""] * len(decisions)
+    lines = [Line(place, record, encode(record)) for place, record in enumerate(journal.records, 1)]
+    assert replay(lines, "journal").decisions == len(decisions)
     assert not [record for record in journal.records if isinstance(record, Refusal)]

@@ -10,8 +10,8 @@ from emulator.virtual.run import Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, OVER
-from yarnctl.deciding.records import Holding, Performed
+from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, OVER, action_of
+from yarnctl.deciding.records import Holding, Performed, is_of
 from yarnctl.journal.memory import MemoryJournal
 
 FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
@@ -63,7 +63,7 @@ def test_what_is_changed_is_written_first():
     for place in places:
         done = journal.records[place + 1]
         assert isinstance(done, Performed)
-        assert done.action.ratio == journal.records[place].ratio  # type: ignore[union-attr]
+        assert is_of(done, action_of(journal.records[place]))  # type: ignore[arg-type]
 
 
 def test_while_it_is_held_nobody_there_is_given_anything():

@@ -30,8 +30,8 @@ from yarnctl.attach.orders.performing import Acting
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import Watch
 from yarnctl.config import ClusterAddress
-from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import MasterClient

@@ -21,7 +21,7 @@ from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.view.published import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Kill, Outcome, Refused, SetPriority, Snapshot, Suspend, Withheld
+from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
 from yarnctl.deciding.records import (
     Contact,
     Decision,
@@ -106,8 +106,8 @@ class Recorder:
         for record in records:
             self.met_another |= isinstance(record, Epoch)
             self._say(record)
-            if isinstance(record, Performed) and isinstance(record.action, SetPriority):
-                self._say_refused(record.action.application, record.outcome)
+            if isinstance(record, Performed) and record.application:
+                self._say_refused(record.application, record.outcome)
 
     def append_if_possible(self, records: Sequence[Record]) -> None:
         """Write the records of undoing, which is done whether they can be written or not.
@@ -129,8 +129,8 @@ class Recorder:
     def _say(self, record: Record) -> None:
         """Tell people in one line what has just been written down; what was never asked, as that."""
         if isinstance(record, Performed):
-            if isinstance(record.action, Suspend | Kill) and isinstance(record.outcome, Withheld):
-                self._withheld.add(record.action.order)
+            if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
+                self._withheld.add(record.order)
         elif isinstance(record, Transition) and record.order in self._withheld:
             _LOG.info("%s: was never asked, ends as %s: %s", record.order, record.target, record.why)
             if record.target not in OPEN:

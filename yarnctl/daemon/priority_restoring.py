@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetPriority, Unknown
 from yarnctl.deciding.queue_hold import FOUND
-from yarnctl.deciding.records import Performed, Record, Restoring
+from yarnctl.deciding.records import Record, Restoring, performed
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -48,7 +48,7 @@ class Restorer:
         write(Restoring(now_ms, application, priority, FOUND))
         action = SetPriority(application, priority, back=True)
         outcome = self._perform(action)
-        write(Performed(now_ms, action, outcome))
+        write(performed(now_ms, action, outcome))
         if isinstance(outcome, Accepted):
             del self.changed[application]
         elif isinstance(outcome, Refused | Unknown):

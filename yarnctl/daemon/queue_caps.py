@@ -14,22 +14,22 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Withheld
+from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum
 from yarnctl.deciding.queue_hold import (
     ASIDE,
     FOUND,
     OVER,
     STOPPING,
+    HeldQueues,
     QueueHold,
     QueueLimits,
     action_of,
     hold,
     put_back,
 )
-from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
+from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Record, performed
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord, command_for, same_ratio
-from yarnctl.journal.maxima import as_holding
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -179,7 +179,8 @@ class Holder:
         self._victims = tuple(victims)
         self.enabled = enabled
         self._when = when or QueueHold()
-        self.held: dict[str, Holding] = dict(held or {})
+        self._queues = HeldQueues(held)
+        self.held = self._queues.held
         self.records = Records(keeper)
         self._left = FOUND if self.held else ""
         self._again_at_ms = 0
@@ -217,9 +218,7 @@ class Holder:
         """Hold what a daemon that is gone has left lowered, so that it is put back."""
         for queue, (name, one) in self.records.left(now_ms).items():
             if queue not in self.held:
-                found = HoldFound(now_ms, queue, one.before_ratio, one.ratio, name)
-                write(found)
-                self.held[queue] = as_holding(found)
+                self._note(write, HoldFound(now_ms, queue, one.before_ratio, one.ratio, name))
                 self._left = FOUND
 
     def _hold(self, write: Write, now_ms: int) -> None:
@@ -233,11 +232,7 @@ class Holder:
                 continue
             if not self.records.keep([_lowered(one) for one in (*self.held.values(), record)], now_ms):
                 return
-            write(record)
-            self.held[record.queue] = record
             outcome = self._done(write, record)
-            if isinstance(outcome, Refused | Withheld):
-                del self.held[record.queue]
             if isinstance(outcome, Refused):
                 self._give_up(outcome.why)
                 return
@@ -255,8 +250,6 @@ class Holder:
                 by_hand = command_for(record.queue, record.ratio)
                 told = f"{record.queue} has not been put back to {record.ratio:g} yet: {problem}"
                 _LOG.warning("%s; it is tried again (by hand: %s)", told, by_hand)
-            else:
-                del self.held[record.queue]
         if self.held:
             self._again_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, RETRY_MAX_MS)
@@ -271,17 +264,22 @@ class Holder:
         ours = (record.before_ratio, record.ratio)  # put back perhaps, without a record
         if stands is None or not any(same_ratio(stands, one) for one in ours):
             why = "there is no such queue any more" if stands is None else "somebody else has changed it"
-            write(HoldEnded(record.at_ms, record.queue, stands, why))
+            self._note(write, HoldEnded(record.at_ms, record.queue, stands, why))
             return ""
-        write(record)
         outcome = self._done(write, record)
         return "" if isinstance(outcome, Accepted) else outcome.why or "nobody answered"
 
     def _done(self, write: Write, record: Holding) -> Outcome:
+        """Write down what is to be changed, change it, and write down what came of it."""
+        self._note(write, record)
         action = action_of(record)
         outcome = self._perform(action)
-        write(Performed(record.at_ms, action, outcome))
+        self._note(write, performed(record.at_ms, action, outcome))
         return outcome
+
+    def _note(self, write: Write, record: Record) -> None:
+        write(record)
+        self._queues.apply(record)
 
 
 def _lowered(record: Holding) -> Lowered:

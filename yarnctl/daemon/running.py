@@ -36,8 +36,8 @@ from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import Order, set_back
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError

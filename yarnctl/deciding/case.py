@@ -1,8 +1,8 @@
 """The case: everything one choice of victims may look at, and the choice itself.
 
-Law: :func:`yarnctl.deciding.selector.choose` reads a case and the settings and nothing else, so a
-journal that holds the (pruned) case can re-decide it to the same bytes. Jobs stand in the order of
-their ids; no set is ever walked.
+Law: :func:`yarnctl.deciding.selector.choose` reads a case and the settings and nothing else. What was never
+at the head of an order leaves the head as it was: of the tasks, those picked, handed back and shown suffice.
+Jobs stand in the order of their ids; no set is ever walked.
 """
 
 from __future__ import annotations
@@ -82,12 +82,14 @@ class RefusedJob(NamedTuple):
 
 
 class RefusedTask(NamedTuple):
-    """A task of a job that was hit, not taken, its key, and why."""
+    """A task of a job that was hit, not taken, its key, why, and where it runs."""
 
     application: str
     attempt: str
     key: tuple[int, ...]
     why: str
+    container: str = ""
+    node: str = ""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -105,36 +107,3 @@ class Choice(msgspec.Struct, frozen=True):
     hit: tuple[str, ...]
     missing: tuple[str, ...] = ()
     room: Mapping[str, Resources] = {}
-
-
-def prune(case: Case, choice: Choice) -> Case:
-    """Return the part of ``case`` that led to ``choice``; choosing again gives the same choice.
-
-    Kept are the jobs that were hit and those shown as refused, of the former the tasks picked,
-    handed back or shown, and the room of the nodes touched. Nothing else can have mattered: what
-    was never at the head of an order leaves the head as it was.
-    """
-    keep_jobs = dict.fromkeys(choice.hit)
-    keep_jobs.update((refused.application, None) for refused in choice.refused_jobs)
-    keep_tasks = {pick.task.attempt for pick in choice.picks}
-    keep_tasks.update(pick.task.attempt for pick in choice.handed_back)
-    keep_tasks.update(refused.attempt for refused in choice.refused_tasks)
-    nodes = {pick.task.node for pick in choice.picks}
-    nodes.update(pick.task.node for pick in choice.handed_back)
-    tasks = {
-        application: tuple(task for task in case.tasks[application] if task.attempt in keep_tasks)
-        for application in sorted(keep_jobs)
-        if application in case.tasks
-    }
-    looked_at = {task.node for row in tasks.values() for task in row} if case.reserved else set()
-    shown = {refused.attempt for refused in choice.refused_tasks}
-    closed = {refused.application for refused in choice.refused_jobs}
-    return msgspec.structs.replace(
-        case,
-        room={node: case.room[node] for node in sorted(nodes) if node in case.room},
-        jobs=tuple(job for job in case.jobs if job.usage.application in keep_jobs),
-        tasks=tasks,
-        barred={attempt: case.barred[attempt] for attempt in sorted(shown) if attempt in case.barred},
-        closed={name: case.closed[name] for name in sorted(closed) if name in case.closed},
-        reserved={node: case.reserved[node] for node in sorted(looked_at) if node in case.reserved},
-    )

@@ -22,47 +22,47 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.case import prune
-from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.effects import Effects
+from yarnctl.deciding.inputs import Cluster, InputLog, Observed, observation
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.leaving import in_leaving_order
-from yarnctl.deciding.ledger import Ledger, Order, name_orders
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE
+from yarnctl.deciding.looks import Looks
 from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
     ContainerEnded,
-    Kill,
+    Fact,
     Observation,
     Outcome,
-    Release,
     Scope,
     SetPriority,
+    SetQueueMaximum,
     Snapshot,
-    Suspend,
     TaskView,
-    Withdraw,
 )
+from yarnctl.deciding.order import name_orders, requested
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried, pending_count
-from yarnctl.deciding.prioritising import Prioritiser
+from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
     Header,
-    Performed,
     Record,
     Refusal,
+    Requests,
     Resumed,
     Step,
+    Stopped,
     Trigger,
 )
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
-from yarnctl.deciding.settlement import STOPPING, Sent, Settlement
-from yarnctl.deciding.surplus import beyond, surplus
+from yarnctl.deciding.settlement import STOPPING, Settlement, asked_again
+from yarnctl.deciding.snapshot_rows import Reader
+from yarnctl.deciding.surplus import settle_needless
 from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8
@@ -70,12 +70,9 @@ ROUNDS_MAX = 8
 
 
 class Remembered(NamedTuple):
-    """What a journal implies at its end; ``due`` are the actions no outcome was written for."""
+    """What a journal leaves: its ledger, and the instant of its last step."""
 
     ledger: Ledger
-    sent: dict[str, Sent]
-    decisions: int
-    due: tuple[Action, ...]
     now_ms: int
 
 
@@ -98,12 +95,54 @@ class _Held(msgspec.Struct):
     standing: tuple[object, ...] = ()
 
 
+def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
+    """Return a job's tasks with what was told of them later in the same look."""
+    if not before:
+        return now
+    return tuple(({task.attempt: task for task in before} | {task.attempt: task for task in now}).values())
+
+
 def _overtaken(seen: Observation) -> bool:
     """Say whether a container ended while this was looked at: the snapshot may show its room or not.
 
     It counts as still held, and so perhaps twice: what that hides is found by a look that comes soon.
     """
     return any(isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms for fact in seen.facts)
+
+
+def _seen_as(seen: Observation, scope: Scope) -> Cluster:
+    """Say how the cluster was seen by who had asked for this."""
+    if seen.snapshot is not None:
+        return "seen"
+    if seen.cluster == "unreachable":
+        return "unreachable"
+    return "quiet" if scope.cluster else "not-asked"
+
+
+def _take(effects: Effects, seen: Observation, work: Settlement, looks: Looks) -> tuple[Fact, ...]:
+    """Apply the facts; return those that changed something, or tell what the look does not show yet."""
+    kept = []
+    for fact in seen.facts:
+        made = work.take((fact,))
+        effects.add(made)
+        newer = isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms
+        forgets = isinstance(fact, ApplicationEnded) and fact.application in looks.refused
+        if made or newer or forgets:
+            kept.append(fact)
+    for fact in seen.facts:
+        if isinstance(fact, ApplicationEnded):
+            looks.refused.pop(fact.application, None)
+    return tuple(kept)
+
+
+def _require_policies(settings: Settings) -> None:
+    if settings.job_policy not in {**JOB_POLICIES, **COMPARED_JOB_POLICIES}:
+        raise BadInput(
+            "job_policy", f"no policy {settings.job_policy!r}", f"use one of {', '.join(JOB_POLICIES)}"
+        )
+    if settings.task_policy not in TASK_POLICIES:
+        known = ", ".join(TASK_POLICIES)
+        raise BadInput("task_policy", f"no policy {settings.task_policy!r}", f"use one of {known}")
 
 
 class Controller:
@@ -123,34 +162,26 @@ class Controller:
         validate: bool = False,
         remembered: Remembered | None = None,
     ) -> None:
-        if settings.job_policy not in {**JOB_POLICIES, **COMPARED_JOB_POLICIES}:
-            raise BadInput(
-                "job_policy", f"no policy {settings.job_policy!r}", f"use one of {', '.join(JOB_POLICIES)}"
-            )
-        if settings.task_policy not in TASK_POLICIES:
-            known = ", ".join(TASK_POLICIES)
-            raise BadInput("task_policy", f"no policy {settings.task_policy!r}", f"use one of {known}")
+        _require_policies(settings)
         validate_settings(settings)
         self.settings = settings if seed is None else msgspec.structs.replace(settings, seed=seed)
         self.capabilities = tuple(sorted(capabilities))
         self.ledger = Ledger() if remembered is None else remembered.ledger
+        if remembered is not None:
+            self.ledger.retire(remembered.now_ms)  # the last step has ended what time ends, after its facts
         self.ledger.settings = self.settings
-        self.decisions = 0 if remembered is None else remembered.decisions
         self._remembered = remembered
+        self._again: tuple[Action, ...] = ()
         self.scope = self.first_scope()
         self.now_ms = 0 if remembered is None else remembered.now_ms
         self._validate = validate
         self._history = History()
         self._origin_ms: int | None = None
         self._held: _Held | None = None
-        self._refused: dict[str, str] = {}
-        self._prioritiser = Prioritiser(self.settings)
-        self._echoes = Echoes()
         self._look_again = False
-        self._silent: dict[str, tuple[int, str]] = {}
+        self._inputs = InputLog(self.settings)
         self._settlement = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
-        if remembered is not None:
-            self._settlement.sent = remembered.sent
+        self._looks = Looks(self.settings, self._settlement)
 
     def first_scope(self) -> Scope:
         """Return what the first observation should show."""
@@ -171,27 +202,71 @@ class Controller:
         """Take one observation; return records, actions, what to look at next, and when."""
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
+        since_ms, memory = self.now_ms, self._looks.left() if self._inputs.left_out else None
+        cluster = _seen_as(seen, self.scope)
+        changed = cluster == "quiet" and self._looks.remembers
         now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
-        work, effects = self._settlement, Effects()
-        if self._origin_ms is None:
-            self._origin_ms = now_ms
-            effects.records.append(Header(FORMAT, self.settings, self.capabilities, complete=True))
-            effects.add(self._resume(now_ms))
-        effects.add(work.take(seen.facts))
-        for fact in seen.facts:
-            if isinstance(fact, ApplicationEnded):
-                self._refused.pop(fact.application, None)
-        self._look_again = seen.snapshot is not None and _overtaken(seen)
-        effects.add(work.time_out(now_ms))
-        effects.add(work.repeat(now_ms))
-        work.retire(now_ms)
-        missing: tuple[str, ...] = ()
-        if self._hold(effects, seen):
-            missing = self._decide(effects, now_ms)
+        told = Observed(
+            at_ms=now_ms,
+            cluster=cluster,
+            since_ms=since_ms,
+            as_of_ms=None if seen.as_of_ms == now_ms else seen.as_of_ms,
+            unreachable=seen.unreachable,
+            memory=memory,
+        )
+        effects = Effects()
+        opening = self._open(effects, now_ms)
+        facts = _take(effects, seen, self._settlement, self._looks)
+        missing = self._look(effects, seen, cluster)
+        shown = seen.tasks if self._held is None else self._held.tasks
         step = self._close(effects, missing, now_ms)
+        told = msgspec.structs.replace(told, facts=facts, tasks=self._inputs.tasks(shown, seen.tasks))
+        led = bool(opening or step.records or step.actions)
+        inputs = self._inputs.close(told, seen.snapshot, led=led, goes_on=bool(missing), changed=changed)
+        step = self._written(step, opening, inputs)
         if self._validate:
             check(self, step, self._history)
         return step
+
+    def _open(self, effects: Effects, now_ms: int) -> tuple[Record, ...]:
+        """Begin: return the first records, and ask again for what may never have been asked."""
+        if self._origin_ms is not None:
+            return ()
+        self._origin_ms = now_ms
+        header = Header(FORMAT, self.settings, self.capabilities)
+        if self._remembered is None:
+            return (header,)
+        self._remembered = None
+        self._again = asked_again(self.ledger, self.settings, now_ms)
+        effects.actions += self._again
+        effects.add(self._settlement.drop_observed(now_ms))
+        return header, Resumed(now_ms)
+
+    def _look(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
+        """Let time end what it ends, then decide if there is what to decide on; return who must be seen."""
+        work, now_ms = self._settlement, self.now_ms
+        self._look_again = seen.snapshot is not None and _overtaken(seen)
+        effects.add(work.time_out(now_ms))
+        effects.add(work.repeat(now_ms))
+        self.ledger.retire(now_ms)
+        return self._decide(effects, now_ms) if self._hold(effects, seen, cluster) else ()
+
+    def _written(self, step: Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]) -> Step:
+        """Put what is written before a step's own records, and what it asks for behind them."""
+        requests = (Requests(self.now_ms, step.actions),) if step.actions else ()
+        for record in (*inputs, *requests):
+            self.ledger.apply(record)
+        return msgspec.structs.replace(step, records=(*opening, *inputs, *step.records, *requests))
+
+    def fed(self, told: Observed, reader: Reader) -> Step:
+        """Take a step that was written down: the same input, on the same state."""
+        if told.memory is not None:
+            self._looks.go_on(told.memory)
+            self._inputs.left_out = True
+        self.now_ms = max(self.now_ms, told.since_ms)
+        self.ledger.retire(told.since_ms)
+        self.scope = msgspec.structs.replace(self.scope, cluster=told.cluster != "not-asked")
+        return self.step(observation(told, reader))
 
     def _set_back(self, now_ms: int) -> None:
         """Go on by a clock that has been set back since the controller before stopped.
@@ -199,35 +274,8 @@ class Controller:
         Else no order would time out until the clock had caught up. The time in between is not known, and
         counts as none. Replay does the same by the instant of Resumed.
         """
-        self._settlement.set_back(self.now_ms - now_ms)
+        self.ledger.set_back(self.now_ms - now_ms)
         self.now_ms = now_ms
-
-    def _resume(self, now_ms: int) -> Effects:
-        """Ask again for what may never have been asked, as far as it is still wanted.
-
-        What was written down and not performed may have been sent or not: an order may be delivered
-        twice, its effect happens once. A Kill that is this late is not repeated.
-        """
-        effects = Effects()
-        if self._remembered is None:
-            return effects
-        due, self._remembered = self._remembered.due, None
-        fresh_ms = now_ms - self.settings.kill_timeout_ms
-        again = tuple(
-            action
-            for action in due
-            if isinstance(action, Withdraw)
-            or (
-                isinstance(action, Suspend | Release)
-                and (order := self.ledger.open.get(action.order)) is not None
-                and order.progress_at_ms > fresh_ms
-                and (self.settings.observe_only or not order.observed)
-            )
-        )
-        effects.records.append(Resumed(now_ms, tuple(self.ledger.open), again))
-        effects.actions.extend(again)
-        effects.add(self._settlement.drop_observed(now_ms))
-        return effects
 
     def stop(self, now_ms: int) -> Step:
         """Take back what has not led to a checkpoint: the last step before the host goes away."""
@@ -236,24 +284,27 @@ class Controller:
         for order in list(self.ledger.open.values()):
             if order.state in RECALLABLE:
                 effects.add(self._settlement.recall(order, "not-needed", now_ms, STOPPING))
-        return Step(tuple(effects.records), tuple(effects.actions), self.scope, now_ms)
+        told = Stopped(now_ms)
+        self.ledger.apply(told)
+        step = Step(tuple(effects.records), tuple(effects.actions), self.scope, now_ms)
+        return self._written(step, (told,), ())
 
-    def _hold(self, effects: Effects, seen: Observation) -> bool:
+    def _hold(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
         """Take up a new snapshot, or go on with the one under decision; False: nothing to decide."""
         if seen.snapshot is not None:
             self._take_up(effects, seen.snapshot, seen.as_of_ms)
-        elif seen.cluster == "unreachable":
+        elif cluster == "unreachable":
             self._held = None  # who sees nothing changes nothing
-        elif self.scope.cluster:
+        elif cluster == "quiet":
             self._held = None  # the gate shows that nobody hurried waits
-            self._refused = {}
-            effects.add(self._settle_needless(None, seen.as_of_ms))
-        for name in seen.tasks:
-            self._silent.pop(name, None)
+            self._looks.refused = {}
+            effects.add(settle_needless(self._settlement, None, seen.as_of_ms, self.now_ms))
+        self._looks.note_answered(seen.tasks)
         held = self._held
         if held is None:
             return False
-        held.tasks.update(seen.tasks)
+        for name, tasks in seen.tasks.items():
+            held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
         self._note_silent(held, seen.unreachable, "unreachable")
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
             self._held = None  # the look is too old to decide on
@@ -262,32 +313,26 @@ class Controller:
 
     def _take_up(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Begin a look: forget what is over, hand back what is not needed, keep YARN's order."""
-        settings, now_ms = self.settings, self.now_ms
-        if self._refused:
-            waiting = {view.application for view in snapshot.applications if view.asks}
-            self._refused = {name: why for name, why in self._refused.items() if name in waiting}
+        self._looks.keep_waiting(snapshot)
         if self.ledger.tries or self.ledger.away:
             alive = {view.application for view in snapshot.applications}
             remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.away.values())]
             for name in dict.fromkeys(remembered):
                 if name not in alive:
-                    effects.add(self._settlement.forget(name, now_ms, "absent"))
-        self._silent = {
-            name: kept for name, kept in self._silent.items() if now_ms - kept[0] < settings.silent_ms
-        }
-        silent = {name: why for name, (_, why) in self._silent.items()}
-        hurried = [view for view in snapshot.applications if is_hurried(view, settings)]
-        doubted = self._echoes.look(hurried, as_of_ms)
-        self._held = _Held(snapshot, as_of_ms, doubted, now_ms, 0, {}, silent)
+                    effects.add(self._settlement.forget(name, self.now_ms, "absent"))
+        silent = self._looks.silent(self.now_ms)
+        hurried = [view for view in snapshot.applications if is_hurried(view, self.settings)]
+        doubted = self._looks.echoes.look(hurried, as_of_ms)
+        self._held = _Held(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
+        self._inputs.begin_look()
         if not self._look_again:  # who cannot tell held room from free room takes nothing back
-            effects.add(self._settle_needless(snapshot, as_of_ms))
-        self._prioritise(effects, snapshot, as_of_ms)
+            effects.add(settle_needless(self._settlement, snapshot, as_of_ms, self.now_ms))
+        effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
 
     def _note_silent(self, held: _Held, names: Iterable[str], why: str) -> None:
         """Leave jobs that did not answer alone, in this look and for a while."""
-        for name in names:
-            held.silent[name] = why
-            self._silent[name] = (self.now_ms, why)
+        held.silent.update(dict.fromkeys(names, why))
+        self._looks.note_silent(names, why, self.now_ms)
 
     def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> Step:
         """Say what to look at next, and when: at once, soon while tasks are leaving, or at the next tick."""
@@ -311,46 +356,17 @@ class Controller:
         """Take note of an action's outcome; return the records that this makes."""
         effects = self._settlement.outcome(action, outcome, self.now_ms)
         if isinstance(action, SetPriority) and not action.back:
-            self._prioritiser.settle(action, outcome, self.now_ms)
-        return (Performed(self.now_ms, action, outcome), *effects.records)
+            self._looks.prioritiser.settle(action, outcome, self.now_ms)
+        return tuple(effects.records)
 
-    def repeating(self, order_id: str) -> Action | None:
-        """Return the request for an order that is sent until its effect is seen, if there is one."""
-        sent = self._settlement.sent.get(order_id)
-        return None if sent is None else sent.action
+    def repeats(self, action: Action) -> bool:
+        """Say whether a request is one that was made before: its effect has not been seen."""
+        if isinstance(action, SetPriority | SetQueueMaximum):
+            return False
+        sent = self.ledger.sent.get(action.order)
+        return (sent is not None and sent.action == action) or action in self._again
 
     # --- before deciding --------------------------------------------------------------------------
-
-    def _settle_needless(self, snapshot: Snapshot | None, as_of_ms: int) -> Effects:
-        """Hand back what is not needed any more (no snapshot: nobody hurried waits for anything)."""
-        effects, work = Effects(), self._settlement
-        work.pending = None
-        if not self.settings.model_scheduler or not self.ledger.open:
-            return effects
-        why = "nobody hurried waits" if snapshot is None else "the asker finds room elsewhere"
-        if snapshot is None:
-            pending: dict[str, int] = {}
-            found = beyond({}, as_of_ms, self.ledger)
-        else:
-            pending = {view.application: pending_count(view) for view in snapshot.applications}
-            found = surplus(Look(snapshot, as_of_ms, self.now_ms), self.ledger, self.settings)
-        for order, asker in found.moves:
-            effects.add(work.transfer(order, asker, self.now_ms, f"{order.asker} finds room elsewhere"))
-        for order in found.needless:
-            effects.add(work.recall(order, "not-needed", self.now_ms, why))
-        work.pending = pending
-        effects.add(work.forget_unwanted(pending, self.now_ms, as_of_ms))
-        return effects
-
-    def _prioritise(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
-        """Natjam-R: keep YARN's priorities in the order of urgency."""
-        if self.settings.mode != "deadlines":
-            return
-        found = self._prioritiser.look(snapshot, as_of_ms, self.now_ms)
-        if found is not None:
-            ranking, changes = found
-            effects.records.append(ranking)
-            effects.actions.extend(changes)
 
     # --- deciding ---------------------------------------------------------------------------------
 
@@ -358,12 +374,13 @@ class Controller:
         """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
         held = self._held
         assert held is not None
-        urgent_first = self._prioritiser.urgent_first(held.snapshot)
+        urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
         look = Look(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.doubted)
         asked = self._asked(held, look)
         while True:
             seen = Seen(held.tasks, held.silent)
-            plan = make_plan(asked, look, self.ledger, self.settings, seen, self.decisions + 1)
+            plan = make_plan(asked, look, self.ledger, self.settings, seen, self.ledger.decisions + 1)
+            self._inputs.touch(plan.touched)
             if not plan.missing:
                 break
             unanswered = [name for name in plan.missing if name in self.scope.victims]
@@ -392,26 +409,24 @@ class Controller:
         for planned in plan.planned:
             trigger, choice = planned.wish.trigger, planned.choice
             if choice.picks:
-                self._refused.pop(trigger.application, None)
-                effects.records.append(self._order(effects, planned, now_ms))
+                self._looks.refused.pop(trigger.application, None)
+                effects.add(self._order(planned, now_ms))
                 continue
             why = "no task may be stopped" if planned.case.jobs else "no job may give"
-            if self._refused.get(trigger.application) != why:
-                self._refused[trigger.application] = why
+            if self._looks.is_new(trigger.application, why):
                 effects.records.append(
                     Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
 
-    def _order(self, effects: Effects, planned: Planned, now_ms: int) -> Decision:
-        """Enter one decision's picks into the ledger and ask for them; return its record."""
-        case, choice = planned.case, planned.choice
-        self.decisions += 1
+    def _order(self, planned: Planned, now_ms: int) -> Effects:
+        """Enter one decision's picks into the ledger and ask for them."""
+        choice = planned.choice
         names, groups = name_orders(choice.picks, self.ledger.issued)
         decision = Decision(
-            number=self.decisions,
+            number=self.ledger.decisions + 1,
             at_ms=now_ms,
             trigger=planned.wish.trigger,
-            case=prune(case, choice),
+            total=planned.case.total,
             orders=names,
             groups=groups,
             picks=choice.picks,
@@ -421,20 +436,10 @@ class Controller:
             refused_tasks=choice.refused_tasks,
         )
         self.ledger.apply(decision)
-        effects.actions += [self._request(self.ledger.open[name]) for name in names]
-        return decision
-
-    def _request(self, order: Order) -> Action:
-        if order.verb == "kill":
-            return Kill(order.order, order.victim, order.attempt, order.container)
-        deadline_at_ms = order.asked_at_ms + self.settings.kill_timeout_ms
-        return Suspend(
-            order.order, order.victim, order.attempt, order.container, order.generation, deadline_at_ms
-        )
+        return Effects((decision,), [requested(self.ledger.open[name], self.settings) for name in names])
 
     def _note_refusals(self, effects: Effects, refused: tuple[tuple[Trigger, str], ...], now_ms: int) -> None:
         """Record triggers that led to nothing when their reason is new."""
         for trigger, why in refused:
-            if self._refused.get(trigger.application) != why:
-                self._refused[trigger.application] = why
+            if self._looks.is_new(trigger.application, why):
                 effects.records.append(Refusal(now_ms, trigger, why))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from yarnctl.deciding.inputs import Echo
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.units import Resources
 
@@ -45,6 +46,24 @@ class Echoes:
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
+
+    def left(self) -> dict[str, Echo]:
+        """Return what the looks so far have left, as values."""
+        return {
+            name: Echo(
+                tuple((priority, size, count) for (priority, size), count in seen.due.items()), *seen[1:]
+            )
+            for name, seen in self._seen.items()
+        }
+
+    def go_on(self, left: Mapping[str, Echo]) -> None:
+        """Go on from what earlier looks have left."""
+        self._seen = {
+            name: _Seen(
+                {(priority, Resources(*size)): count for priority, size, count in echo.due}, *echo[1:]
+            )
+            for name, echo in left.items()
+        }
 
     def look(self, views: Iterable[ApplicationView], as_of_ms: int) -> Mapping[str, int]:
         """Take in what is seen now; return application -> how many of its asks are doubted."""

@@ -1,26 +1,30 @@
-"""Effects: what a change of the ledger leads to, in order: records that say so, actions to be asked of the
-cluster.
+"""Effects: what a change leads to.
 
-Law: who changes something returns its effects; whoever called adds them to its own. Nothing is collected in a
-place that somebody must remember to clear.
+Law: a value to its caller. Whoever changes the ledger returns the records that say so and the actions that
+follow, in order; nothing collects them beside it, so nobody can forget to empty a list.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.records import Record
 
 
 class Effects:
-    """Records and actions, each in the order in which they were made."""
+    """Records and actions, in the order in which they were made."""
 
     __slots__ = ("actions", "records")
 
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self.actions: list[Action] = []
+    def __init__(self, records: Iterable[Record] = (), actions: Iterable[Action] = ()) -> None:
+        self.records: list[Record] = list(records)
+        self.actions: list[Action] = list(actions)
 
     def add(self, more: Effects) -> None:
-        """Append what another change has led to."""
+        """Put what came after behind."""
         self.records += more.records
         self.actions += more.actions
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.actions)

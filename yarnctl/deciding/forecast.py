@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
+from yarnctl.deciding.order import Order
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 _SCALE = 1_000_000_000

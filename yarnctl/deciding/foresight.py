@@ -26,7 +26,6 @@ MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
 """At which MapReduce asks for its master, its maps and its reduces."""
 
 UNMET = "asks that fit on no node"
-_FORESEEN = ", foreseen while its master starts: "
 
 FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
 """Says what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
@@ -101,12 +100,4 @@ def has_asked(view: ApplicationView) -> bool:
 
 def unmet(foreseen: int) -> str:
     """Return why room is made for an application, ``foreseen`` of whose asks are not its own yet."""
-    return f"{UNMET}{_FORESEEN}{foreseen}" if foreseen else UNMET
-
-
-def is_unmet(why: str, pending: int) -> bool:
-    """Say whether :func:`unmet` says ``why`` of an application with ``pending`` asks."""
-    if why == UNMET:
-        return True
-    begin, _, count = why.partition(_FORESEEN)
-    return begin == UNMET and count.isdecimal() and why == unmet(int(count)) and int(count) <= pending
+    return f"{UNMET}, foreseen while its master starts: {foreseen}" if foreseen else UNMET

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from yarnctl.deciding.ledger import Ledger, Order, order_number
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Action, Kill, Release, SetPriority, SetQueueMaximum, Suspend, Withdraw
-from yarnctl.deciding.records import Decision, Ranking, Resumed, Step, Transition
+from yarnctl.deciding.model import Action, SetPriority, SetQueueMaximum
+from yarnctl.deciding.order import Order, order_number
+from yarnctl.deciding.records import Decision, Ranking, Step, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
 
@@ -26,8 +27,8 @@ class Decider(Protocol):
     ledger: Ledger
     now_ms: int
 
-    def repeating(self, order_id: str) -> Action | None:
-        """Return the request for an order that is sent until its effect is seen, if there is one."""
+    def repeats(self, action: Action) -> bool:
+        """Say whether a request is one that was made before: its effect has not been seen."""
         ...
 
 
@@ -228,8 +229,6 @@ def actions_are_explained(controller: Decider, step: Step) -> str:
             explained.update(dict.fromkeys(record.orders))
         elif isinstance(record, Transition):
             explained[record.order] = None
-        elif isinstance(record, Resumed):
-            explained.update(dict.fromkeys(_ordered_by(record)))
         elif isinstance(record, Ranking):
             ranked.update(((row.application, row.priority), None) for row in record.order)
     for action in step.actions:
@@ -238,17 +237,9 @@ def actions_are_explained(controller: Decider, step: Step) -> str:
                 return f"{action} has no record"
         elif isinstance(action, SetQueueMaximum):
             return f"{action} is not for the controller to ask for"
-        elif action.order not in explained and not _sent_again(controller, action):
+        elif action.order not in explained and not controller.repeats(action):
             return f"{action} has no record"
     return ""
-
-
-def _ordered_by(record: Resumed) -> list[str]:
-    return [action.order for action in record.again if not isinstance(action, SetPriority | SetQueueMaximum)]
-
-
-def _sent_again(controller: Decider, action: Suspend | Kill | Release | Withdraw) -> bool:
-    return action == controller.repeating(action.order)
 
 
 def wakes_in_time(controller: Decider, step: Step) -> str:

@@ -39,10 +39,16 @@ class Planned(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Decisions in serving order; ``missing`` jobs must be observed before they can be trusted."""
+    """Decisions in serving order; ``missing`` jobs must be observed before they can be trusted.
+
+    ``touched`` are the attempts without which the plan would be another: those that any choice has picked,
+    also one that was thrown away (more would have been in flight than may be); of a plan that counts also
+    those shown.
+    """
 
     planned: tuple[Planned, ...]
     missing: tuple[str, ...]
+    touched: frozenset[str] = frozenset()
 
 
 class Seen(NamedTuple):
@@ -89,7 +95,10 @@ def make_plan(
             flight.begun += len(choice.picks)
             if wanted is not demand.wishes[-1]:
                 jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
-    return Plan(tuple(planned), tuple(sorted(missing)))
+    touched = flight.touched
+    if not missing:
+        touched.update(each.attempt for one in planned for each in one.choice.refused_tasks)
+    return Plan(tuple(planned), tuple(sorted(missing)), frozenset(touched))
 
 
 class InFlight:
@@ -103,6 +112,7 @@ class InFlight:
         self, look: Look, ledger: Ledger, settings: Settings, victim_queues: tuple[str, ...]
     ) -> None:
         self.begun = ledger.leaving()
+        self.touched: set[str] = set()
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
             queues = victim_queues or None
@@ -120,12 +130,17 @@ class InFlight:
         if left is not None and containers > left:
             containers = left if self.begun else max(left, 1)
             wish, case = _fewer(wish, case, containers)
-        choice = choose(case, settings)
+        choice = self._chosen(case, settings)
         while left is not None and len(choice.picks) > left and containers > (0 if self.begun else 1):
             containers -= 1
             wish, case = _fewer(wish, case, containers)
-            choice = choose(case, settings)
+            choice = self._chosen(case, settings)
         return Planned(wish, case, choice)
+
+    def _chosen(self, case: Case, settings: Settings) -> Choice:
+        choice = choose(case, settings)
+        self.touched.update(pick.task.attempt for pick in (*choice.picks, *choice.handed_back))
+        return choice
 
 
 def _fewer(wish: Wish, case: Case, containers: int) -> tuple[Wish, Case]:

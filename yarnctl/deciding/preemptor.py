@@ -28,8 +28,9 @@ from yarnctl.deciding.forecast import (
     total_free,
 )
 from yarnctl.deciding.foresight import unmet
-from yarnctl.deciding.ledger import Ledger, Order
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, Snapshot
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.settings import Settings

@@ -7,12 +7,20 @@ cluster which does not allow it is not asked each second.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from yarnctl.deciding.bars import DOUBLINGS_MAX
 from yarnctl.deciding.deadlines import in_order, priorities, ranked
-from yarnctl.deciding.ledger import DOUBLINGS_MAX
-from yarnctl.deciding.model import Accepted, ApplicationView, Outcome, SetPriority, Snapshot
-from yarnctl.deciding.records import Ranking
+from yarnctl.deciding.model import (
+    Accepted,
+    ApplicationView,
+    Outcome,
+    Refused,
+    SetPriority,
+    Snapshot,
+    Withheld,
+)
+from yarnctl.deciding.records import Header, Performed, Ranking, Restoring
 from yarnctl.deciding.settings import Settings
 
 
@@ -24,6 +32,21 @@ class Prioritiser:
         self._urgent_first: list[str] = []
         self._sent: dict[str, tuple[int, int]] = {}
         self._refused: dict[str, tuple[int, int]] = {}
+
+    def left(self) -> tuple[tuple[str, ...], dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
+        """Return the order of urgency, what was sent, and who was refused."""
+        return tuple(self._urgent_first), dict(self._sent), dict(self._refused)
+
+    def go_on(
+        self,
+        order: Sequence[str],
+        sent: Mapping[str, tuple[int, int]],
+        refused: Mapping[str, tuple[int, int]],
+    ) -> None:
+        """Go on from what earlier looks have left."""
+        self._urgent_first = list(order)
+        self._sent = {name: (value, at_ms) for name, (value, at_ms) in sent.items()}
+        self._refused = {name: (tries, until_ms) for name, (tries, until_ms) in refused.items()}
 
     def look(
         self, snapshot: Snapshot, as_of_ms: int, now_ms: int
@@ -73,3 +96,66 @@ class Prioritiser:
             return ()
         by_name = {view.application: view for view in snapshot.applications}
         return tuple(by_name[name] for name in self._urgent_first if name in by_name)
+
+
+class ChangedPriorities:
+    """Whose place in YARN's order we have changed, and from what, by the records.
+
+    The ranking is the written intent: from then on a priority counts as changed, until it is known that it
+    was not. ``due``: what is to be put back next.
+    """
+
+    def __init__(self) -> None:
+        self.changed: dict[str, int] = {}
+        self.due: Restoring | None = None
+        self._asked: dict[str, int] = {}
+        self._fresh: set[str] = set()
+        self._observing = False
+
+    def apply(self, record: object) -> None:
+        """Note a ranking, what is to be put back, or what came of a change."""
+        if isinstance(record, Header):
+            self._observing, self._fresh = record.settings.observe_only, set()
+        elif isinstance(record, Ranking):
+            self._asked = {row.application: row.priority for row in record.order}
+            if not self._observing:
+                self._ranked(record)
+        elif isinstance(record, Restoring):
+            self.due = record
+        elif isinstance(record, Performed) and record.application:
+            self._performed(record, record.application)
+
+    def _ranked(self, ranking: Ranking) -> None:
+        """Count what is about to be changed as changed.
+
+        What the ranking before counted, and was not sent, is not: who was refused waits for a while.
+        """
+        for name in self._fresh:
+            self.changed.pop(name, None)
+        self._fresh = set()
+        for row in ranking.order:
+            if row.priority != row.before and row.application not in self.changed:
+                self.changed[row.application] = row.before
+                self._fresh.add(row.application)
+
+    def _performed(self, record: Performed, name: str) -> None:
+        priority = self._asked.get(name)
+        if record.back:
+            priority = None if self.due is None else self.due.priority
+            self.due = None
+        as_it_was = isinstance(record.outcome, Accepted) and self.changed.get(name) == priority
+        undone = isinstance(record.outcome, Refused | Withheld) and name in self._fresh and not record.back
+        if name in self.changed and (as_it_was or undone):
+            del self.changed[name]
+        self._fresh.discard(name)
+
+    def problem(self, record: object) -> str:
+        """Say why this record cannot come next, "" if it can. Before :meth:`apply`."""
+        if isinstance(record, Restoring):
+            if self.changed.get(record.application) != record.priority:
+                was = f"{record.application} is put back to {record.priority}"
+                return f"{was}, and no record says that it was so"
+        elif isinstance(record, Performed) and record.application and record.back:
+            is_due = self.due is not None and self.due.application == record.application
+            return "" if is_due else f"the priority of {record.application} was put back, and none was to be"
+        return ""

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from yarnctl.deciding.model import SetQueueMaximum
-from yarnctl.deciding.records import Holding
+from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
+from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, is_of
 
 HOLD_AFTER_MS = 15_000
 """So long a hold outlives the last ask: about the pause between a job's maps and its reduces."""
@@ -66,3 +66,55 @@ def put_back(held: Mapping[str, Holding], at_ms: int, why: str) -> tuple[Holding
 def action_of(record: Holding) -> SetQueueMaximum:
     """Return what a record calls for."""
     return SetQueueMaximum(record.queue, record.ratio, back=record.why != SERVING)
+
+
+class HeldQueues:
+    """Which queues are lowered and not put back, by the records: what was changed can be put back.
+
+    ``held``: queue -> the record of its hold; ``due``: the last record that nothing came of yet. A change
+    that was written down and whose outcome is not known counts as made.
+    """
+
+    def __init__(self, held: Mapping[str, Holding] | None = None) -> None:
+        self.held: dict[str, Holding] = dict(held or {})
+        self.due: Holding | None = None
+
+    def apply(self, record: object) -> None:
+        """Note what is to be changed, or what came of it."""
+        if isinstance(record, Holding):
+            self.due = record
+            if record.why == SERVING:
+                self.held[record.queue] = record
+        elif isinstance(record, HoldFound):
+            self.held[record.queue] = as_holding(record)
+        elif isinstance(record, HoldEnded):
+            self.held.pop(record.queue, None)
+        elif isinstance(record, Performed) and record.queue:
+            self.due = None
+            done = isinstance(record.outcome, Accepted)
+            undone = isinstance(record.outcome, Refused | Withheld)
+            if done if record.back else undone:
+                self.held.pop(record.queue, None)
+
+    def problem(self, record: object) -> str:
+        """Say why this record cannot come next, "" if it can. Before :meth:`apply`."""
+        if isinstance(record, Performed) and record.queue:
+            is_due = self.due is not None and is_of(record, action_of(self.due))
+            return "" if is_due else f"the maximum of {record.queue} was set, and no record says so"
+        if not isinstance(record, Holding | HoldFound | HoldEnded):
+            return ""
+        held = self.held.get(record.queue)
+        if isinstance(record, HoldEnded):
+            return "" if held is not None else f"{record.queue} is not held any more, and no record held it"
+        if isinstance(record, HoldFound) or record.why == SERVING:
+            if held is not None:
+                return f"{record.queue} is held already"
+            return "" if record.ratio < record.before_ratio else f"{record.queue} is raised, not held"
+        if held is None or (held.before_ratio, held.ratio) != (record.ratio, record.before_ratio):
+            return f"{record.queue} is put back to {record.ratio}, and no record says that it was so"
+        return ""
+
+
+def as_holding(found: HoldFound) -> Holding:
+    """Return a hold that another daemon left as the record it would be of this one."""
+    return Holding(found.at_ms, found.queue, found.before_ratio, found.ratio, SERVING)

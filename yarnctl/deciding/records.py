@@ -8,7 +8,7 @@ explain are performed; what came of an action is a record of its own.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -20,28 +20,23 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
-from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.lifecycle import Event, State
-from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope
+from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope, SetPriority, SetQueueMaximum
 from yarnctl.deciding.settings import Settings
+from yarnctl.units import Resources
 
-FORMAT = 5
-"""Version of the journal's format that is written."""
-READABLE = (4, FORMAT)
-"""Formats that can be read and gone on from: 5 added records of admissions. A reader refuses any other."""
+FORMAT = 6
+"""Version of the journal's format that is written: 6 holds the inputs of each step."""
 
 
-class Header(msgspec.Struct, frozen=True, tag="header", omit_defaults=True):
-    """First line: how this controller decides.
-
-    ``complete``: every change of the ledger has its record, :data:`SINCE_COMPLETE` among them. Older programs
-    wrote journals of the same format without these kinds.
-    """
+class Header(msgspec.Struct, frozen=True, tag="header"):
+    """First line: how this controller decides."""
 
     format: int
     settings: Settings
     capabilities: tuple[str, ...]
-    complete: bool = False
 
 
 class Trigger(msgspec.Struct, frozen=True):
@@ -64,12 +59,15 @@ class Trigger(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
-    """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``."""
+    """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``.
+
+    ``total`` is the cluster's size: by it a reader says what part of the cluster a key stands for.
+    """
 
     number: int
     at_ms: int
     trigger: Trigger
-    case: Case
+    total: Resources
     orders: tuple[str, ...]
     groups: tuple[str, ...]
     picks: tuple[Pick, ...]
@@ -189,16 +187,53 @@ class KilledEnded(msgspec.Struct, frozen=True, tag="killed-ended", kw_only=True)
     at_ms: int
 
 
-SINCE_COMPLETE = (Progressed, Forgotten, KilledEnded)
-"""The kinds of records that only a journal with a ``complete`` header holds."""
-
-
-class Performed(msgspec.Struct, frozen=True, tag="performed"):
-    """What came of one action."""
+class Requests(msgspec.Struct, frozen=True, tag="requests"):
+    """What a step asks of the cluster; written before the first is performed."""
 
     at_ms: int
-    action: Action
+    actions: tuple[Action, ...]
+
+
+class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
+    """The controller was told to take back what is under way."""
+
+    at_ms: int
+
+
+ActionKind = Literal["suspend", "withdraw", "release", "kill", "set-priority", "set-queue-maximum"]
+"""The tags of :data:`yarnctl.deciding.model.Action`."""
+
+
+class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit_defaults=True):
+    """What came of one action; the action itself stands in ``requests``, ``holding`` or ``restoring``.
+
+    ``order``, or the ``application`` of a priority, or the ``queue`` of a maximum; ``back``: it was put back.
+    """
+
+    at_ms: int
+    action: ActionKind
     outcome: Outcome
+    order: str = ""
+    application: str = ""
+    queue: str = ""
+    back: bool = False
+
+
+def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
+    """Return the record of what came of an action."""
+    if isinstance(action, SetPriority):
+        told: dict[str, Any] = {"application": action.application, "back": action.back}
+    elif isinstance(action, SetQueueMaximum):
+        told = {"queue": action.queue, "back": action.back}
+    else:
+        told = {"order": action.order}
+    kind = cast(ActionKind, action.__struct_config__.tag)
+    return Performed(at_ms=at_ms, action=kind, outcome=outcome, **told)
+
+
+def is_of(record: Performed, action: Action) -> bool:
+    """Say whether an outcome is of this action."""
+    return record == performed(record.at_ms, action, record.outcome)
 
 
 class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
@@ -216,11 +251,9 @@ class Contact(msgspec.Struct, frozen=True, tag="contact"):
 
 
 class Resumed(msgspec.Struct, frozen=True, tag="resumed"):
-    """The controller goes on where the last one stopped: the orders still open, what is asked again."""
+    """The controller goes on where the last one stopped, with all that the lines before leave."""
 
     at_ms: int
-    orders: tuple[str, ...]
-    again: tuple[Action, ...]
 
 
 class Stance(msgspec.Struct, frozen=True, tag="stance"):
@@ -271,6 +304,9 @@ class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
 
 Record = (
     Header
+    | Observed
+    | Stopped
+    | Requests
     | Decision
     | Refusal
     | Transition

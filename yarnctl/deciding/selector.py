@@ -346,9 +346,14 @@ def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedT
         if line.place + settings.refused_shown > len(line.ordered):
             line.extend()
         for task, why in line.passed[: settings.refused_shown]:
-            refused.append(RefusedTask(application, task[0], selection.task_key(task), why))
+            refused.append(_passed_over(selection, application, task, why))
         for task in line.ordered[line.place : line.place + settings.refused_shown]:
             if task[0]:
                 why = selection.objection(task) or "next"
-                refused.append(RefusedTask(application, task[0], selection.task_key(task), why))
+                refused.append(_passed_over(selection, application, task, why))
     return tuple(refused)
+
+
+def _passed_over(selection: Selection, application: str, task: TaskView, why: str) -> RefusedTask:
+    key = selection.task_key(task)
+    return RefusedTask(application, task.attempt, key, why, task.container, task.node)

@@ -11,11 +11,11 @@ whose outcome is unknown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from yarnctl.deciding.effects import Effects
-from yarnctl.deciding.ledger import Ledger, Order
-from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, Event
+from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -33,11 +33,11 @@ from yarnctl.deciding.model import (
     Refused,
     Release,
     Suspend,
-    Unknown,
     UploadProgressed,
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import (
     Absence,
     Epoch,
@@ -48,6 +48,7 @@ from yarnctl.deciding.records import (
     SavedLost,
     Transfer,
     Transition,
+    performed,
 )
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
@@ -60,15 +61,6 @@ STILL_WAITS = "its asker still waits"
 
 OBSERVED = "it was only observed, nobody was asked"
 """Why an order of a controller that only observed ends when one that acts goes on."""
-
-
-class Sent(NamedTuple):
-    """A request whose effect has not been seen. ``unsure``: the last outcome was Unknown."""
-
-    action: Release | Withdraw
-    first_ms: int
-    last_ms: int
-    unsure: bool
 
 
 def unclaimed(limit_ms: int, *, waits: bool) -> str:
@@ -85,41 +77,18 @@ class Settlement:
         self.releases_itself = releases_itself
         self.pending: Mapping[str, int] | None = None
         self.pending_at_ms = 0
-        self.sent: dict[str, Sent] = {}
-
-    def move(self, order_id: str, event: Event, at_ms: int, **told: Any) -> Effects:
-        """Apply one event to an order; ``told`` are fields of the record."""
-        effects = Effects()
-        self._move(effects, order_id, event, at_ms, **told)
-        return effects
 
     def _move(self, into: Effects, order_id: str, event: Event, at_ms: int, **told: Any) -> bool:
-        """Let one event happen; say whether it changed the order's state."""
+        """Let one event happen, with fields of its record; say whether it changed the order's state."""
         record = self.ledger.happen(order_id, event, at_ms, **told)
-        if record is None:
-            return False
-        into.records.append(record)
-        if not isinstance(record, Transition):
-            return False
-        if record.target not in OPEN:
-            self.sent.pop(order_id, None)
-        return True
+        if record is not None:
+            into.records.append(record)
+        return isinstance(record, Transition)
 
     def _record(self, into: Effects, record: Record) -> None:
         """Apply a record that was made, and add it to the effects."""
         self.ledger.apply(record)
         into.records.append(record)
-
-    def retire(self, now_ms: int) -> None:
-        """Forget what is over, and over for any look that may still be decided on."""
-        settings = self.settings
-        self.ledger.retire(now_ms, settings.expire_ms, settings.expire_ms + settings.look_age_max_ms)
-
-    def set_back(self, by_ms: int) -> None:
-        """Move every instant back by a span: the clock by which they were told has been set back."""
-        self.ledger.set_back(by_ms)
-        for name, sent in self.sent.items():
-            self.sent[name] = sent._replace(first_ms=sent.first_ms - by_ms, last_ms=sent.last_ms - by_ms)
 
     # --- facts ----------------------------------------------------------------------------------
 
@@ -130,16 +99,14 @@ class Settlement:
             if isinstance(fact, ContainerGranted):
                 self._granted(effects, fact)
             elif isinstance(fact, ContainerEnded):
-                effects.add(self.killed_ended(fact.container, fact.ending, fact.at_ms))
-                effects.add(self.order_ended(fact))
+                effects.add(self._killed_ended(fact.container, fact.ending, fact.at_ms))
+                effects.add(self._order_ended(fact))
             elif isinstance(fact, ManifestSeen):
                 self._manifest(effects, fact)
             elif isinstance(fact, UploadProgressed):
                 self._move(effects, fact.order, "progress", fact.at_ms)
-            elif isinstance(fact, CameBack):
+            elif isinstance(fact, CameBack | CameBackWithout):
                 self._came_back(effects, fact)
-            elif isinstance(fact, CameBackWithout):
-                self._came_back_without(effects, fact)
             elif isinstance(fact, ApplicationEnded):
                 self._application_ended(effects, fact)
             else:
@@ -157,7 +124,7 @@ class Settlement:
                 Release(order.order, order.victim, order.attempt, order.container, fact.generation)
             )
 
-    def killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
+    def _killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
         """Record the end of a container whose killed order is settled: its room is not coming any more."""
         into = Effects()
         killed = self.ledger.dying.get(container)
@@ -166,7 +133,7 @@ class Settlement:
             self._record(into, ended)
         return into
 
-    def order_ended(self, fact: ContainerEnded) -> Effects:
+    def _order_ended(self, fact: ContainerEnded) -> Effects:
         """Move the open order whose container has ended, if there is one."""
         into = Effects()
         order_id = self.ledger.by_container.get(fact.container)
@@ -241,45 +208,15 @@ class Settlement:
             self._record(into, passed_on)
         return into
 
-    def _came_back(self, into: Effects, fact: CameBack) -> None:
-        """Compare what was predicted with what it has cost; told once for each order."""
+    def _came_back(self, into: Effects, fact: CameBack | CameBackWithout) -> None:
+        """Record that a suspended task is back, with what was saved or without; told once for each order."""
         order = self.ledger.away.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
-        leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
-        self._record(
-            into,
-            Return(
-                order=fact.order,
-                attempt=fact.attempt,
-                at_ms=fact.at_ms,
-                predicted_ms=order.return_cost_ms,
-                cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
-                leave_ms=leave_ms,
-                launch_ms=fact.launch_ms,
-                shuffle_ms=fact.shuffle_ms,
-                skip_ms=fact.skip_ms,
-            ),
-        )
-
-    def _came_back_without(self, into: Effects, fact: CameBackWithout) -> None:
-        """Record that saved work was lost; no later attempt is credited with the return."""
-        order = self.ledger.away.get(fact.order)
-        if order is None or order.attempt == fact.attempt:
-            return
-        if not 0 <= fact.generation_found < fact.generation_expected:
-            return
-        self._record(
-            into,
-            SavedLost(
-                order=fact.order,
-                attempt=fact.attempt,
-                at_ms=fact.at_ms,
-                keys_lost=fact.keys_lost,
-                generation_expected=fact.generation_expected,
-                generation_found=fact.generation_found,
-            ),
-        )
+        if isinstance(fact, CameBack):
+            self._record(into, _return_of(order, fact))
+        elif 0 <= fact.generation_found < fact.generation_expected:
+            self._record(into, _saved_lost_of(fact))
 
     def _application_ended(self, into: Effects, fact: ApplicationEnded) -> None:
         for order in list(self.ledger.of_asker(fact.application)):
@@ -323,18 +260,11 @@ class Settlement:
     def repeat(self, now_ms: int) -> Effects:
         """Send again what may not have arrived; a Release also if its effect is long in coming."""
         into = Effects()
-        for name, sent in list(self.sent.items()):
-            order = self.ledger.open.get(name)
-            if isinstance(sent.action, Release):
-                over = order is None or order.state != "checkpointed"
-                late = now_ms - sent.last_ms >= self.settings.release_repeat_ms
-            else:
-                over = not sent.unsure or now_ms - sent.first_ms >= self.settings.kill_timeout_ms
-                late = False
-            if over:
-                del self.sent[name]
-            elif now_ms > sent.last_ms and (sent.unsure or late):
-                self.sent[name] = sent._replace(last_ms=now_ms)
+        for sent in self.ledger.sent.values():
+            late = isinstance(sent.action, Release) and (
+                now_ms - sent.last_ms >= self.settings.release_repeat_ms
+            )
+            if now_ms > sent.last_ms and (sent.unsure or late) and not self.ledger.is_over(sent, now_ms):
                 into.actions.append(sent.action)
         return into
 
@@ -382,33 +312,70 @@ class Settlement:
     # --- outcomes ---------------------------------------------------------------------------------
 
     def outcome(self, action: Action, outcome: Outcome, now_ms: int) -> Effects:
-        """Take note of what came of an action; an unknown outcome leaves the order open."""
-        into = Effects()
-        if isinstance(action, Release | Withdraw):
-            self._requested(into, action, outcome, now_ms)
-        if not isinstance(action, Suspend | Kill):
-            return into
-        if isinstance(outcome, Accepted):
-            self._move(into, action.order, "accepted", now_ms)
-        elif isinstance(outcome, Refused):
-            self._move(into, action.order, "refused", now_ms, why=outcome.why)
-        elif isinstance(outcome, Withheld) and not self.settings.observe_only:
-            self._move(into, action.order, "not-needed", now_ms, why=outcome.why)  # no failure of the attempt
-        return into
-
-    def _requested(self, into: Effects, action: Release | Withdraw, outcome: Outcome, now_ms: int) -> None:
-        """Remember what must perhaps be sent again.
+        """Take note of what came of an action; an unknown outcome leaves the order open.
 
         A refused Release settles its order at once, unless an earlier one may have arrived: then the
         refusal may only mean that the container is gone already, and a fact will tell.
         """
-        before = self.sent.get(action.order)
-        if isinstance(outcome, Withheld):
-            return
-        if not isinstance(outcome, Refused):
-            first_ms = now_ms if before is None else before.first_ms
-            self.sent[action.order] = Sent(action, first_ms, now_ms, isinstance(outcome, Unknown))
-        elif before is not None:
-            self.sent[action.order] = before._replace(last_ms=now_ms, unsure=False)
-        elif isinstance(action, Release):
-            self._move(into, action.order, "refused", now_ms, why=outcome.why)
+        into = Effects()
+        self._record(into, performed(now_ms, action, outcome))
+        if isinstance(action, Release) and isinstance(outcome, Refused):
+            if action.order not in self.ledger.sent:
+                self._move(into, action.order, "refused", now_ms, why=outcome.why)
+        elif isinstance(action, Suspend | Kill):
+            if isinstance(outcome, Accepted):
+                self._move(into, action.order, "accepted", now_ms)
+            elif isinstance(outcome, Refused):
+                self._move(into, action.order, "refused", now_ms, why=outcome.why)
+            elif isinstance(outcome, Withheld) and not self.settings.observe_only:
+                # no failure of the attempt
+                self._move(into, action.order, "not-needed", now_ms, why=outcome.why)
+        return into
+
+
+def _return_of(order: Order, fact: CameBack) -> Return:
+    """Compare what was predicted with what it has cost."""
+    leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
+    return Return(
+        order=fact.order,
+        attempt=fact.attempt,
+        at_ms=fact.at_ms,
+        predicted_ms=order.return_cost_ms,
+        cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
+        leave_ms=leave_ms,
+        launch_ms=fact.launch_ms,
+        shuffle_ms=fact.shuffle_ms,
+        skip_ms=fact.skip_ms,
+    )
+
+
+def _saved_lost_of(fact: CameBackWithout) -> SavedLost:
+    """Say that saved work was lost; no later attempt is credited with the return."""
+    return SavedLost(
+        order=fact.order,
+        attempt=fact.attempt,
+        at_ms=fact.at_ms,
+        keys_lost=fact.keys_lost,
+        generation_expected=fact.generation_expected,
+        generation_found=fact.generation_found,
+    )
+
+
+def asked_again(ledger: Ledger, settings: Settings, now_ms: int) -> tuple[Action, ...]:
+    """Return what may never have been asked, as far as it is still wanted.
+
+    What was written down and not performed may have been sent or not: an order may be delivered
+    twice, its effect happens once. A Kill that is this late is not repeated.
+    """
+    fresh_ms = now_ms - settings.kill_timeout_ms
+    return tuple(
+        action
+        for action in ledger.due
+        if isinstance(action, Withdraw)
+        or (
+            isinstance(action, Suspend | Release)
+            and (order := ledger.open.get(action.order)) is not None
+            and order.progress_at_ms > fresh_ms
+            and (settings.observe_only or not order.observed)
+        )
+    )

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.forecast import Room, model_queues, place_pending
-from yarnctl.deciding.ledger import Ledger, Order, order_number
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
-from yarnctl.deciding.preemptor import Look, is_hurried
+from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.order import Order, order_number
+from yarnctl.deciding.preemptor import Look, is_hurried, pending_count
 from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settlement import Settlement
 
 
 class Surplus(NamedTuple):
@@ -77,3 +81,25 @@ def _is_coming(order: Order, as_of_ms: int) -> bool:
 
 def _age(order: Order) -> int:
     return order_number(order.order)
+
+
+def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
+    """Hand back what is not needed any more (no snapshot: nobody hurried waits for anything)."""
+    effects, ledger, settings = Effects(), work.ledger, work.settings
+    work.pending = None
+    if not settings.model_scheduler or not ledger.open:
+        return effects
+    why = "nobody hurried waits" if snapshot is None else "the asker finds room elsewhere"
+    if snapshot is None:
+        pending: dict[str, int] = {}
+        found = beyond({}, as_of_ms, ledger)
+    else:
+        pending = {view.application: pending_count(view) for view in snapshot.applications}
+        found = surplus(Look(snapshot, as_of_ms, now_ms), ledger, settings)
+    for order, asker in found.moves:
+        effects.add(work.transfer(order, asker, now_ms, f"{order.asker} finds room elsewhere"))
+    for order in found.needless:
+        effects.add(work.recall(order, "not-needed", now_ms, why))
+    work.pending = pending
+    effects.add(work.forget_unwanted(pending, now_ms, as_of_ms))
+    return effects

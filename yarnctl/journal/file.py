@@ -18,7 +18,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from yarnctl.deciding.records import FORMAT, READABLE, Decision, Header, Record, decode
+from yarnctl.deciding.records import FORMAT, Decision, Header, Record, decode
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
 from yarnctl.journal.older.records_5 import OLDER, decode_5
@@ -242,11 +242,11 @@ class _Decoding:
 
     def _begin(self, number: int, where: str) -> None:
         _require_known(number, where)
-        self._is_older = number in OLDER and number != FORMAT
+        self._is_older = number in OLDER
 
 
 def _require_known(number: int, where: str) -> None:
-    if number not in READABLE:
+    if number not in (*OLDER, FORMAT):
         raise BadInput(where, f"format {number} of the journal is not known", f"expected {FORMAT}")
 
 

@@ -8,23 +8,20 @@ been acted on (the line comes before the act).
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.controller import Remembered
-from yarnctl.deciding.records import Contact, Epoch, Holding, Record, Stance, Transition
-from yarnctl.errors import BadInput, Different
-from yarnctl.journal.believing import Believing
-from yarnctl.journal.file import MENDED, Interrupted, Line, read
-from yarnctl.journal.maxima import Maxima
-from yarnctl.journal.priorities import Priorities
-from yarnctl.journal.replay import Replay
+from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.records import Holding, Record, Requests, Stance, Stopped, Transition
+from yarnctl.journal.file import MENDED, Interrupted, read
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.segments import written_last
 
-_LOG = logging.getLogger("yarnctl.journal")
+INPUTS = (Observed, Stopped, Requests)
+"""Kinds that replay needs and people do not."""
 
 
 class Rebuilt(NamedTuple):
@@ -93,17 +90,20 @@ def _last_newline(path: Path, size: int) -> int:
 def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
     """Read a journal to its end; None if there is none.
 
-    Raises BadInput for what is no journal and Different for a broken chain. That this program would have
-    decided, or settled, otherwise than the one that wrote the journal is said, and kept from nothing.
+    Raises BadInput for what is no journal and Different for a broken chain. Nothing is decided again: what
+    this program would have decided otherwise stays as it was decided.
     """
     if written_last(path) is None:
         return None
-    state = _Reading(str(path))
-    recent: list[Record] = []
+    fold, stances, recent = Fold(), list[Stance](), list[Record]()
     try:
         for line in read(path):
-            state.line(line)
-            recent.append(line.record)
+            record = line.record
+            fold.apply(record)
+            if isinstance(record, Stance):
+                stances.append(record)
+            if not isinstance(record, INPUTS):
+                recent.append(record)
             if len(recent) > 2 * keep:
                 del recent[:keep]
     except Interrupted:
@@ -111,54 +111,12 @@ def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
         return rebuild(path, keep)
     moves = tuple(record for record in recent if isinstance(record, Transition))
     return Rebuilt(
-        state.remembered(),
+        fold.remembered(),
         tuple(recent[-keep:]),
-        dict(state.priorities.changed),
-        tuple(state.stances),
+        dict(fold.priorities.changed),
+        tuple(stances),
         moves[-1000:],
-        dict(state.maxima.held),
-        state.epoch,
-        state.book,
+        dict(fold.queues.held),
+        fold.epoch,
+        fold.book,
     )
-
-
-class _Reading:
-    """A journal read twice at once: derived as by replay, and by its word alone for where they differ."""
-
-    def __init__(self, source: str) -> None:
-        self.priorities, self.maxima = Priorities(), Maxima()
-        self.stances: list[Stance] = []
-        self.epoch = ""
-        self.book = Book()
-        self._replay: Replay | None = Replay(source, decide=False)
-        self._believing = Believing()
-
-    def line(self, line: Line) -> None:
-        """Take the next line."""
-        record = line.record
-        self.priorities.take(record)
-        self.maxima.take(record)
-        self.book.take(record)
-        self._believing.take(record)
-        if isinstance(record, Contact | Epoch):
-            self.epoch = record.epoch
-        elif isinstance(record, Stance):
-            self.stances.append(record)
-        if self._replay is not None:
-            self._derive(self._replay, line)
-
-    def _derive(self, replay: Replay, line: Line) -> None:
-        try:
-            replay.line(line)
-        except (BadInput, Different, LookupError, ValueError, AssertionError) as problem:
-            self._replay = None
-            _LOG.warning("this program would have gone on otherwise; the journal is believed: %s", problem)
-
-    def remembered(self) -> Remembered:
-        """Return what the next controller goes on with."""
-        if self._replay is not None:
-            left = self._replay.left()
-            work = left.work
-            return Remembered(work.ledger, work.sent, left.numbered, left.due, left.now_ms or 0)
-        told = self._believing.left()
-        return Remembered(told.work.ledger, told.work.sent, told.numbered, told.due, told.now_ms)

@@ -13,7 +13,6 @@ from emulator.experiments.results.folder import JOURNAL
 
 def evicted_at_ms(out: Path | None, scheme: str) -> tuple[int, ...]:
     """Return the instants in order; none if the scheme has no journal."""
-    from yarnctl.deciding.model import Kill
     from yarnctl.deciding.records import Performed, Transition, decode
     from yarnctl.journal.chain import body_of
 
@@ -27,6 +26,6 @@ def evicted_at_ms(out: Path | None, scheme: str) -> tuple[int, ...]:
                 continue  # decisions are long, and hold nothing that is looked for here
             record = decode(body_of(line) or line)
             manifest = isinstance(record, Transition) and record.event == "manifest"
-            if manifest or (isinstance(record, Performed) and isinstance(record.action, Kill)):
+            if manifest or (isinstance(record, Performed) and record.action == "kill"):
                 found.append(record.at_ms)  # type: ignore[union-attr]
     return tuple(found)

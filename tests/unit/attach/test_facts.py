@@ -7,7 +7,6 @@ import pytest
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import page
 from yarnctl.attach.orders import saved_work, tracking
-from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import (
     Accepted,
@@ -23,6 +22,7 @@ from yarnctl.deciding.model import (
     Suspend,
     UploadProgressed,
 )
+from yarnctl.deciding.order import Order
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
 LOOK = Scope(cluster=False, orders=("o-1",))

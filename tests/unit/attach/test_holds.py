@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, FakeCluster, application, attempt, container
-from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
     Accepted,
     Kill,
@@ -21,6 +20,7 @@ from yarnctl.deciding.model import (
     Unknown,
     Withheld,
 )
+from yarnctl.deciding.order import Order
 from yarnctl.units import Resources
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))

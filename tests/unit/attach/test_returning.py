@@ -8,7 +8,6 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, application, attempt, container, task
 from yarnctl.attach.observing.resume_cost import KEPT, LARGE_BYTES, Spans
-from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
     Accepted,
     CameBack,
@@ -18,6 +17,7 @@ from yarnctl.deciding.model import (
     Scope,
     Suspend,
 )
+from yarnctl.deciding.order import Order
 from yarnctl.units import Resources
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))

@@ -16,7 +16,7 @@ from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
-from yarnctl.deciding.records import Header, Record, decode, encode
+from yarnctl.deciding.records import FORMAT, Header, Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.http.problems import Missing
@@ -142,7 +142,7 @@ class AtTheDesk:
     ) -> None:
         self.yarn, self.past = yarn or Yarn(), past or Past()
         self.now_ms = now_ms
-        self.records: list[Record] = list(records) or [Header(5, DEFAULT, ())]
+        self.records: list[Record] = list(records) or [Header(FORMAT, DEFAULT, ())]
         self.dies_at: int | None = None
         self.paused = False
         book = Book()

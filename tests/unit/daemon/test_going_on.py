@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.golden.tables import app
+from tests.golden.tables import cluster as cluster_of
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import ClusterAddress
@@ -21,7 +23,7 @@ from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import Order
+from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -37,6 +39,8 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.order import Order
+from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,
@@ -45,12 +49,13 @@ from yarnctl.deciding.records import (
     Ranked,
     Ranking,
     Record,
+    Requests,
     Restoring,
     Resumed,
+    performed,
 )
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.priorities import Priorities
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
 from yarnctl.journal.replay import replay
 from yarnctl.port import ClusterIdentity
@@ -124,8 +129,10 @@ def test_what_was_observed_and_not_yet_withheld_is_not_sent_either(tmp_path: Pat
     with JournalFile(cut, durable=False) as file:
         file.append([line.record for line in read(path) if not isinstance(line.record, Performed)])
     life(cluster, cut, 120, enforce=True)
-    resumed = [line.record for line in read(cut) if isinstance(line.record, Resumed)]
-    assert [record.again for record in resumed] == [()]
+    told = [line.record for line in read(cut)]
+    (resumed,) = [record for record in told if isinstance(record, Resumed)]
+    asked = [one for one in told if isinstance(one, Requests) and one.at_ms == resumed.at_ms]
+    assert not [action for one in asked for action in one.actions if isinstance(action, Suspend)]
     assert not {"o-000001", "o-000002", "o-000003"} & ordered(cluster)
     replay(read(cut, closed=True), str(cut))
 
@@ -136,7 +143,7 @@ def test_observing_goes_on_with_what_was_observed(tmp_path: Path) -> None:
     life(cluster, path, 20, enforce=False)
     left = rebuild(path)
     assert left is not None
-    assert left.remembered.decisions == 1, "it does not decide the same again"
+    assert left.remembered.ledger.decisions == 1, "it does not decide the same again"
     assert cluster.actions == []
 
 
@@ -204,9 +211,9 @@ CHANGE = Ranking(5, (Ranked(NAME, 0, 0, 10, 3), Ranked(OTHER, 1, 0, 9, 9)))
 
 
 def changed(*records: Record) -> dict[str, int]:
-    priorities = Priorities()
+    priorities = ChangedPriorities()
     for record in (HEAD, *records):
-        priorities.take(record)
+        priorities.apply(record)
     return priorities.changed
 
 
@@ -223,25 +230,25 @@ def changed(*records: Record) -> dict[str, int]:
 def test_a_change_counts_as_made_until_it_is_known_not_to_be(
     outcome: Outcome | None, left: dict[str, int]
 ) -> None:
-    done = () if outcome is None else (Performed(5, SetPriority(NAME, 10), outcome),)
+    done = () if outcome is None else (performed(5, SetPriority(NAME, 10), outcome),)
     assert changed(CHANGE, *done) == left
 
 
 def test_a_refusal_does_not_undo_an_earlier_change() -> None:
-    first = Performed(5, SetPriority(NAME, 10), Accepted())
+    first = performed(5, SetPriority(NAME, 10), Accepted())
     again = Ranking(6, (Ranked(NAME, 0, 0, 9, 10),))
-    refused = Performed(6, SetPriority(NAME, 9), Refused("HTTP 403"))
+    refused = performed(6, SetPriority(NAME, 9), Refused("HTTP 403"))
     assert changed(CHANGE, first, again, refused) == {NAME: 3}
     back = SetPriority(NAME, 3, back=True)
     told = Restoring(7, NAME, 3, "an earlier run left it so")
-    assert changed(CHANGE, first, told, Performed(7, back, Unknown("?"))) == {NAME: 3}
-    assert changed(CHANGE, first, told, Performed(7, back, Accepted())) == {}
+    assert changed(CHANGE, first, told, performed(7, back, Unknown("?"))) == {NAME: 3}
+    assert changed(CHANGE, first, told, performed(7, back, Accepted())) == {}
 
 
 def test_what_is_only_observed_changes_no_priority() -> None:
-    priorities = Priorities()
-    priorities.take(Header(FORMAT, msgspec.structs.replace(HEAD.settings, observe_only=True), ()))
-    priorities.take(CHANGE)
+    priorities = ChangedPriorities()
+    priorities.apply(Header(FORMAT, msgspec.structs.replace(HEAD.settings, observe_only=True), ()))
+    priorities.apply(CHANGE)
     assert priorities.changed == {}
 
 
@@ -264,7 +271,7 @@ def test_priorities_are_put_back_written_first_and_until_accepted() -> None:
     assert tries == [0, RETRY_MS, 3 * RETRY_MS]
     assert done == [SetPriority(NAME, 3, back=True)] * 3
     assert restorer.changed == {}
-    assert changed(CHANGE, Performed(5, SetPriority(NAME, 10), Accepted()), *told) == {}
+    assert changed(CHANGE, performed(5, SetPriority(NAME, 10), Accepted()), *told) == {}
 
 
 class Prioritised(Attached):
@@ -280,11 +287,26 @@ class Prioritised(Attached):
         return super().perform(action)
 
 
+def ranked() -> tuple[Record, ...]:
+    """Return what a controller writes that gives :data:`CHANGE`, and dies before it is done."""
+    rows = (
+        app(NAME, "default", 1, deadline=1000, priority=3),
+        app(OTHER, "default", 1, deadline=2000, priority=9),
+    )
+    look = cluster_of(*rows, guaranteed={"default": 100})
+    records = Controller(HEAD.settings).step(Observation(now_ms=5, as_of_ms=5, snapshot=look)).records
+    ranking = next(record for record in records if isinstance(record, Ranking))
+    assert [(row.application, row.priority, row.before) for row in ranking.order] == [
+        (row.application, row.priority, row.before) for row in CHANGE.order
+    ]
+    return records
+
+
 def test_a_restart_puts_priorities_back_though_nobody_waits_and_the_gate_is_closed(tmp_path: Path) -> None:
     """Not by --allow-priority, not by a snapshot, not even by a gate: what was changed is put back."""
     path = tmp_path / "journal.jsonl"
     with JournalFile(path, durable=False) as file:
-        file.append([HEAD, CHANGE])
+        file.append(ranked())
     cluster = Prioritised(5, 4, {"production": 19, "research": 1})
     cluster.priorities = {NAME: 10}
     cluster.permission.why = "YARN preempts research itself"
@@ -346,7 +368,8 @@ def test_a_daemon_is_put_together_with_what_the_journal_knows(
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
         with JournalFile(state.journal, durable=False) as file:
             late = msgspec.structs.replace(CHANGE, at_ms=clock_ms() + 3_600_000)
-            file.append([HEAD, Contact(1, "7"), late])
+            seen = Observed(at_ms=late.at_ms, cluster="not-asked")
+            file.append([HEAD, seen, Contact(1, "7"), late])
         plan = Plan(
             cluster=ClusterAddress(resource_managers=("http://127.0.0.1:1",)),
             attachment=Attachment(),

@@ -12,11 +12,10 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.queue_caps import RETRY_MS, Holder
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, QueueHold, QueueLimits
-from yarnctl.deciding.records import Holding, Performed, Record
+from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues, QueueHold, QueueLimits
+from yarnctl.deciding.records import Holding, Performed, Record, performed
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.maxima import Maxima
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.rebuild import mend, rebuild
 from yarnctl.journal.replay import replay
@@ -110,10 +109,10 @@ def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
     assert holder.held == {}
     holder.follow(told.append, 250, 1, True, "")
     assert list(holder.held) == [RESEARCH]
-    maxima = Maxima()
+    maxima = HeldQueues()
     for record in told:
         assert not isinstance(record, Holding) or maxima.problem(record) == ""
-        maxima.take(record)
+        maxima.apply(record)
     assert list(maxima.held) == [RESEARCH]
 
 
@@ -180,8 +179,7 @@ class Mortal(MemoryJournal):
 
     def append(self, records) -> None:
         held = any(
-            isinstance(record, Holding)
-            or (isinstance(record, Performed) and isinstance(record.action, SetQueueMaximum))
+            isinstance(record, Holding) or (isinstance(record, Performed) and bool(record.queue))
             for record in records
         )
         if held:
@@ -228,21 +226,21 @@ def test_a_death_at_any_point_leaves_nothing_lowered(tmp_path: Path, point: int)
 
 
 def test_the_journal_tells_lowered_from_put_back_and_lies_from_truth() -> None:
-    maxima = Maxima()
+    maxima = HeldQueues()
     lowered = Holding(1, RESEARCH, 0.9, 0.05, "asks are being served")
     back = Holding(2, RESEARCH, 0.05, 0.9, "nobody hurried waits any more")
     assert maxima.problem(back)
     assert maxima.problem(lowered) == ""
-    maxima.take(lowered)
+    maxima.apply(lowered)
     assert maxima.problem(lowered)
-    assert maxima.performed_problem(SetQueueMaximum(RESEARCH, 0.5))
-    assert maxima.performed_problem(SetQueueMaximum(RESEARCH, 0.05)) == ""
-    maxima.take(Performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted()))
-    assert maxima.performed_problem(SetQueueMaximum(RESEARCH, 0.05))
+    assert maxima.problem(performed(1, SetQueueMaximum("root.etl", 0.05), Accepted()))
+    assert maxima.problem(performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted())) == ""
+    maxima.apply(performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted()))
+    assert maxima.problem(performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted()))
     assert maxima.problem(Holding(2, RESEARCH, 0.05, 1.0, "nobody hurried waits any more"))
     assert maxima.problem(back) == ""
-    maxima.take(back)
-    maxima.take(Performed(2, SetQueueMaximum(RESEARCH, 0.9, back=True), Accepted()))
+    maxima.apply(back)
+    maxima.apply(performed(2, SetQueueMaximum(RESEARCH, 0.9, back=True), Accepted()))
     assert maxima.held == {}
 
 

@@ -18,7 +18,6 @@ from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.ledger import Order
 from yarnctl.deciding.model import (
     Observation,
     Refused,
@@ -30,6 +29,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT

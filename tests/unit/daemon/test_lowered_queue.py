@@ -27,11 +27,10 @@ from tests.soak.lowered_queue import (
 from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
 from yarnctl.daemon.queue_caps import RETRY_MS, Holder, Records
 from yarnctl.deciding.model import Outcome, SetQueueMaximum, Suspend, Unknown, Withdraw
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS
+from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.lowered_queues import Lowered, LoweredFile, command_for
-from yarnctl.journal.maxima import Maxima
 from yarnctl.journal.memory import MemoryJournal
 
 FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
@@ -151,13 +150,13 @@ def test_what_a_lost_host_left_is_put_back_only_by_who_may_act() -> None:
 
 def believed(told: list[Record]) -> None:
     """Every record can come after those before it, and at the end nothing is held."""
-    maxima = Maxima()
+    maxima = HeldQueues()
     for record in told:
-        if isinstance(record, Holding | HoldFound | HoldEnded):
+        if isinstance(record, Holding | HoldFound | HoldEnded) or (
+            isinstance(record, Performed) and record.queue
+        ):
             assert maxima.problem(record) == ""
-        elif isinstance(record, Performed) and isinstance(record.action, SetQueueMaximum):
-            assert maxima.performed_problem(record.action) == ""
-        maxima.take(record)
+        maxima.apply(record)
     assert maxima.held == {}
 
 

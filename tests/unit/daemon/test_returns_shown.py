@@ -23,7 +23,7 @@ from yarnctl.deciding.model import (
     Refused,
     SetPriority,
 )
-from yarnctl.deciding.records import Performed, Return, SavedLost
+from yarnctl.deciding.records import Return, SavedLost, performed
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
 from yarnctl.service.routes.prometheus import text
@@ -74,7 +74,7 @@ def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
     recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
     caplog.set_level(logging.INFO)
     for outcome in (Refused("not allowed"), Refused("not allowed"), Refused("busy")):
-        recorder.append([Performed(1, SetPriority("a", 3), outcome)])
+        recorder.append([performed(1, SetPriority("a", 3), outcome)])
     told = [line.getMessage() for line in caplog.records if "priority" in line.getMessage()]
     assert told == [f"the priority of a is not changed: {why}" for why in ("not allowed", "busy")]
 

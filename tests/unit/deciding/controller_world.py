@@ -1,13 +1,13 @@
 """The property world of the controller: three jobs that may give, two that ask, and facts nobody can trust.
 
 Law: a history is a value. Played twice it gives the same bytes; its journal replays without a difference;
-and the ledger that replay derives from the records alone is the one that decided, in every part. A history
+and after every step the fold of its records is the ledger that decided, in every part. A history
 that once broke this is kept in ``shelf/`` (``kept``) and is played before any random one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.golden.tables import GUARD_FREE, app, cluster, task, with_
-from yarnctl.deciding.controller import Controller, Remembered
+from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.invariants import History
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.ledger_state import LedgerState, ledger_of, state_of
 from yarnctl.deciding.model import Fact, Observation, Outcome, Snapshot
 from yarnctl.deciding.records import Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
-from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import Different
 from yarnctl.journal.file import Line
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.replay import Replay
 
 SHELF = Path(__file__).with_name("shelf")
@@ -113,24 +114,21 @@ def play(way: Settings, moves: Sequence[Any], own: bool) -> list[Record]:
 
 
 def run(way: Settings, moves: Sequence[Move], own: bool) -> Played:
-    """Play a history. Each step checks all invariants; a new controller must know what the last knew."""
+    """Play a history. Each step checks all invariants; the fold of its records must know what it knows."""
     capabilities = frozenset({"releases-itself"}) if own else frozenset()
     controller, now_ms, history = Controller(way, capabilities, validate=True), 0, History()
-    records: list[Record] = []
+    fold, records = Fold(), list[Record]()
     for move in moves:
         now_ms += move.later_ms
         if move.again and records:
-            controller = _go_on(controller, records, capabilities)
+            controller = Controller(way, capabilities, validate=True, remembered=fold.remembered())
+        begun = len(records)
         _observe(controller, move, now_ms, records, history)
+        for record in records[begun:]:
+            fold.apply(record)
+        if story := unlike(controller, fold):
+            raise Different(f"the records leave something else: {story}")
     return Played(controller, records)
-
-
-def _go_on(before: Controller, records: Sequence[Record], capabilities: frozenset[str]) -> Controller:
-    left = read(records, decide=False).left()
-    if story := unlike(before, left.work):
-        raise Different(f"a new controller goes on otherwise: {story}")
-    remembered = Remembered(left.work.ledger, left.work.sent, left.numbered, left.due, left.now_ms or 0)
-    return Controller(before.settings, capabilities, validate=True, remembered=remembered)
 
 
 def _observe(
@@ -165,9 +163,9 @@ def _observe(
 # --- judging ----------------------------------------------------------------------------------
 
 
-def read(records: Sequence[Record], *, decide: bool = True) -> Replay:
+def read(records: Sequence[Record]) -> Replay:
     """Return a replay that has read these records; raises Different where it would have decided otherwise."""
-    state = Replay("journal", decide=decide)
+    state = Replay("journal")
     for number, record in enumerate(records, start=1):
         raw = encode(record)
         state.line(Line(number, decode(raw), raw))
@@ -182,37 +180,22 @@ def judge(played: Played) -> str:
     except Different as difference:
         return str(difference)
     assert state.records == len(played.records)
-    return unlike(played.controller, state.left().work)
+    return unlike(played.controller, state.fold)
 
 
-def unlike(controller: Controller, derived: Settlement) -> str:
-    """Say in which part the ledger that decided and the derived one differ; what time alone ends is ended."""
-    now_ms, settings = controller.now_ms, controller.settings
-    again = []
-    for work in (controller._settlement, derived):
-        work.retire(now_ms)
-        again.append((work.repeat(now_ms).actions, dict(work.sent)))
-    if again[0] != again[1]:
-        return f"sent again: {again[0]}, by the records {again[1]}"
-    live, told = parts(controller.ledger, settings), parts(derived.ledger, settings)
-    different = [name for name in live if live[name] != told[name]]
-    return "; ".join(f"{name}: {live[name]}, by the records {told[name]}" for name in different)
+def unlike(controller: Controller, fold: Fold) -> str:
+    """Say in which part the ledger that decided and the folded one differ; what time alone ends is ended."""
+    different = []
+    live, told = (_ended(ledger, controller.now_ms) for ledger in (controller.ledger, fold.ledger))
+    for name in LedgerState.__struct_fields__:
+        was, now = getattr(live, name), getattr(told, name)
+        if was != now:
+            different.append(f"{name}: {was}, by the records {now}")
+    return "; ".join(different)
 
 
-def parts(ledger: Ledger, settings: Settings) -> Mapping[str, object]:
-    """Return all that a ledger knows and that anybody asks it, in the order in which it is walked."""
-    indices = ("by_asker", "by_victim", "by_group", "freed_on", "freed_for")
-    return {
-        "issued": ledger.issued,
-        "open": list(ledger.open.values()),
-        "settled": list(ledger.settled.values()),
-        "by_container": ledger.by_container,
-        **{name: {key: list(row) for key, row in getattr(ledger, name).items()} for name in indices},
-        "barred": ledger.barred,
-        "bars": ledger._barred_by,
-        "dying": list(ledger.dying.items()),
-        "away": list(ledger.away.items()),
-        "late": ledger.late,
-        "tries": ledger.tries,
-        "cooling": sorted(ledger._cooling),
-    }
+def _ended(ledger: Ledger, now_ms: int) -> LedgerState:
+    """Return a ledger as it is when time has ended what it ends; the ledger itself is left as it is."""
+    copy = ledger_of(state_of(ledger), ledger.settings)
+    copy.retire(now_ms)
+    return state_of(copy)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from yarnctl.deciding.foresight import LASTS_MS, UNMET, Foresight, first_wave, is_unmet, unmet
+from yarnctl.deciding.foresight import LASTS_MS, UNMET, Foresight, first_wave, unmet
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
 from yarnctl.units import Resources, times
 
@@ -117,7 +117,4 @@ def test_off_it_changes_nothing_and_asks_nobody():
 
 def test_the_reason_says_how_many_are_foreseen():
     assert unmet(0) == UNMET
-    assert is_unmet(UNMET, 1)
-    assert is_unmet(unmet(3), 3)
-    for why in (unmet(4), unmet(3) + "0", unmet(3).replace("3", "03"), unmet(3).replace("3", "x"), "full"):
-        assert not is_unmet(why, 3), why
+    assert unmet(3) == f"{UNMET}, foreseen while its master starts: 3"

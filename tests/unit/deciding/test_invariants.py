@@ -68,7 +68,7 @@ def freed_without_index(book):
 
 def never_retired(book):
     book.happen("o-000001", "refused", 0)
-    book._retiring.clear()
+    book.retiring.clear()
 
 
 def unanswered(book):

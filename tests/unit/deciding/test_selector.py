@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.golden.tables import candidate, case, size, task, with_
 from yarnctl.deciding import selector
-from yarnctl.deciding.case import Case, prune
-from yarnctl.deciding.ledger import name_orders
+from yarnctl.deciding.case import Case, Choice
+from yarnctl.deciding.order import name_orders
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.selector import choose
@@ -18,6 +18,39 @@ from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
 from yarnctl.units import NOTHING, dominant, fits, minus, plus
 
 NOW_MS = 50_000
+
+
+def prune(case: Case, choice: Choice) -> Case:
+    """Return the part of ``case`` that led to ``choice``.
+
+    Kept are the jobs that were hit and those shown as refused, of the former the tasks picked,
+    handed back or shown, and the room of the nodes touched. Nothing else can have mattered: what
+    was never at the head of an order leaves the head as it was.
+    """
+    keep_jobs = dict.fromkeys(choice.hit)
+    keep_jobs.update((refused.application, None) for refused in choice.refused_jobs)
+    keep_tasks = {pick.task.attempt for pick in choice.picks}
+    keep_tasks.update(pick.task.attempt for pick in choice.handed_back)
+    keep_tasks.update(refused.attempt for refused in choice.refused_tasks)
+    nodes = {pick.task.node for pick in choice.picks}
+    nodes.update(pick.task.node for pick in choice.handed_back)
+    tasks = {
+        application: tuple(task for task in case.tasks[application] if task.attempt in keep_tasks)
+        for application in sorted(keep_jobs)
+        if application in case.tasks
+    }
+    looked_at = {task.node for row in tasks.values() for task in row} if case.reserved else set()
+    shown = {refused.attempt for refused in choice.refused_tasks}
+    closed = {refused.application for refused in choice.refused_jobs}
+    return msgspec.structs.replace(
+        case,
+        room={node: case.room[node] for node in sorted(nodes) if node in case.room},
+        jobs=tuple(job for job in case.jobs if job.usage.application in keep_jobs),
+        tasks=tasks,
+        barred={attempt: case.barred[attempt] for attempt in sorted(shown) if attempt in case.barred},
+        closed={name: case.closed[name] for name in sorted(closed) if name in case.closed},
+        reserved={node: case.reserved[node] for node in sorted(looked_at) if node in case.reserved},
+    )
 
 
 @st.composite

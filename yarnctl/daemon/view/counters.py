@@ -74,7 +74,7 @@ class Counted:
         elif isinstance(record, Transition):
             self._moved(record)
         elif isinstance(record, Performed):
-            key = (_tag(record.action), _tag(record.outcome))
+            key = (record.action, _tag(record.outcome))
             self._actions[key] = self._actions.get(key, 0) + 1
             if key[0] in ("suspend", "kill"):
                 self._asked[key[0]] = self._asked.get(key[0], 0) + 1

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import SetPriority, SetQueueMaximum
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -91,10 +90,10 @@ class Remembered:
             self.refusals.append(logged)
         elif isinstance(record, Ranking):
             self.rankings.append(logged)
-        elif isinstance(record, Transition | Transfer | Return | SavedLost):
+        elif isinstance(record, Transition | Transfer | Return | SavedLost) or (
+            isinstance(record, Performed) and record.order
+        ):
             self._about(record.order, logged)
-        elif isinstance(record, Performed) and not isinstance(record.action, SetPriority | SetQueueMaximum):
-            self._about(record.action.order, logged)
 
     def _decided(self, logged: Logged, record: Decision) -> None:
         if record.number <= next(reversed(self._kept), 0):

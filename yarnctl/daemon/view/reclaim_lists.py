@@ -10,8 +10,9 @@ from collections import deque
 
 import msgspec
 
-from yarnctl.deciding.ledger import Ledger, Order, order_number
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.records import Decision, Record, Return, Transition
 
 ENDED_MAX = 1000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.model import Accepted, Kill, Refused, Release, Suspend, TaskView, Withheld
+from yarnctl.deciding.model import Accepted, Refused, Withheld
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -30,6 +30,7 @@ from yarnctl.journal.explaining.policy_keys import instant, key_words
 from yarnctl.journal.explaining.story import (
     CameBackStory,
     Explanation,
+    NextTask,
     OrderStory,
     PriorityStory,
     Ran,
@@ -61,10 +62,9 @@ class _Orders:
         self._before = self.open, self.released
         self.settings, self.open, self.answered, self.released = header.settings, {}, None, {}
 
-    def resumed(self, record: Resumed) -> None:
-        """It goes on with these orders of the one before."""
-        before, self.released = self._before
-        self.open = {name: before[name] for name in record.orders if name in before}
+    def resumed(self) -> None:
+        """It goes on with the orders of the one before."""
+        self.open, self.released = self._before
 
     def decided(self, record: Decision) -> None:
         """Take the orders of a decision."""
@@ -95,12 +95,14 @@ class _Orders:
             task_key=pick.task_key,
             remaining_ms=task.remaining_ms,
             predicted_cost_ms=task.return_cost_ms,
-            total=record.case.total,
+            total=record.total,
             # One that has not begun yet is shown as beginning at the instant of the look.
-            working_since_ms=task.since_ms if task.since_ms < record.case.now_ms else None,
+            working_since_ms=task.since_ms if task.since_ms < record.at_ms else None,
             next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
             next_tasks=tuple(
-                other for other in record.refused_tasks if other.application == pick.application
+                NextTask(other.application, other.attempt, other.key, other.why)
+                for other in record.refused_tasks
+                if other.application == pick.application
             ),
             transfers=[],
         )
@@ -197,15 +199,14 @@ class _Orders:
 
     def performed(self, record: Performed) -> None:
         """An action was taken, or was refused."""
-        action = record.action
-        if isinstance(action, Suspend | Kill) and isinstance(record.outcome, Withheld):
-            self._withhold(action.order)
+        if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
+            self._withhold(record.order)
             return
-        if not isinstance(action, Release | Kill) or isinstance(record.outcome, Refused):
+        if record.action not in ("release", "kill") or isinstance(record.outcome, Refused):
             return
-        story = self.open.get(action.order)
-        if isinstance(action, Release):
-            self.released[action.order] = None
+        story = self.open.get(record.order)
+        if record.action == "release":
+            self.released[record.order] = None
         elif story is not None and isinstance(record.outcome, Accepted):
             # A kill is never taken back: what becomes of the order afterwards changes nothing.
             story.verb = "killed"
@@ -231,7 +232,7 @@ class _Reader:
         if isinstance(record, Header):
             self.orders.begin(record)
         elif isinstance(record, Resumed):
-            self.orders.resumed(record)
+            self.orders.resumed()
         elif isinstance(record, Decision):
             self.orders.decided(record)
             self._decision(record)
@@ -313,7 +314,7 @@ class _Reader:
                         why=job.why,
                         key=job.key,
                         policy=self.orders.settings.job_policy,
-                        total=record.case.total if isinstance(record, Decision) else None,
+                        total=record.total if isinstance(record, Decision) else None,
                     )
                 )
 
@@ -325,18 +326,22 @@ class _Reader:
     # --- names --------------------------------------------------------------------------------
 
     def _name(self, record: Decision) -> None:
-        """Learn from a case which attempt runs in the wanted container, or the other way round."""
+        """Learn from a decision which attempt runs in the wanted container, or the other way round."""
         if self.ran is not None:
             return
-        for application, tasks in record.case.tasks.items():
-            for task in tasks:
-                if self.wanted in (task.attempt, task.container):
-                    self._found(application, task)
-                    return
+        named = [
+            Ran(pick.application, pick.task.attempt, pick.task.container, pick.task.node)
+            for pick in (*record.picks, *record.handed_back)
+        ]
+        named += [Ran(one.application, one.attempt, one.container, one.node) for one in record.refused_tasks]
+        for ran in named:
+            if self.wanted in (ran.attempt, ran.container):
+                self._found(ran)
+                return
 
-    def _found(self, application: str, task: TaskView) -> None:
-        self.ran = Ran(application, task.attempt, task.container, task.node)
-        for occasion in self._unnamed.get(task.attempt, ()):
+    def _found(self, ran: Ran) -> None:
+        self.ran = ran
+        for occasion in self._unnamed.get(ran.attempt, ()):
             self._left_alone(occasion)
         self._unnamed.clear()
 
@@ -421,7 +426,7 @@ def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
     ]
     if not orders:  # otherwise each order says who was passed over
         for job in record.refused_jobs:
-            key = key_words(settings.job_policy, job.key, record.case.total)
+            key = key_words(settings.job_policy, job.key, record.total)
             said.append(f"why not {job.application}: {why_words(job.why)} ({key})")
         for task in record.refused_tasks:
             key = key_words(settings.task_policy, task.key, None)

@@ -6,11 +6,11 @@ an empty text or None means that the journal does not say.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.case import RefusedJob, RefusedTask
+from yarnctl.deciding.case import RefusedJob
 from yarnctl.units import Resources
 
 Verb = Literal["", "suspended", "released", "killed", "ended"]
@@ -25,6 +25,15 @@ class Ran(msgspec.Struct, frozen=True):
     attempt: str
     container: str
     node: str
+
+
+class NextTask(NamedTuple):
+    """A task of the victim that was not taken, its key, and why."""
+
+    application: str
+    attempt: str
+    key: tuple[int, ...]
+    why: str
 
 
 class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
@@ -87,7 +96,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     saved_lost: SavedLostStory | None = None
     working_since_ms: int | None
     next_jobs: tuple[RefusedJob, ...]
-    next_tasks: tuple[RefusedTask, ...]
+    next_tasks: tuple[NextTask, ...]
     transfers: list[str]
     state: str = "asked"
     verb: Verb = ""

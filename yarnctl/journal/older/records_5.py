@@ -6,14 +6,14 @@ the formats share with today's is imported. The kinds of format 4 are all of for
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.entries import AdmissionTaken
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.case import Case, Pick, RefusedJob, RefusedTask
+from yarnctl.deciding.case import Case, Pick, RefusedJob
 from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Accepted, Action, ContainerAsk
 from yarnctl.deciding.records import (
@@ -56,6 +56,15 @@ class Trigger5(msgspec.Struct, frozen=True):
     as_of_ms: int | None = None
 
 
+class RefusedTask5(NamedTuple):
+    """A task of a job that was hit, not taken; where it runs stands in the case."""
+
+    application: str
+    attempt: str
+    key: tuple[int, ...]
+    why: str
+
+
 class Decision5(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
     """Victims chosen on behalf of one application, and the case that was chosen from."""
 
@@ -69,7 +78,7 @@ class Decision5(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
     handed_back: tuple[Pick, ...]
     unmet: int
     refused_jobs: tuple[RefusedJob, ...]
-    refused_tasks: tuple[RefusedTask, ...]
+    refused_tasks: tuple[RefusedTask5, ...]
 
 
 class Refusal5(msgspec.Struct, frozen=True, tag="refusal"):
@@ -79,7 +88,7 @@ class Refusal5(msgspec.Struct, frozen=True, tag="refusal"):
     trigger: Trigger5
     why: str
     refused_jobs: tuple[RefusedJob, ...] = ()
-    refused_tasks: tuple[RefusedTask, ...] = ()
+    refused_tasks: tuple[RefusedTask5, ...] = ()
 
 
 class Transition5(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):

@@ -1,11 +1,14 @@
 """Translating: what a record of format 4 or 5 says, as records of today's format.
 
-Law: a translation loses nothing that a restart or an explanation reads, and decides nothing.
+Law: a translation loses nothing that a restart or an explanation reads, and decides nothing. Orders, moves
+and outcomes are taken as they are told; what today's life cycle has no move for counts as lost, which leaves
+its task alone. What those journals did not write (the instants of steps, what was asked) is made of what they
+did; only here is a sentence of theirs looked into.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,22 +21,42 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.records import Choices, Plan, Request, Reservation
-from yarnctl.deciding.model import Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.case import RefusedTask
+from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.leaving import in_leaving_order
+from yarnctl.deciding.lifecycle import OPEN, RECALLABLE
+from yarnctl.deciding.model import (
+    Action,
+    Kill,
+    Outcome,
+    Refused,
+    Release,
+    TaskView,
+    Unknown,
+    Withdraw,
+    Withheld,
+)
+from yarnctl.deciding.order import Order, requested
 from yarnctl.deciding.records import (
     Decision,
+    Forgotten,
     Header,
     HoldEnded,
     Holding,
-    Performed,
+    Ranking,
     Record,
     Refusal,
+    Requests,
     Restoring,
     Resumed,
     Stance,
     Transfer,
     Transition,
     Trigger,
+    is_of,
+    performed,
 )
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.older import records_5 as old
 
 Today = TypeVar("Today", bound=msgspec.Struct)
@@ -45,21 +68,148 @@ def _as(kind: type[Today], record: msgspec.Struct, **changed: Any) -> Today:
     return kind(**fields | changed)
 
 
+OUR_CLOCK = ("give-up", "kill", "unclaimed", "not-needed")
+"""Events that happen at an instant of the controller's own clock."""
+
+
 class Translator:
-    """Takes an old journal's records in their order, over restarts."""
+    """Translates record by record; its fold is what the records so far leave."""
+
+    def __init__(self) -> None:
+        self._fold = Fold()
+        self._complete = False
+        self._releases_itself = False
+        self._begun = False
+        self._withheld = ""
+        self._made: list[Record] = []
 
     def take(self, record: old.Record5) -> tuple[Record, ...]:
-        """Return what the next record says, in today's records."""
-        translate = _TRANSLATED.get(type(record))
-        return (record if translate is None else translate(record),)  # type: ignore[return-value]
+        """Return the records of today that say the same."""
+        self._made = []
+        if isinstance(record, old.Header5):
+            self._header(record)
+        elif isinstance(record, old.Resumed5):
+            self._resumed(record)
+        elif isinstance(record, old.Decision5):
+            self._decision(record)
+        elif isinstance(record, old.Performed5):
+            self._performed(record)
+        elif isinstance(record, old.Transition5):
+            self._transition(_as(Transition, record))
+        else:
+            if isinstance(record, old.Refusal5):
+                self._step(record.at_ms, ended_ms=record.at_ms)
+            elif isinstance(record, Ranking | old.Transfer5) or (
+                isinstance(record, Forgotten) and record.why == "absent"
+            ):
+                self._step(record.at_ms)
+            self._add(_translated(record))
+        return tuple(self._made)
+
+    def _add(self, record: Record) -> None:
+        self._fold.apply(record)
+        self._made.append(record)
+
+    def _step(self, at_ms: int, *, ended_ms: int = 0) -> None:
+        """Begin a step if this is the first at that instant; what is due stays due."""
+        if at_ms > self._fold.now_ms or ended_ms or not self._begun:
+            self._now_due(self._fold.ledger.due, at_ms, ended_ms)
+
+    def _now_due(self, actions: Iterable[Action], at_ms: int, ended_ms: int = 0) -> None:
+        """Say what is due from now on, in the order in which it is asked for."""
+        due = tuple(actions)
+        at_ms = max(at_ms, self._fold.now_ms)
+        self._add(Observed(at_ms=at_ms, cluster="not-asked", since_ms=ended_ms))
+        self._begun = True
+        if due:
+            ledger = self._fold.ledger
+            self._add(Requests(at_ms, in_leaving_order(due, ledger, ledger.settings)))
+
+    def _header(self, record: old.Header5) -> None:
+        self._complete = record.complete
+        self._releases_itself = "releases-itself" in record.capabilities
+        self._begun = False
+        self._add(Header(record.format, record.settings, record.capabilities))
+
+    def _resumed(self, record: old.Resumed5) -> None:
+        self._begun = True
+        self._add(Resumed(record.at_ms))
+        for name in [name for name in self._fold.ledger.open if name not in record.orders]:
+            self._lose(name, record.at_ms)
+        if record.again:
+            self._now_due(record.again, record.at_ms)
+
+    def _lose(self, name: str, at_ms: int) -> None:
+        lost = self._fold.ledger.make(name, "epoch-changed", at_ms)
+        if lost is not None:
+            self._add(lost)
+
+    def _decision(self, record: old.Decision5) -> None:
+        self._step(record.at_ms, ended_ms=record.at_ms)
+        ledger = self._fold.ledger
+        seen = {task.attempt: task for tasks in record.case.tasks.values() for task in tasks}
+        told = {name: getattr(record, name) for name in record.__struct_fields__ if name != "case"}
+        told["refused_tasks"] = tuple(_refused(one, seen.get(one.attempt)) for one in record.refused_tasks)
+        told["trigger"] = _as(Trigger, record.trigger)
+        self._add(Decision(**told, total=record.case.total))
+        asked = [requested(ledger.open[name], ledger.settings) for name in record.orders]
+        self._now_due([*ledger.due, *asked], record.at_ms)
+
+    def _transition(self, record: Transition) -> None:
+        if record.event in OUR_CLOCK:
+            self._step(record.at_ms)
+        ledger = self._fold.ledger
+        before = ledger.open.get(record.order)
+        if before is None:
+            return
+        made = ledger.make(record.order, record.event, record.at_ms)
+        if isinstance(made, Transition) and made.target == record.target:
+            self._add(record)
+        elif record.target not in OPEN:
+            self._lose(record.order, record.at_ms)
+        if record.why.endswith(" has ended") and not self._complete:
+            gone = before.asker if record.event == "asker-ended" else before.victim
+            if ledger.remembers(gone):
+                self._add(Forgotten(application=gone, at_ms=record.at_ms, why="ended"))
+        called = None if record.order == self._withheld else self._called_for(before, record)
+        if called is not None:
+            self._now_due([*ledger.due, called], record.at_ms if record.event in OUR_CLOCK else 0)
+
+    def _called_for(self, order: Order, record: Transition) -> Action | None:
+        """Return the action that a move calls for, if it does."""
+        names = (order.order, order.victim, order.attempt, order.container)
+        if order.observed or order.verb == "kill":
+            return Kill(*names) if record.event == "kill" else None
+        match record.event:
+            case "manifest" if not self._releases_itself:
+                return Release(*names, order.generation)
+            case "kill":
+                return Kill(*names)
+            case "give-up":
+                return Withdraw(*names)
+            case "not-needed" | "asker-ended" | "epoch-changed" if order.state in RECALLABLE:
+                return Withdraw(*names)
+        return None
+
+    def _performed(self, record: old.Performed5) -> None:
+        self._step(record.at_ms)
+        told = performed(record.at_ms, record.action, _outcome(record.outcome))
+        action = record.action
+        is_due = any(is_of(told, due) for due in self._fold.ledger.due)
+        if told.order and not is_due:  # it was sent again
+            self._add(Requests(record.at_ms, (action,)))
+        self._withheld = told.order if isinstance(record.outcome, old.Withheld5) else ""
+        self._add(told)
 
 
-def _with_trigger(kind: type[Today]) -> Callable[[Any], Today]:
-    return lambda record: _as(kind, record, trigger=_as(Trigger, record.trigger))
+def _translated(record: old.Record5) -> Record:
+    """Return a record that says the same by itself."""
+    translate = _TRANSLATED.get(type(record))
+    return record if translate is None else translate(record)  # type: ignore[return-value]
 
 
-def _performed(record: old.Performed5) -> Performed:
-    return _as(Performed, record, outcome=_outcome(record.outcome))
+def _refused(one: old.RefusedTask5, task: TaskView | None) -> RefusedTask:
+    return RefusedTask(*one) if task is None else RefusedTask(*one, task.container, task.node)
 
 
 def _outcome(outcome: old.Outcome5) -> Outcome:
@@ -84,13 +234,13 @@ def _alike(kind: type[Today]) -> Callable[[Any], Today]:
 
 
 _TRANSLATED: dict[type, Callable[[Any], Record]] = {
-    old.Header5: _alike(Header),
-    old.Decision5: _with_trigger(Decision),
-    old.Refusal5: _with_trigger(Refusal),
-    old.Transition5: _alike(Transition),
+    old.Refusal5: lambda record: _as(
+        Refusal,
+        record,
+        trigger=_as(Trigger, record.trigger),
+        refused_tasks=tuple(_refused(one, None) for one in record.refused_tasks),
+    ),
     old.Transfer5: _alike(Transfer),
-    old.Performed5: _performed,
-    old.Resumed5: _alike(Resumed),
     old.Stance5: _alike(Stance),
     old.Holding5: _alike(Holding),
     old.HoldEnded5: _alike(HoldEnded),

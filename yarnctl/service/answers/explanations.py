@@ -28,7 +28,7 @@ from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.recent_decisions import Decided, Logged
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import ApplicationView, Kill, SetPriority, SetQueueMaximum, Suspend, Withheld
+from yarnctl.deciding.model import ApplicationView, Withheld
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
@@ -60,10 +60,10 @@ def _withheld(decided: Decided) -> set[str]:
     """Return the orders that were decided and never asked: observing only, or surely not sent."""
     records = (logged.record for logged in decided.log)
     return {
-        record.action.order
+        record.order
         for record in records
         if isinstance(record, Performed)
-        and isinstance(record.action, Suspend | Kill)
+        and record.action in ("suspend", "kill")
         and isinstance(record.outcome, Withheld)
     }
 
@@ -163,10 +163,10 @@ def _transfer(record: Transfer) -> str:
 
 
 def _performed(record: Performed) -> PerformedOut:
-    action, outcome = record.action, record.outcome
+    outcome = record.outcome
     told = {
-        "order": None if isinstance(action, SetPriority | SetQueueMaximum) else action.order,
-        "action": action.__struct_config__.tag,
+        "order": record.order or None,
+        "action": record.action,
         "outcome": outcome.__struct_config__.tag,
         "why": getattr(outcome, "why", ""),
         "at_ms": record.at_ms,

@@ -22,8 +22,8 @@ from yarnctl.daemon.view.occupancy import class_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.recent_decisions import Decided
 from yarnctl.daemon.view.reclaim_lists import Entry
-from yarnctl.deciding.ledger import order_number
 from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.order import order_number
 from yarnctl.deciding.records import Refusal
 from yarnctl.service.answers import explanations, from_view
 from yarnctl.service.answers.describing import AnswerRoute

@@ -1,0 +1,190 @@
+"""Inputs: what a step reads stands in the journal, and nothing that it reads is left out.
+
+Law: each part of an input that a step depends on is dropped once, in histories that were played with it:
+replay must see the difference. No master is silent in the random world: :func:`silent_master` is one that is.
+What of ``memory`` is left of grants between two looks (``echoes``) is held by the journal of the packaged
+demo alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden.tables import GUARD_FREE, app, cluster
+from tests.unit.deciding.controller_world import Kept, Played, kept, read, run
+from tests.unit.deciding.random_histories import draw
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.inputs import LookMemory, Observed
+from yarnctl.deciding.model import Observation, Snapshot
+from yarnctl.deciding.records import Record
+from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.deciding.snapshot_rows import Change, Columns, Reader, Writer
+from yarnctl.errors import Different, YarnctlError
+
+HISTORIES = 500
+DEADLINES = msgspec.structs.replace(DEFAULT, mode="deadlines", job_policy="MLF")
+
+
+@cache
+def played(number: int) -> Played:
+    """Return a kept history, or (from 0 on) a random one."""
+    shelf = list(kept().values())
+    one: Kept = shelf[-number - 1] if number < 0 else draw(5, number)
+    return run(one.settings(), one.moves, one.own)
+
+
+def noticed(change: Callable[[Observed], Observed]) -> bool:
+    """Say whether replay sees a difference where each input is changed."""
+    for number in range(-len(kept()), HISTORIES):
+        records = played(number).records
+        spoiled: list[Record] = [change(one) if isinstance(one, Observed) else one for one in records]
+        if spoiled == records:
+            continue
+        try:
+            read(spoiled).finish()
+        except (YarnctlError, AssertionError, LookupError, ValueError):
+            return True
+    return False
+
+
+def without_memory(part: str) -> Callable[[Observed], Observed]:
+    empty = getattr(LookMemory(), part)
+
+    def change(told: Observed) -> Observed:
+        if told.memory is None:
+            return told
+        return msgspec.structs.replace(told, memory=msgspec.structs.replace(told.memory, **{part: empty}))
+
+    return change
+
+
+def without_column(column: str, value: object) -> Callable[[Observed], Observed]:
+    def change(told: Observed) -> Observed:
+        if told.change is None:
+            return told
+        rows = [msgspec.structs.replace(row, **{column: value}) for row in told.change.applications]
+        made = msgspec.structs.replace(told.change, applications=tuple(rows))
+        return msgspec.structs.replace(told, change=made)
+
+    return change
+
+
+def without(part: str, value: object) -> Callable[[Observed], Observed]:
+    return lambda told: msgspec.structs.replace(told, **{part: value})
+
+
+def without_change(part: str, value: object) -> Callable[[Observed], Observed]:
+    def change(told: Observed) -> Observed:
+        if told.change is None:
+            return told
+        return msgspec.structs.replace(told, change=msgspec.structs.replace(told.change, **{part: value}))
+
+    return change
+
+
+PARTS = {
+    **{
+        f"memory.{part}": without_memory(part) for part in ("refused", "order", "sent", "declined", "waiting")
+    },
+    **{
+        f"row.{column}": without_column(column, value)
+        for column, value in (
+            ("queue", "research"),
+            ("rank", 0),
+            ("containers", 3),
+            ("used", (1, 1)),
+            ("asks", ()),
+            ("activated", False),
+            ("runner", False),
+            ("deadline_at_ms", 5),
+            ("priority", 3),
+        )
+    },
+    "change.free": without_change("free", {}),
+    "change.gone": without_change("gone", ()),
+    "change.order": without_change("order", None),
+    "change.queues": without_change("queues", ()),
+    "not-asked": lambda told: (
+        msgspec.structs.replace(told, cluster="quiet") if told.cluster == "not-asked" else told
+    ),
+    "since_ms": without("since_ms", 0),
+    "as_of_ms": without("as_of_ms", None),
+    "tasks": without("tasks", {}),
+    "facts": without("facts", ()),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_the_input_that_is_left_out_is_noticed(part: str) -> None:
+    assert noticed(PARTS[part])
+
+
+# --- a master that does not answer ----------------------------------------------------------------
+
+
+def silent_master() -> list[Record]:
+    """Play a job whose master never answers: it is asked again after ``silent_ms``, in a look that is left
+    out.
+    """
+    steps, records, now_ms = Controller(GUARD_FREE), list[Record](), 0
+    r1, p1 = app("r1", "research", 9), app("p1", "production", 1, 1)
+    both = cluster(r1, p1, app("p2", "production", 1, 1))
+    again_ms = GUARD_FREE.silent_ms + 1000
+    for wait_ms, snapshot in ((0, cluster(r1, p1)), (again_ms, cluster(r1, p1)), (1000, both)):
+        now_ms += wait_ms
+        step = steps.step(Observation(now_ms=now_ms, as_of_ms=now_ms, snapshot=snapshot))
+        records += step.records
+        if step.scope.victims:
+            told = Observation(now_ms=now_ms, as_of_ms=now_ms, unreachable=step.scope.victims)
+            records += steps.step(told).records
+    return records
+
+
+@pytest.mark.parametrize("change", [without_memory("silent"), without("unreachable", ())])
+def test_who_did_not_answer_stands_in_the_input(change: Callable[[Observed], Observed]) -> None:
+    records = silent_master()
+    read(records).finish()
+    with pytest.raises(Different):
+        read([change(one) if isinstance(one, Observed) else one for one in records]).finish()
+
+
+# --- changes of the snapshot ----------------------------------------------------------------------
+
+NAMES = ("r1", "r2", "p1", "p2")
+ROWS = st.lists(
+    st.tuples(st.sampled_from(NAMES), st.integers(1, 3), st.integers(0, 2), st.integers(0, 2)),
+    unique_by=lambda row: row[0],
+)
+LOOKS = st.lists(
+    st.tuples(ROWS, st.dictionaries(st.sampled_from(["n1", "n2"]), st.integers(0, 2))), max_size=5
+)
+
+
+@given(LOOKS, st.sampled_from([DEFAULT, DEADLINES]))
+def test_a_reader_of_changes_sees_what_the_writer_saw(looks: Any, settings: Settings) -> None:
+    writer, again, reader, columns = Writer(settings), Writer(settings), Reader(), Columns(settings)
+    for rows, free in looks:
+        views = [
+            app(name, "production" if name[0] == "p" else "research", held, asks, rank=rank, deadline=rank)
+            for name, held, asks, rank in rows
+        ]
+        snapshot = cluster(*views, free=free)
+        change = writer.change(snapshot)
+        read_back = msgspec.json.decode(msgspec.json.encode(change), type=Change)
+        seen = reader.snapshot(read_back)
+        assert again.change(seen) == change, "a change is canonical"
+        assert rows_of(columns, seen) == rows_of(columns, snapshot)
+        assert (seen.total, seen.largest_node) == (snapshot.total, snapshot.largest_node)
+        assert seen.free_by_node == snapshot.free_by_node
+        assert [view.queue for view in seen.queues] == [view.queue for view in snapshot.queues]
+
+
+def rows_of(columns: Columns, snapshot: Snapshot) -> list[object]:
+    return [columns.row(view) for view in columns.rows(snapshot)]

@@ -1,0 +1,144 @@
+"""Inputs: what a step was given, as a record, and the observation made of it again.
+
+Law: a step that leads to nothing is not written; what the looks that are left out have left for later steps
+is one value, :class:`LookMemory`. The rounds of a look are kept back until one of them leads to something,
+and a look that has begun to be written is written to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from yarnctl.deciding.model import Fact, Observation, Snapshot, TaskView
+from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.snapshot_rows import Change, Reader, Writer
+from yarnctl.units import Resources
+
+Cluster = Literal["seen", "quiet", "unreachable", "not-asked"]
+"""How the cluster was seen; where nothing was shown because nothing was asked for, that is a word of its
+own."""
+
+
+class Echo(NamedTuple):
+    """What an application held and should still ask for; see :mod:`yarnctl.deciding.echoes`."""
+
+    due: tuple[tuple[int, Resources, int], ...]
+    containers: int
+    at_ms: int
+    given: int = 0
+    until_ms: int = 0
+    early: int = 0
+    doubted: int = 0
+
+
+class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """``refused``: the reason given last. ``order``: of urgency. ``sent``, ``declined``: priorities.
+
+    ``waiting``: who was seen to wait for how many containers, at ``waiting_at_ms`` (None: not looked at).
+    ``silent``: who did not answer, since when, and how.
+    """
+
+    refused: Mapping[str, str] = {}
+    echoes: Mapping[str, Echo] = {}
+    order: tuple[str, ...] = ()
+    sent: Mapping[str, tuple[int, int]] = {}
+    declined: Mapping[str, tuple[int, int]] = {}
+    waiting: Mapping[str, int] | None = None
+    waiting_at_ms: int = 0
+    silent: Mapping[str, tuple[int, str]] = {}
+
+
+class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_defaults=True):
+    """What one step was given.
+
+    ``since_ms``: the step before. ``as_of_ms`` None: ``at_ms``. ``change`` None: no snapshot was shown.
+    ``tasks``: of the jobs that answered, what a choice has touched; a job that answered before may add to it.
+    ``memory``: what looks that are not written have left (None: there was none since the last written step).
+    """
+
+    at_ms: int
+    cluster: Cluster  # no default: msgspec leaves one out by identity, and a word read back is another
+    since_ms: int = 0
+    as_of_ms: int | None = None
+    change: Change | None = None
+    tasks: Mapping[str, tuple[TaskView, ...]] = {}
+    unreachable: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    memory: LookMemory | None = None
+
+
+def observation(record: Observed, reader: Reader) -> Observation:
+    """Return what the step was given."""
+    snapshot = None if record.change is None else reader.snapshot(record.change)
+    return Observation(
+        now_ms=record.at_ms,
+        as_of_ms=record.at_ms if record.as_of_ms is None else record.as_of_ms,
+        snapshot=snapshot,
+        cluster="quiet" if record.cluster == "not-asked" else record.cluster,
+        tasks=record.tasks,
+        unreachable=record.unreachable,
+        facts=record.facts,
+    )
+
+
+class InputLog:
+    """Collects what the steps were given, and says which of it is written."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._writer = Writer(settings)
+        self._touched: set[str] = set()
+        self._written: set[str] = set()
+        self._rounds: list[tuple[Observed, Snapshot | None]] = []
+        self._unfinished = False
+        self.left_out = False
+        """Whether a look was left out since the last step that was written."""
+
+    def begin_look(self) -> None:
+        """Another snapshot is decided on: no task of it has been touched."""
+        self._touched, self._written = set(), set()
+
+    def touch(self, attempts: Iterable[str]) -> None:
+        """Note the attempts without which a plan would have been another."""
+        self._touched.update(attempts)
+
+    def tasks(
+        self, shown: Mapping[str, tuple[TaskView, ...]], answered: Collection[str]
+    ) -> dict[str, tuple[TaskView, ...]]:
+        """Return the tasks to write: of all jobs seen in this look those newly touched.
+
+        Who ``answered`` in this round has an entry; who answered before may get further tasks.
+        """
+        found: dict[str, tuple[TaskView, ...]] = {}
+        for name, tasks in shown.items():
+            fresh = tuple(
+                task for task in tasks if task.attempt in self._touched and task.attempt not in self._written
+            )
+            if fresh or name in answered:
+                found[name] = fresh
+                self._written.update(task.attempt for task in fresh)
+        return found
+
+    def close(
+        self, told: Observed, shown: Snapshot | None, *, led: bool, goes_on: bool, changed: bool
+    ) -> tuple[Observed, ...]:
+        """Take a step's input; return the inputs that are written now, those kept back before it first.
+
+        ``led``: the step has led to something. ``goes_on``: the look needs another round. ``changed``: the
+        step changed what later looks depend on, though it has led to nothing.
+        """
+        self._rounds.append((told, shown))
+        if led or self._unfinished:
+            self._unfinished = goes_on
+            rounds, self._rounds, self.left_out = self._rounds, [], False
+            return tuple(
+                each if seen is None else msgspec.structs.replace(each, change=self._writer.change(seen))
+                for each, seen in rounds
+            )
+        if not goes_on:
+            looked = len(self._rounds) > 1 or shown is not None or bool(told.facts)
+            self.left_out = self.left_out or looked or changed
+            self._rounds = []
+        return ()

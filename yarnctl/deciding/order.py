@@ -1,0 +1,166 @@
+"""Order: one container that was asked for, as a value, what its id says, and what it asks of the cluster.
+
+Law: values only. Which order follows from which is the matter of the ledger and of the life cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from yarnctl.deciding.case import Pick
+from yarnctl.deciding.lifecycle import OPEN, Event, State
+from yarnctl.deciding.model import Action, Kill, Release, Suspend, Withdraw
+from yarnctl.deciding.releaser import is_killed
+from yarnctl.deciding.settings import Settings
+from yarnctl.units import Resources
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One container that was asked for; instants in ms, None: has not happened.
+
+    ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
+    is when the attempt last showed life: the time-out counts from there. ``remaining_ms`` is the work that
+    it had left when it was chosen (-1: unknown), ``return_cost_ms`` what coming back was predicted to cost.
+    ``observed``: made by a controller that only observed, so that nobody was ever asked.
+    """
+
+    order: str
+    asker: str
+    victim: str
+    attempt: str
+    container: str
+    node: str
+    size: Resources
+    ask: Resources
+    serves: int
+    group: str
+    generation: int
+    verb: Literal["suspend", "kill"]
+    decision: int
+    asked_at_ms: int
+    progress_at_ms: int
+    state: State = "asked"
+    freed_at_ms: int | None = None
+    settled_at_ms: int | None = None
+    remaining_ms: int = -1
+    return_cost_ms: int = 0
+    observed: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Say whether the order still counts."""
+        return self.state in OPEN
+
+
+class Late(NamedTuple):
+    """An order that is over: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
+
+    order: Order
+    room_ms: int
+    until_ms: int
+
+
+class Sent(NamedTuple):
+    """A request whose effect has not been seen. ``unsure``: the last outcome was Unknown."""
+
+    action: Release | Withdraw
+    first_ms: int
+    last_ms: int
+    unsure: bool
+
+
+SIGNS_OF_LIFE = ("accepted", "progress", "manifest")
+"""Events after which an order's time-out counts anew."""
+
+
+def order_number(name: str) -> int:
+    """Return the number of an order id: its age among orders."""
+    return int(name[2:])
+
+
+def order_id(number: int) -> str:
+    """Return the id of the order of that number (the first is 1)."""
+    return f"o-{number:06d}"
+
+
+def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return an order id and a group for each pick, after ``issued`` orders.
+
+    A pick of the size that was asked for is its own group; picks that add up on one node form a
+    group, named after the first, that ends with the pick which completes the room.
+    """
+    orders: list[str] = []
+    groups: list[str] = []
+    unfinished: dict[str, str] = {}
+    for place, pick in enumerate(picks):
+        name = order_id(issued + place + 1)
+        group = name
+        if pick.task.size != pick.ask:
+            group = unfinished.setdefault(pick.task.node, name)
+            if pick.serves:
+                del unfinished[pick.task.node]
+        orders.append(name)
+        groups.append(group)
+    return tuple(orders), tuple(groups)
+
+
+def new_order(
+    pick: Pick, name: str, group: str, asker: str, decision: int, at_ms: int, settings: Settings
+) -> Order:
+    """Return the order that asks for one pick of a decision, as it is entered at ``at_ms``."""
+    task = pick.task
+    return Order(
+        order=name,
+        asker=asker,
+        victim=pick.application,
+        attempt=task.attempt,
+        container=task.container,
+        node=task.node,
+        size=task.size,
+        ask=pick.ask,
+        serves=pick.serves,
+        group=group,
+        generation=task.generation + 1,
+        verb="kill" if is_killed(task, settings) else "suspend",
+        decision=decision,
+        asked_at_ms=at_ms,
+        progress_at_ms=at_ms,
+        remaining_ms=task.remaining_ms,
+        return_cost_ms=task.return_cost_ms,
+        observed=settings.observe_only,
+    )
+
+
+def requested(order: Order, settings: Settings) -> Action:
+    """Return the action by which an order is asked for."""
+    names = (order.order, order.victim, order.attempt, order.container)
+    if order.verb == "kill":
+        return Kill(*names)
+    return Suspend(*names, order.generation, order.asked_at_ms + settings.kill_timeout_ms)
+
+
+def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
+    """Return an order as an event that leads to ``target`` leaves it."""
+    lives = event in SIGNS_OF_LIFE
+    return msgspec.structs.replace(
+        order,
+        state=target,
+        progress_at_ms=max(order.progress_at_ms, at_ms) if lives else order.progress_at_ms,
+        freed_at_ms=at_ms if target == "freed" else order.freed_at_ms,
+        settled_at_ms=None if target in OPEN else at_ms,
+    )
+
+
+def set_back(order: Order, by_ms: int) -> Order:
+    """Return an order with all its instants moved back by a span."""
+    freed, settled = order.freed_at_ms, order.settled_at_ms
+    return msgspec.structs.replace(
+        order,
+        asked_at_ms=order.asked_at_ms - by_ms,
+        progress_at_ms=order.progress_at_ms - by_ms,
+        freed_at_ms=None if freed is None else freed - by_ms,
+        settled_at_ms=None if settled is None else settled - by_ms,
+    )

@@ -1,0 +1,268 @@
+"""Changes of the snapshot: the rows that a step reads, and how they differ from the snapshot written last.
+
+Law: pure and canonical. :class:`Writer` says how a snapshot differs from the one before it, :class:`Reader`
+makes the same snapshot of it again; of what stands in both, the controller reads no column that is not a
+row's (a test drops each column and must see red). That a view is the same object may save work, and never
+decides what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, Snapshot
+from yarnctl.deciding.settings import Settings
+from yarnctl.units import Resources
+
+NOT_READ = Resources(0, 0)
+"""Stands for a size that no step reads."""
+
+
+class QueueRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What a step reads of a queue."""
+
+    queue: str
+    guaranteed: Resources
+    maximum: Resources
+    used: Resources
+    user_limit: Resources | None = None
+
+    def view(self) -> QueueView:
+        """Return the queue as a step reads it."""
+        return QueueView(
+            queue=self.queue,
+            guaranteed=self.guaranteed,
+            maximum=self.maximum,
+            used=self.used,
+            user_limit=self.user_limit,
+        )
+
+
+class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
+    """What a step reads of an application; ``priority``, deadline and progress only where they are read."""
+
+    application: str
+    queue: str
+    user: str
+    submitted_at_ms: int
+    rank: int
+    containers: int
+    used: Resources
+    task_size: Resources
+    asks: tuple[ContainerAsk, ...] = ()
+    activated: bool = True
+    runner: bool = True
+    foreseen: int = 0
+    priority: int = 0
+    deadline_at_ms: int | None = None
+    progress_ratio: float = 0.0
+
+    def view(self) -> ApplicationView:
+        """Return the application as a step reads it."""
+        return ApplicationView(
+            application=self.application,
+            queue=self.queue,
+            user=self.user,
+            submitted_at_ms=self.submitted_at_ms,
+            rank=self.rank,
+            containers=self.containers,
+            used=self.used,
+            am_size=NOT_READ,
+            task_size=self.task_size,
+            asks=self.asks,
+            activated=self.activated,
+            runner=self.runner,
+            foreseen=self.foreseen,
+            priority=self.priority,
+            deadline_at_ms=self.deadline_at_ms,
+            progress_ratio=self.progress_ratio,
+        )
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
+
+    ``free``: nodes whose room differs (None: no room any more, or gone); ``reserved``: all of them, if they
+    differ.
+    """
+
+    total: Resources | None = None
+    largest_node: Resources | None = None
+    queues: tuple[QueueRow, ...] = ()
+    queues_gone: tuple[str, ...] = ()
+    queue_order: tuple[str, ...] | None = None
+    applications: tuple[ApplicationRow, ...] = ()
+    gone: tuple[str, ...] = ()
+    order: tuple[str, ...] | None = None
+    free: Mapping[str, Resources | None] = {}
+    reserved: Mapping[str, str] | None = None
+
+
+class Columns:
+    """Which rows and columns are read under these settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._queues = settings.mode == "queues"
+        self._named = frozenset((*settings.hurried_queues, *settings.victim_queues))
+        self._deadline = not self._queues or settings.job_policy in ("MDF", "MLF")
+        self._progress = settings.job_policy == "MLF"
+
+    def rows(self, snapshot: Snapshot) -> Iterable[ApplicationView]:
+        """Yield the applications that are read."""
+        if not self._queues or any(view.user_limit is not None for view in snapshot.queues):
+            return snapshot.applications
+        return [view for view in snapshot.applications if view.asks or view.queue in self._named]
+
+    def row(self, view: ApplicationView) -> ApplicationRow:
+        """Return what is read of one."""
+        return ApplicationRow(
+            view.application,
+            view.queue,
+            view.user,
+            view.submitted_at_ms,
+            view.rank,
+            view.containers,
+            view.used,
+            view.task_size,
+            view.asks,
+            view.activated,
+            view.runner,
+            view.foreseen,
+            0 if self._queues else view.priority,
+            view.deadline_at_ms if self._deadline else None,
+            view.progress_ratio if self._progress else 0.0,
+        )
+
+
+class Writer:
+    """Makes changes: remembers the snapshot that was written last, by the identity of its views."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._columns = Columns(settings)
+        self._views: dict[str, ApplicationView] = {}
+        self._rows: dict[str, ApplicationRow] = {}
+        self._queues: dict[str, QueueRow] = {}
+        self._free: dict[str, Resources] = {}
+        self._reserved: dict[str, str] = {}
+        self._total = self._largest = NOT_READ
+
+    def change(self, now: Snapshot) -> Change:
+        """Return how ``now`` differs from what was written last; from now on that is ``now``."""
+        applications, gone, order = self._applications(now)
+        queues, queues_gone, queue_order = self._queue_rows(now)
+        free: dict[str, Resources | None] = {
+            node: room for node, room in now.free_by_node.items() if self._free.get(node) != room
+        }
+        free.update((node, None) for node in self._free if node not in now.free_by_node)
+        other_reserved = now.reserved_by_node != self._reserved
+        change = Change(
+            total=now.total if now.total != self._total else None,
+            largest_node=now.largest_node if now.largest_node != self._largest else None,
+            queues=queues,
+            queues_gone=queues_gone,
+            queue_order=queue_order,
+            applications=applications,
+            gone=gone,
+            order=order,
+            free=dict(sorted(free.items())),
+            reserved=dict(sorted(now.reserved_by_node.items())) if other_reserved else None,
+        )
+        self._free, self._reserved = dict(now.free_by_node), dict(now.reserved_by_node)
+        self._total, self._largest = now.total, now.largest_node
+        return change
+
+    def _applications(
+        self, now: Snapshot
+    ) -> tuple[tuple[ApplicationRow, ...], tuple[str, ...], tuple[str, ...] | None]:
+        """Return rows that differ, ids that are gone, and the order where appending does not give it."""
+        views = {view.application: view for view in self._columns.rows(now)}
+        changed: list[ApplicationRow] = []
+        rows = self._rows
+        for name, view in views.items():
+            if self._views.get(name) is view:
+                continue
+            row = self._columns.row(view)
+            if rows.get(name) != row:
+                changed.append(row)
+        gone = tuple(name for name in rows if name not in views)
+        for name in gone:
+            del rows[name]
+        rows.update((row.application, row) for row in changed)
+        order = tuple(views) if list(rows) != list(views) else None
+        if order is not None:
+            self._rows = {name: rows[name] for name in order}
+        self._views = views
+        return tuple(changed), gone, order
+
+    def _queue_rows(
+        self, now: Snapshot
+    ) -> tuple[tuple[QueueRow, ...], tuple[str, ...], tuple[str, ...] | None]:
+        queues = {
+            view.queue: QueueRow(view.queue, view.guaranteed, view.maximum, view.used, view.user_limit)
+            for view in now.queues
+        }
+        before, self._queues = self._queues, queues
+        changed = tuple(row for name, row in queues.items() if before.get(name) != row)
+        gone = tuple(name for name in before if name not in queues)
+        appended = [name for name in before if name in queues]
+        appended += [name for name in queues if name not in before]
+        return changed, gone, tuple(queues) if appended != list(queues) else None
+
+
+class Reader:
+    """Applies changes: the snapshot that was written last, as far as it is read."""
+
+    def __init__(self) -> None:
+        self.total = self.largest_node = NOT_READ
+        self.queues: dict[str, QueueView] = {}
+        self.applications: dict[str, ApplicationView] = {}
+        self.free: dict[str, Resources] = {}
+        self.reserved: dict[str, str] = {}
+
+    def snapshot(self, change: Change) -> Snapshot:
+        """Apply a change; return the snapshot as it is then."""
+        self.total = change.total or self.total
+        self.largest_node = change.largest_node or self.largest_node
+        self.queues = _applied(
+            self.queues,
+            {row.queue: row.view() for row in change.queues},
+            change.queues_gone,
+            change.queue_order,
+        )
+        self.applications = _applied(
+            self.applications,
+            {row.application: row.view() for row in change.applications},
+            change.gone,
+            change.order,
+        )
+        for node, room in change.free.items():
+            if room is None:
+                self.free.pop(node, None)
+            else:
+                self.free[node] = room
+        if change.reserved is not None:
+            self.reserved = dict(change.reserved)
+        return Snapshot(
+            total=self.total,
+            largest_node=self.largest_node,
+            queues=tuple(self.queues.values()),
+            applications=tuple(self.applications.values()),
+            free_by_node=dict(self.free),
+            reserved_by_node=dict(self.reserved),
+        )
+
+
+View = TypeVar("View", ApplicationView, QueueView)
+
+
+def _applied(
+    before: Mapping[str, View],
+    changed: Mapping[str, View],
+    gone: Collection[str],
+    order: Sequence[str] | None,
+) -> dict[str, View]:
+    rows = {name: view for name, view in before.items() if name not in gone} | dict(changed)
+    return rows if order is None else {name: rows[name] for name in order}
