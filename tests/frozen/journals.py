@@ -61,7 +61,9 @@ def ids_in(found: list[dict[str, Any]]) -> list[str]:
             ids[str(record["number"])] = None
         if kind in ("decision", "refusal"):
             ids[record["trigger"]["application"]] = None
-        if kind == "performed":
+        if kind == "requests":
+            ids.update((each.get("application", ""), None) for each in record["actions"])
+        if kind == "performed" and isinstance(action, dict):
             ids[action.get("victim") or action.get("application", "")] = None
         if kind.startswith("admission-") and "admission" in record:
             ids[record["admission"]] = None

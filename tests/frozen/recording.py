@@ -206,6 +206,13 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "records-priorities-put-back": lambda: closed(priorities(True)),
         "records-priorities-changed": lambda: open_(priorities(False)),
         "records-queues-held": lambda: closed(holds()),
+        "format-6-natjam": lambda: closed(virtual()),
+        "format-6-natjam-open-orders": lambda: open_(with_most_open(virtual())),
+        "format-6-deadlines": lambda: closed(deadlines()),
+        "format-6-restarted": restarted,
+        "format-6-gate-reservations": lambda: open_(admission_stories.with_reservations()),
+        "format-6-lost-host": lambda: lost_host("here"),
+        "format-6-after-lost-host": lambda: lost_host("elsewhere"),
         **{f"world-{name}": partial(world, history) for name, history in kept().items()},
         **{f"world-with-{kind.lower()}": partial(first_with, kind) for kind in KINDS},
     }
