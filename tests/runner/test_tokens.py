@@ -12,7 +12,13 @@ from tests.runner.golden_tokens import IN_A_URL, PROTOBUF, WRITABLE
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
 from tests.thoroughness import examples
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Lost, StoreError, Unusable, hush
+from yarnctl.task_runner.runner.protocol.failures import (
+    EXIT_SUSPENDED,
+    Lost,
+    StoreError,
+    Unusable,
+    without_secrets,
+)
 from yarnctl.task_runner.runner.protocol.token_files import (
     TOKEN_FILE_BYTES_MAX,
     Secured,
@@ -304,7 +310,7 @@ def test_an_answer_that_quotes_the_question_shows_no_token(server):
 
 
 def test_hush_blots_out_secrets_wherever_they_stand():
-    assert hush("GET /a?op=OPEN&delegation=AbC&x=1 'token=q' Password=p\"") == (
+    assert without_secrets("GET /a?op=OPEN&delegation=AbC&x=1 'token=q' Password=p\"") == (
         "GET /a?op=OPEN&delegation=***&x=1 'token=***' Password=***\""
     )
 

@@ -24,24 +24,24 @@ exec "$@"
 #
 # Law: output is byte for byte that of an undisturbed run. What cannot be proven resumable is left
 # alone: the original reducer runs untouched, or a checkpoint is set aside and the work starts from
-# zero, or the attempt fails and says why. Never a short output, never a wrong one.
+# zero, or the attempt fails with the reason. Never a short output, never a wrong one.
 # One file, Python >= 3.8, standard library only. Importing it has no side effects.
 #
-# WHAT IS PROMISED BY THE SUBMITTER. --restartable: the reducer keeps no state from one key group to the
+# WHAT THE SUBMITTER PROMISES. --restartable: the reducer keeps no state from one key group to the
 # next and prints nothing at its start or end that depends on other groups. --group-fields N: the
 # reducer groups by the first N fields of the key (default: all of them). Without --restartable
 # nothing is ever suspended. A reducer with state also gives --save CMD and --load CMD: while the file
-# named by YARNCTL_SUSPENDING exists, the reducer must meet its end of input by keeping its state and
-# printing no summary; then the standard output of CMD (run by sh) is kept with the checkpoint, and
-# before the reducer is started again it is the standard input of the other CMD.
+# named by YARNCTL_SUSPENDING exists, the reducer must keep its state at its end of input and print no
+# summary; then the standard output of CMD (run by sh) is kept with the checkpoint, and before the
+# reducer is started again it is the standard input of the other CMD.
 #
-# WHO STOPS READING EARLY and ends with 0 is judged as Hadoop judges it without us. There a write that
-# breaks while reduce() runs fails the attempt, and the last flush of a buffer of 128 KiB may break. So
-# such an end counts only if all that Java must have written before that flush fits into what the reducer
-# has read plus what the pipe held that Java made. Otherwise, though we had read ahead and Java noticed
-# nothing, the attempt fails (70). What a reducer with a larger buffer of its own might have read beyond
-# that is not granted: there plain Hadoop is a race. A reducer that fails must not end with 0 (a shell
-# pipeline: set -o pipefail), for on the last lines it was given not even Java notices.
+# A REDUCER THAT STOPS READING EARLY and ends with 0 is judged as Hadoop without the runner does. There
+# a write that breaks while reduce() runs fails the attempt, and the last flush of a buffer of 128 KiB
+# may break. So such an end counts only if all that Java must have written before that flush fits into
+# what the reducer has read plus what the pipe held that Java made. Otherwise the attempt fails (70),
+# although Java met no broken pipe, because the runner had read ahead. What a reducer with a larger buffer
+# of its own might have read beyond that is not granted: there plain Hadoop is a race. A reducer that
+# fails must not end with 0 (a shell pipeline: set -o pipefail): on its last lines Java sees no failure.
 #
 # KEYS are bytes; a line ends at \n only. The key is the first N fields by the map-output separator
 # (stream.map.output.field.separator), ended by the reduce-input separator (stream.reduce.input.field
@@ -57,32 +57,32 @@ exec "$@"
 #   <job>/<task>/answer-<order>-<attempt>.json       {"schema":1,"order","attempt","answer","generation",
 #       "reason"}; answer is unchanged (generation is still valid, 0 is "nothing done yet"), refused
 #       (this attempt goes on and cannot be suspended, or not now), completing (the input is at its end)
-# In HDFS folders have mode 750, files 640, and, as all does there, their parent's group. So the store's
-# folder says who may look besides the owner: its group should be one that only the daemon is in.
+# In HDFS folders have mode 750, files 640, and their parent's group. So the group of the store's folder
+# may read besides the owner: it should be one that only the daemon is in.
 # A request that led to a new generation has no answer file: the manifest's "order" is the answer.
 #
 # REQUESTS (--requests or YARNCTL_REQUESTS, default <store>/requests), written by yarnctl, read only:
 #   <job>/<attempt>/<order>.request.json  {"schema":1,"order","attempt"[,"generation"][,"hold_ms"]}
 #   <job>/<attempt>/<order>.withdrawn     empty: go on at once
-# SIGQUIT is a doorbell: "look there". Until it was heard once the runner also looks every --poll-ms.
+# SIGQUIT is the doorbell: requests are read. Until it rang once they are also read every --poll-ms.
 #
 # SECURE CLUSTERS. Where the container was given delegation tokens (HADOOP_TOKEN_FILE_LOCATION), the one for
-# the store's HDFS goes with every call to it and says who we are; it stands in no text that is told. A token
-# is used only where its service is one of the store's hosts, or a name service that the job's configuration
-# (dfs.nameservices, dfs.namenode.*-address.NAME.*) says they belong to, or where it is named by
-# --token-service (YARNCTL_TOKEN_SERVICE: ha-hdfs:NAME or ADDRESS:PORT, as `hadoop dtutil print` shows it);
-# where that does not settle it nothing is suspended. Over plain HTTP (webhdfs://) anybody on the way reads a
-# token: it is sent there only with --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1), and without that nothing
-# is suspended. swebhdfs://host:port/folder is HTTPS; who is trusted
-# stands in the PEM file --ca-file (YARNCTL_CA_FILE; it may come with -files), else in the system's own.
+# the store's HDFS is sent with every call to it and identifies the user; no message contains it. A token is
+# used only where its service is one of the store's hosts, or a name service that the job's configuration
+# (dfs.nameservices, dfs.namenode.*-address.NAME.*) gives them, or where it is named by --token-service
+# (YARNCTL_TOKEN_SERVICE: ha-hdfs:NAME or ADDRESS:PORT, as `hadoop dtutil print` shows it); where that does
+# not settle it nothing is suspended. Over plain HTTP (webhdfs://) a token can be read on the way: it is sent
+# there only with --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1), and without that nothing is suspended.
+# swebhdfs://host:port/folder is HTTPS; its authorities are in the PEM file --ca-file (YARNCTL_CA_FILE; it may
+# come with -files), else those of the system.
 #
-# STATUS, told by a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
+# STATUS, a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
 # can=0|1 ran=MS base=B] [back=MS] [order=O] [why=TEXT] or yarnctl ckpt=K gen=N order=O ... where K is saved,
 # unsure, unchanged, refused or completing.
 # While it holds every line is phase=hold and names the order it holds for: of several the last.
 # unsure: the answer to the manifest's RENAME was lost; the task holds and goes on as if it were there, for
-# it may be. ran: so long this child has worked, from byte base on; back: so long it took until a resumed
-# attempt was at new keys. why: to the end, why can=0. After " | " stands the reducer's own last status.
+# it may be. ran: how long this child has worked, from byte base on; back: how long a resumed attempt took
+# until it was at new keys. why: why can=0, to the end. After " | " follows the reducer's own last status.
 #
 # MANIFEST, one JSON object, defined here and nowhere else (bytes are base64, counters' names are text
 # with undecodable bytes as lone surrogates):
@@ -131,29 +131,27 @@ from typing import (
 )
 
 # --------------------------------------------------------------------------------------- protocol/failures.py
-# Failures: what may go wrong between an attempt and its store, and the exit statuses that tell of it.
+# Failures: what may go wrong between an attempt and its store, and the exit statuses that report it.
 #
-# Law: a failure carries a text that says what and where, and no secret: what a URL or a foreign answer may
-# carry is taken out when the failure is made.
+# Law: the text of a failure names what failed and where, and holds no secret: what a URL or a server's answer
+# may hold is removed when the failure is made.
 
 
-EXIT_UNPROVABLE = 70
-"""The attempt failed because nothing else was safe."""
+EXIT_UNPROVABLE = 70  # the attempt failed because nothing else was safe
 
-EXIT_SUSPENDED = 76
-"""With --leave-when-saved only: a generation was saved, another attempt must go on."""
+EXIT_SUSPENDED = 76  # With --leave-when-saved only: a generation was saved, another attempt must go on
 
 
-def hush(text: str) -> str:
-    """Return a text without the secrets that a URL or a foreign answer in it may carry."""
+def without_secrets(text: str) -> str:
+    """Return a text without the secrets that a URL or a server's answer in it may hold."""
     return re.sub(r"(?i)\b(delegation|token|signature|password)=[^&\s'\"]+", r"\1=***", text)
 
 
 class StoreError(Exception):
-    """The checkpoint store did not do what was asked; the text says what and where, and no secret."""
+    """The checkpoint store did not do what was asked; the text names what and where, and no secret."""
 
     def __init__(self, text: str = "") -> None:
-        super().__init__(hush(text))
+        super().__init__(without_secrets(text))
 
 
 class Exists(StoreError):
@@ -161,23 +159,23 @@ class Exists(StoreError):
 
 
 class StoreAway(StoreError):
-    """It does not serve now and may do so later: no connection, a standby, safe mode. Nothing was done."""
+    """It is unavailable now and may serve later: no connection, a standby, safe mode. Nothing was done."""
 
 
 class Lost(StoreError):
-    """It was asked and the answer did not come: nobody knows whether it was done."""
+    """The request was sent and no answer came: whether it was done is unknown."""
 
 
 class Unusable(Exception):
-    """A checkpoint, request or path must not be used; the text says why."""
+    """A checkpoint, request or path must not be used; the text is the reason."""
 
 
 class Unprovable(Exception):
     """Going on could give a wrong output: the attempt ends here."""
 
 
-class Discredited(Unprovable):
-    """The same, and what was found speaks against the checkpoint it rests on."""
+class InvalidCheckpoint(Unprovable):
+    """The same, and the checkpoint that the attempt resumed from must not be used again."""
 
 
 # --------------------------------------------------------------------------------------- protocol/key_rule.py
@@ -195,7 +193,7 @@ LONG_LINE_BYTES = 1 << 18
 
 
 class KeyRule:
-    """What a key is, and how keys are found in whole lines.
+    """Defines what a key is, and finds keys in whole lines.
 
     ``fields`` are the fields the reducer groups by, ``key_fields`` those Hadoop sorts by.
     """
@@ -241,7 +239,7 @@ class KeyRule:
         return match.group() if final or match.end() < len(data) else None
 
     def all_of(self, key: bytes, lines: bytes) -> bool:
-        """Say whether every line has this key, quickly for large groups; False may also mean "look"."""
+        """Say whether every line has this key, quickly for large groups; False may also mean "unknown"."""
         end = lines[len(key) : len(key) + 1]
         start = key + end
         last = lines.rfind(b"\n", 0, -1) + 1
@@ -265,7 +263,7 @@ class KeyRule:
         return keys == sorted(keys)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the manifest says of it."""
+        """Return its form in the manifest."""
         return {
             "fields": self.fields,
             "key_fields": self.key_fields,
@@ -303,18 +301,9 @@ class Scanner:
     def take(self, data: bytes) -> None:
         """Account for bytes that were handed on, wherever they end."""
         self.bytes += len(data)
-        start = self._end_of_line(data)
-        cut = data.rfind(b"\n") + 1
-        if cut > start:
-            self._account_lines(self._carry + data[start:cut])
-            self._carry = data[cut:]
-        else:
-            self._carry += data[start:]
-        if len(self._carry) > LONG_LINE_BYTES:
-            key = self.rule.key_of_start(self._carry)
-            if key is not None:
-                self._account([key])
-                self._carry, self._in_line = b"", True
+        data = self._carry + data
+        at, _ = self._advance(data, sys.maxsize, final=False)
+        self._carry = data[at:]
 
     def take_groups(self, data: bytes, limit: int, final: bool = False) -> tuple[int, bool]:
         """Account for bytes as long as no more than ``limit`` groups are begun.
@@ -322,27 +311,27 @@ class Scanner:
         Return how many bytes were taken and whether the next line begins group ``limit`` + 1;
         if not, show the rest again with more after it. ``final``: nothing comes after ``data``.
         """
+        at, found = self._advance(data, limit, final)
+        self.bytes += at
+        return at, found
+
+    def _advance(self, data: bytes, limit: int, final: bool) -> tuple[int, bool]:
+        """Account for whole lines and long beginnings; return as :meth:`take_groups`."""
         at = self._end_of_line(data)
         end = data.rfind(b"\n") + 1
-        found = False
         if end > at:
             lines = data[at:end]
             keys = self._new_keys(lines)
-            if self.groups + len(keys) <= limit:
-                self._account(keys)
-                at = end
-            else:
-                at += self._walk(lines, limit)
-                found = True
-        if not found and at < len(data):
-            at, found = self._take_start(data, at, limit, final)
-        self.bytes += at
-        return at, found
+            if self.groups + len(keys) > limit:
+                return at + self._walk(lines, limit), True
+            self._account(keys)
+            at = end
+        return self._take_start(data, at, limit, final) if at < len(data) else (at, False)
 
     def finish(self) -> None:
         """Account for a last line without an end."""
         if self._carry:
-            self._account_lines(self._carry + b"\n")
+            self._account(self._new_keys(self._carry + b"\n"))
             self._carry = b""
 
     def _end_of_line(self, data: bytes) -> int:
@@ -386,9 +375,6 @@ class Scanner:
             del keys[0]
         return keys
 
-    def _account_lines(self, lines: bytes) -> None:
-        self._account(self._new_keys(lines))
-
     def _account(self, keys: list[bytes]) -> None:
         if keys and keys[0] == self.key:
             keys = keys[1:]
@@ -407,8 +393,8 @@ class Scanner:
 # ----------------------------------------------------------------------------------------- protocol/stores.py
 # Stores: folders that keep checkpoints and requests; the one on a local disk.
 #
-# Law: a name never changes what it names: a file is created under a name that is new, or not at all. A path
-# that belongs to somebody else, or that others may change, is refused.
+# Law: the file of a name never changes: a file is created under a name that is new, or not at all. A path
+# that belongs to another user, or that others may write to, is refused.
 
 
 SMALL_FILE_BYTES = 1 << 24
@@ -428,7 +414,7 @@ class Entry(NamedTuple):
 class Store:
     """A folder that keeps checkpoints. Paths are relative to it, with slashes.
 
-    What a name names never changes: ``create`` refuses a name that is taken.
+    The file of a name never changes: ``create`` refuses a name that is taken.
     """
 
     user = ""
@@ -443,7 +429,7 @@ class Store:
         raise NotImplementedError
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a file's bytes."""
+        """Yield a file's bytes."""
         raise NotImplementedError
 
     def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
@@ -459,7 +445,7 @@ class Store:
         raise NotImplementedError
 
     def at_root(self, root: str) -> Store:
-        """Return the same file system, looked at from another folder."""
+        """Return a store on the same file system, below another folder."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), root=root)
         return other
@@ -494,7 +480,7 @@ class LocalStore(Store):
         return []
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a file's bytes."""
+        """Yield a file's bytes."""
         with self._failures(path), open(self._at(path), "rb") as stream:
             yield from iter(lambda: stream.read(COPY_BYTES), b"")
 
@@ -543,7 +529,7 @@ class LocalStore(Store):
 
 
 def close_quietly(opened: Any) -> None:
-    """Close what nothing is written to any more; the close itself can fail and then changes nothing."""
+    """Close a stream that nothing is written to any more; a close that fails changes nothing."""
     try:
         opened.close()
     except OSError:
@@ -561,7 +547,7 @@ def user_name(uid: int) -> str:
 
 
 def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
-    """Refuse a path that is somebody else's or that others may change."""
+    """Refuse a path that belongs to another user or that others may write to."""
     if entry.owner not in owners:
         raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
     if entry.mode & 0o022:
@@ -569,7 +555,7 @@ def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
 
 
 def check_root(store: Store) -> None:
-    """Refuse a store whose folder lets anybody move other people's folders."""
+    """Refuse a store in whose folder any user may move the folders of others."""
     found = store.entry("")
     if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
         raise Unusable(
@@ -587,7 +573,7 @@ class Spool:
         self._file: IO[bytes] | None = None
 
     def add(self, data: bytes) -> None:
-        """Keep bytes; from the first that cannot be kept nothing is held any more."""
+        """Keep bytes; from the first that cannot be kept on nothing is kept."""
         if self.failed:
             return
         try:
@@ -604,7 +590,7 @@ class Spool:
             self.clear()
 
     def pieces(self, beat: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-        """Give the bytes from the beginning."""
+        """Yield the bytes from the beginning."""
         at = 0
         while self._file is not None and at < self.bytes:
             piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
@@ -615,7 +601,7 @@ class Spool:
             yield piece
 
     def clear(self) -> None:
-        """Hold nothing; the limit counts anew."""
+        """Drop all bytes; the limit counts anew."""
         file, self._file, self.bytes = self._file, None, 0
         if file is not None:
             close_quietly(file)
@@ -624,7 +610,7 @@ class Spool:
 def nameless_file(folder: str) -> IO[bytes]:
     """Open a new local file without a name, for the owner alone, as ``tempfile`` does.
 
-    To import that one is 5 ms of processor time, a fifteenth of a start.
+    Importing ``tempfile`` takes 5 ms of processor time, a fifteenth of a start.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_EXCL | os.O_RDWR, 0o600)
@@ -636,7 +622,7 @@ def nameless_file(folder: str) -> IO[bytes]:
 
 
 def spool_folder() -> str:
-    """Return a local folder that goes with the container: TMPDIR as streaming sets it, else here."""
+    """Return a local folder deleted with the container: TMPDIR as streaming sets it, else the current one."""
     named = os.environ.get("TMPDIR", "")
     return named if os.path.isdir(named) else "."
 
@@ -651,8 +637,8 @@ def write_all(handle: int, data: bytes) -> None:
 # ------------------------------------------------------------------------------------ protocol/token_files.py
 # Delegation tokens: read from the container's token file, chosen for one HDFS.
 #
-# Law: a token goes to no HDFS that it may not be meant for, never over plain HTTP unless that was allowed,
-# and it stands in no text for people.
+# Law: a token is sent only to the HDFS that it is certainly meant for, over plain HTTP only where that was
+# allowed, and no message contains it.
 
 
 TOKEN_FILE_BYTES_MAX = 1 << 20
@@ -669,7 +655,7 @@ class Token(NamedTuple):
     service: str
 
     def __repr__(self) -> str:
-        """Show what is no secret."""
+        """Return kind and service, which are no secret."""
         return f"Token({self.kind!r}, {self.service!r})"
 
     def for_url(self) -> str:
@@ -791,7 +777,7 @@ def read_tokens(path: str) -> list[Token]:
     if not path:
         return []
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe in its place must not hang us
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would block
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unusable("it is no file")
@@ -812,8 +798,8 @@ def choose_token(
 ) -> Token | None:
     """Return the token for the HDFS at ``hosts`` (``host:port`` of WebHDFS), None if there is none at all.
 
-    ``name_services``: name -> hosts of its NameNodes. A token goes to no HDFS that it may not be meant for:
-    also a single one must fit, or be named.
+    ``name_services``: name -> hosts of its NameNodes. A token is sent only where it is certainly meant for:
+    a single one must fit, too, or be named.
     """
     ours = sorted((each for each in tokens if each.kind in TOKEN_KINDS), key=lambda each: each.kind)
     if not ours:
@@ -836,7 +822,7 @@ def choose_token(
 
 
 def service_addresses(service: str, name_services: Mapping[str, frozenset[str]]) -> set[str]:
-    """Return the names and addresses that a token's service stands for."""
+    """Return the names and addresses of a token's service."""
     kind, found, name = service.partition(":")
     if found and kind == "ha-hdfs":
         return {address for host in name_services.get(name, ()) for address in addresses_of(host)}
@@ -882,7 +868,7 @@ class Secured(NamedTuple):
     def delegation(self, hosts: Sequence[str], https: bool) -> str:
         """Return the token for these NameNodes as it stands in URLs, "" if there is none.
 
-        Raise Unusable where it is not certain which, or where it would go over plain HTTP untold.
+        Raise Unusable where it is not certain which, or where plain HTTP was not allowed.
         """
         token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
         if token and not (https or self.over_http):
@@ -899,23 +885,23 @@ PLAIN = Secured()
 # ---------------------------------------------------------------------------------- protocol/webhdfs_store.py
 # The store in HDFS, over WebHDFS, and the choice of a store by its URL.
 #
-# Law: a change that was sent and not answered is never sent again, to nobody: it raises Lost. Every exchange
+# Law: a change that was sent and not answered is not sent again, to no server: it raises Lost. Every exchange
 # ends, however slowly the other side answers.
 
 
 HTTP_TIMEOUT_S = 30.0
 
 HTTP_WHOLE_S = 60.0
-"""So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""
+"""The longest that one exchange may take; a body has the time it needs at SLOWEST_BYTES_PER_S besides."""
 
 SLOWEST_BYTES_PER_S = 32 << 10
 
 FOLDER_MODE, FILE_MODE = "750", "640"
-"""In HDFS what is made has its parent's group: that of the store's folder is the daemon's, and may read."""
+"""A new file in HDFS has its parent's group: that of the store's folder is the daemon's, and may read."""
 
 
 def trusted(ca_file: str) -> Any:
-    """Return a TLS context for clients: authorities of a PEM file, or the system's; names are checked."""
+    """Return a TLS context for clients: authorities of a PEM file, or the system's; it checks host names."""
     try:
         import ssl
 
@@ -927,8 +913,8 @@ def trusted(ca_file: str) -> Any:
 class WebHdfsStore(Store):
     """A store in HDFS over WebHDFS. ``delegation``: a token as it stands in URLs, in place of a name.
 
-    Traps kept in mind: a client that dies mid-body leaves a file that looks complete, RENAME says by
-    a boolean whether it happened, and the NameNode puts the token into every address it names.
+    Traps: a client that ends within a body leaves a file that seems complete, RENAME reports by a boolean
+    whether it was done, and the NameNode puts the token into every address of a redirect.
     """
 
     def __init__(
@@ -966,13 +952,13 @@ class WebHdfsStore(Store):
             raise self._nonsense(path, "LISTSTATUS", error) from error
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a file's bytes; a body that ends early is an error, not an end."""
+        """Yield a file's bytes; a body that ends early is an error, not an end."""
         status, body, where = self._exchange("GET", path, "OPEN")
         if status != 307 or not where:
             raise self._refused(path, "OPEN", status, body)
         connection, target = self._connect(where)
         try:
-            with Bound(connection):
+            with bounded(connection):
                 connection.request("GET", target)
                 answer = connection.getresponse()
             if answer.status != 200:
@@ -984,7 +970,7 @@ class WebHdfsStore(Store):
             close_quietly(connection)
 
     def _body(self, path: str, answer: Any) -> Iterator[bytes]:
-        """Give a body piece by piece, each by one call of the system, and not for ever."""
+        """Yield a body piece by piece, each from one system call, for a bounded time."""
         expected = answer.getheader("Content-Length")
         seen_bytes, began_s = 0, time.monotonic()
         for piece in iter(lambda: answer.read1(COPY_BYTES), b""):
@@ -1011,17 +997,17 @@ class WebHdfsStore(Store):
     def rename(self, old: str, new: str) -> None:
         """Give a file its final name; HDFS never replaces by RENAME, it answers false.
 
-        Raise Lost where the answer does not say whether it was done.
+        Raise Lost where the answer does not tell whether it was done.
         """
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
             raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, for the owner, and for the store's group to look."""
+        """Make a folder and those above it, for the owner, and for the store's group to read."""
         try:
             found = self._json("PUT", path, "MKDIRS", {"permission": FOLDER_MODE})
-        except Lost:  # twice does no harm
+        except Lost:  # it may be sent twice
             found = self._json("PUT", path, "MKDIRS", {"permission": FOLDER_MODE})
         if found is None or found.get("boolean") is not True:
             raise StoreError(f"{self._name(path)}: MKDIRS answered {found!r}")
@@ -1035,7 +1021,7 @@ class WebHdfsStore(Store):
             connection.endheaders()
             for piece in pieces:
                 connection.send(piece)  # bounded: the time-out is that of the whole piece
-            with Bound(connection):
+            with bounded(connection):
                 answer = connection.getresponse()
                 body = answer.read(4096)
             if answer.status != 201:
@@ -1057,7 +1043,7 @@ class WebHdfsStore(Store):
         return self._object(path, op, body)
 
     def _object(self, path: str, op: str, body: bytes) -> dict[str, Any]:
-        """Return an answer's JSON object; where there is none, who knows what was done."""
+        """Return an answer's JSON object; raise Lost where there is none: what was done is unknown."""
         try:
             found = json.loads(body or b"{}")
         except (ValueError, RecursionError) as error:
@@ -1069,9 +1055,9 @@ class WebHdfsStore(Store):
     def _exchange(
         self, method: str, path: str, op: str, query: dict[str, str] | None = None
     ) -> tuple[int, bytes, str | None]:
-        """Ask one NameNode after the other; a standby and a dead one are passed over.
+        """Send a request to one NameNode after the other, until one that is active answers.
 
-        Raise Lost for a change that was sent and not answered: another one must not be asked again.
+        Raise Lost for a change that was sent and not answered: it must not be sent to another one.
         """
         last: Exception = StoreError(f"{self._name(path)}: no NameNode is named")
         for host in list(self.hosts):
@@ -1081,7 +1067,7 @@ class WebHdfsStore(Store):
                 last = error
                 continue
             try:
-                with Bound(connection):
+                with bounded(connection):
                     connection.request(method, target)
                     answer = connection.getresponse()
                     body = answer.read(SMALL_FILE_BYTES)
@@ -1093,7 +1079,7 @@ class WebHdfsStore(Store):
             except self._faults() as error:
                 last = error
                 if method != "GET":
-                    self.hosts.sort(key=lambda other: other == host)  # the next call begins elsewhere
+                    self.hosts.sort(key=lambda other: other == host)  # the next call begins with another
                     raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from None
             finally:
                 close_quietly(connection)
@@ -1165,31 +1151,28 @@ class WebHdfsStore(Store):
         )
 
 
-class Bound:
-    """Ends an exchange that drips: after HTTP_WHOLE_S its socket is shut, however it is kept busy."""
+@contextlib.contextmanager
+def bounded(connection: Any) -> Iterator[None]:
+    """End an exchange of single bytes: after HTTP_WHOLE_S its socket is shut, whatever still comes."""
+    timer = threading.Timer(HTTP_WHOLE_S, shut, (connection.sock,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
-    def __init__(self, connection: Any) -> None:
-        self.socket = connection.sock
-        self.timer = threading.Timer(HTTP_WHOLE_S, self._cut)
-        self.timer.daemon = True
 
-    def __enter__(self) -> None:
-        self.timer.start()
+def shut(opened: Any) -> None:
+    """Shut a socket; one whose exchange has ended is shut already."""
+    import socket
 
-    def __exit__(self, *_: object) -> None:
-        self.timer.cancel()
-
-    def _cut(self) -> None:
-        import socket
-
-        try:
-            self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # it has ended by itself
+    with contextlib.suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 PASS_ON = (b"StandbyException", b"RetriableException")
-"""What a NameNode says that is not, or not yet, the active one."""
+"""What a NameNode answers that is not, or not yet, the active one."""
 
 
 def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
@@ -1208,10 +1191,10 @@ def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
 
 
 # -------------------------------------------------------------------------------------- protocol/manifests.py
-# Manifests and requests: the form of what lies in a store, with its names.
+# Manifests and requests: the form of the files in a store, and their names.
 #
-# Law: this is the only place that defines them. What is read is checked before it is returned: anything else
-# than what was written whole raises Unusable with the reason.
+# Law: they are defined here only. What is read is checked before it is returned: a file that was not written
+# whole by a runner or by yarnctl raises Unusable with the reason.
 
 
 SCHEMA = 1
@@ -1242,7 +1225,7 @@ class Part(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a checkpoint says of itself, checked; ``raw`` is all of it."""
+    """The content of a checkpoint's manifest, checked; ``raw`` is all of it."""
 
     generation: int
     previous_generation: int
@@ -1260,10 +1243,10 @@ class Manifest(NamedTuple):
 
 
 NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What reading somebody's JSON raises where it holds something else: 1e999, a thousand brackets."""
+"""What reading JSON of another origin raises where it holds something else: 1e999, a thousand brackets."""
 
 MANIFEST_BYTES_MAX = 1 << 20
-"""So much of a task's folder is looked at: its owner may have put there what he likes."""
+"""A larger manifest is not read: the owner of a task's folder may have put anything there."""
 
 MANIFEST_NAME = re.compile(r"gen-(\d{6,9})-([A-Za-z0-9_]+)\.manifest\.json")
 GENERATION_NAME = re.compile(r"\.?gen-(\d{6,9})-")
@@ -1372,7 +1355,7 @@ class Request(NamedTuple):
 
 
 def request_name(task: TaskId, order: str) -> str:
-    """Return where a request for an attempt lies, below the folder of requests."""
+    """Return the path of a request for an attempt, below the folder of requests."""
     return f"{task.job}/{task.attempt}/{order}.request.json"
 
 
@@ -1395,14 +1378,14 @@ def read_request(data: bytes, name: str, task: TaskId) -> Request:
 # Generations: the newest checkpoint that may be used is found, the next one is written.
 #
 # Law: a manifest is written last, by a rename, when all its files are there. A checkpoint counts only after
-# every check; how much of a task's folder is looked at has a bound.
+# every check; how much of a task's folder is read has a bound.
 
 
-LOOKS_AFTER_LOSS = 3
+CHECKS_AFTER_LOSS = 3
 
 
 class PerhapsSaved(Lost):
-    """The manifest may be in the store or not: nobody knows; all the files that it names are there."""
+    """Whether the manifest is in the store is unknown; all the files that it names are there."""
 
     def __init__(self, text: str, manifest: Manifest) -> None:
         super().__init__(text)
@@ -1427,7 +1410,7 @@ def find_checkpoint(
     """Return the newest manifest this attempt may go on from, and why others were refused.
 
     The newest is the last generation of the last attempt. Older ones are read only while none can be
-    used; raise Unusable where there is too much to look at.
+    used; raise Unusable where there is too much to read.
     """
     folder = store.entry(task.folder)
     if folder is None:
@@ -1445,7 +1428,7 @@ def find_checkpoint(
             if entries[name].bytes > MANIFEST_BYTES_MAX:
                 raise Unusable(f"larger than {MANIFEST_BYTES_MAX} bytes")
             manifest = read_manifest(store, task, name)
-            check_fit(manifest, task, rule, reducer)
+            check_fit(manifest, rule, reducer)
             check_files(manifest, entries, owners)
         except Unusable as why:
             refused.append(f"{name}: {why}")
@@ -1474,18 +1457,16 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
     return names
 
 
-def check_fit(manifest: Manifest, task: TaskId, rule: KeyRule, reducer: Sequence[str]) -> None:
-    """Refuse a manifest made under other rules, by another reducer or by a later attempt."""
+def check_fit(manifest: Manifest, rule: KeyRule, reducer: Sequence[str]) -> None:
+    """Refuse a manifest made under other rules or by another reducer."""
     if manifest.raw.get("key_rule") != rule.as_json():
         raise Unusable(f"made with other keys: {manifest.raw.get('key_rule')}")
     if manifest.raw.get("reducer") != list(reducer):
         raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
-    if attempt_number(manifest.attempt) >= attempt_number(task.attempt):
-        raise Unusable(f"made by {manifest.attempt}, which does not come before {task.attempt}")
 
 
 def check_files(manifest: Manifest, entries: Mapping[str, Entry], owners: Sequence[str]) -> None:
-    """Refuse a manifest whose files are missing, foreign or of another length."""
+    """Refuse a manifest whose files are missing, of another owner or of another length."""
     for part in manifest.parts + (() if manifest.state is None else (manifest.state,)):
         entry = entries.get(part.name)
         if entry is None or entry.bytes != part.bytes:
@@ -1502,11 +1483,11 @@ def write_checkpoint(
     output: Spool | None = None,
     state: bytes | None = None,
     beat: Callable[[], None] = lambda: None,
-    last_look: Callable[[], None] = lambda: None,
+    last_check: Callable[[], None] = lambda: None,
 ) -> Manifest:
     """Write the files of one generation, the manifest last, and return it.
 
-    ``last_look`` is called before the manifest is written and raises Unusable where it must not be.
+    ``last_check`` is called before the manifest is written and raises Unusable where it must not be.
     ``fields`` are the manifest's but for what is known only now: the new part (``parts`` holds the
     older ones), ``state`` and ``output_bytes``. Raise PerhapsSaved where the manifest may be there or not.
     """
@@ -1527,7 +1508,7 @@ def write_checkpoint(
         raise Unusable(f"its manifest would have {len(data)} bytes, more than {MANIFEST_BYTES_MAX}")
     manifest = parse_manifest(data)
     name = f"{beginning}.manifest.json"
-    last_look()
+    last_check()
     written = put_file(store, task.folder, f".{name}.tmp", len(data), lambda: [data])
     try:
         publish(store, f"{task.folder}/{written.name}", f"{task.folder}/{name}", data)
@@ -1537,17 +1518,17 @@ def write_checkpoint(
 
 
 def publish(store: Store, hidden: str, path: str, data: bytes) -> None:
-    """Give a file its final name. Where the answer is lost, look; nobody may say "not saved" of what is.
+    """Give a file its final name. Where the answer is lost, check: what is saved is never reported as lost.
 
-    A request that hangs somewhere may still be carried out: only when its source has been moved away it
-    surely cannot. Raise Lost if after all nobody knows.
+    A request whose answer is lost may still be carried out: only when its source has been moved away it
+    surely cannot. Raise Lost if it stays unknown.
     """
     try:
         store.rename(hidden, path)
         return
     except StoreError as error:
         why = error
-    for number in range(LOOKS_AFTER_LOSS):
+    for number in range(CHECKS_AFTER_LOSS):
         try:
             if holds(store, path, data):
                 return
@@ -1596,7 +1577,7 @@ def put_file(
 
 
 def set_aside(store: Store, task: TaskId, manifest: Manifest, why: str) -> None:
-    """Leave word that a checkpoint must not be used again; it stays where it is."""
+    """Write beside a checkpoint that it must not be used again; it stays where it is."""
     name = f"{stem(manifest.generation, manifest.attempt)}.manifest.json.aside-{task.attempt}"
     data = canonical({"schema": SCHEMA, "attempt": task.attempt, "reason": why})
     try:
@@ -1620,7 +1601,7 @@ TASK_TIMEOUT_MS = 600_000
 
 
 class Settings(NamedTuple):
-    """What the command line and the job's configuration say."""
+    """The settings from the command line and from the job's configuration."""
 
     rule: KeyRule
     save: str
@@ -1688,8 +1669,7 @@ ALLOWED = {
 }
 """What a setting may be if it is there at all; with anything else nothing is suspended."""
 
-REQUIRED = {"mapreduce.reduce.speculative": "false"}
-"""What must be said, because Hadoop's default is another."""
+REQUIRED = {"mapreduce.reduce.speculative": "false"}  # what must be set, because Hadoop's default is another
 
 
 def why_not(conf: Conf) -> str:
@@ -1816,7 +1796,7 @@ def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
 
 
 def read_prefix(conf: Conf) -> str:
-    """Return how lines to Hadoop begin: as it stands here Java must read it again."""
+    """Return the prefix of lines to Hadoop, which Java must read as it is written here."""
     prefix = conf.get("stream.stderr.reporter.prefix", "reporter:")
     if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
         raise Unusable(f"stream.stderr.reporter.prefix is {prefix!r}: not ASCII, or with a line end")
@@ -1851,9 +1831,9 @@ def read_rule(conf: Conf, group_fields: int) -> KeyRule:
 class Errors:
     """Standard error, shared by the child and the runner: whole lines only, counters noted.
 
-    Lines, counters and status lines are what Hadoop's PipeMapRed takes for them. The child's status lines are
+    Lines, counters and status lines are what Hadoop's PipeMapRed reads as such. The child's status lines are
     not passed on: the task has one status, and the runner needs it. The last of them follows the runner's own
-    words there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
+    text there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
     ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt must not succeed.
     """
 
@@ -1867,21 +1847,21 @@ class Errors:
         self._lock = threading.Lock()
         self._torn = False  # a write failed, perhaps in the middle of a line
         self._at = "start"
-        """Where the output stands: at a line's ``start``, within the child's line (``open``), in one that the
+        """Where the output is: at a line's ``start``, within the child's line (``open``), in one that the
         child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
 
     def note(self, text: str) -> None:
-        """Say something in the task's log."""
+        """Write a line to the task's log."""
         self._line(f"yarnctl: {text}")
 
     def status(self, text: str) -> None:
-        """Say something to the master: this is also what keeps a waiting task alive."""
+        """Write a status line to the master; it also keeps a waiting task alive."""
         self.news = False
         ours = text.replace(BAR, " / ")
         self._line(f"{self.prefix.decode()}status:yarnctl {ours}{BAR + self.said if self.said else ''}")
 
     def count(self, group: str, name: str, amount: int) -> None:
-        """Tell the master of a counter."""
+        """Report a counter to the master."""
         line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
         self._write(line.encode("utf-8", "surrogateescape") + b"\n")
 
@@ -1908,19 +1888,19 @@ class Errors:
         return line.startswith(self.prefix[: len(line)])
 
     def _take(self, lines: bytes, inside: bool) -> None:
-        """Hear whole lines (the first may be the rest of one) and pass on what is no status line."""
+        """Read whole lines (the first may be the rest of one) and pass on what is no status line."""
         if self.prefix not in lines:
             self._write(lines, own_line=False)
             return
         kept = []
         for line in lines.splitlines(keepends=True):  # of bytes: at \n, \r and \r\n only, as LineReader
-            if inside or not self._heard(line.rstrip(b"\r\n")):
+            if inside or not self._read_report(line.rstrip(b"\r\n")):
                 kept.append(line)
             inside = False
         self._write(b"".join(kept), own_line=False)
 
-    def _heard(self, line: bytes) -> bool:
-        """Note a counter; keep a status line and say that it is one."""
+    def _read_report(self, line: bytes) -> bool:
+        """Add a counter; keep a status line and return True for it."""
         for kind in (b"counter:", b"status:"):
             if line.startswith(self.prefix + kind):
                 text = line[len(self.prefix) + len(kind) :].decode("utf-8", "surrogateescape").strip(TRIMMED)
@@ -1953,7 +1933,7 @@ class Errors:
             if self._at == "ended" or (self._at == "open" and own_line):
                 data, self._at = b"\n" + data, "broken" if self._at == "open" else "start"
             elif self._at == "broken" and not own_line:
-                # The rest of a broken line must not be taken for a line to Hadoop of its own.
+                # The rest of a broken line must not be read as a line to Hadoop of its own.
                 data = (b"." if self.prefix.startswith(b" ") else b" ") + data
             if not own_line:
                 self._at = "start" if data.endswith((b"\n", b"\r")) else "open"
@@ -1962,21 +1942,18 @@ class Errors:
             try:
                 write_all(2, data)
             except BrokenPipeError:
-                return  # nobody reads the log: no reason to stop the work
+                return  # the log is not read: no reason to stop the work
             except OSError as error:
                 self._torn = True
                 if self.prefix + b"counter:" in data:
                     self.lost = f"counters were not told: {error.strerror}"
 
 
-BAR = " | "
-"""Stands between the runner's own words and the child's in a status."""
+BAR = " | "  # separates the runner's own text from the child's in a status
 
-STATUS_TEXT_MAX = 512
-"""So much of a status Hadoop keeps (mapreduce.task.max.status.length)."""
+STATUS_TEXT_MAX = 512  # the length of a status that Hadoop keeps (mapreduce.task.max.status.length)
 
-TRIMMED = "".join(map(chr, range(33)))
-"""What Java's String.trim takes away."""
+TRIMMED = "".join(map(chr, range(33)))  # what Java's String.trim removes
 
 ZEROS = (
     0x0030, 0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66,
@@ -1988,7 +1965,7 @@ ZEROS = (
 DIGITS = {chr(zero + value): value for zero in ZEROS for value in range(10)}
 
 DOUBTFUL_DIGITS = frozenset(chr(zero + value) for zero in (0x0DE6, 0xA9F0) for value in range(10))
-"""Digits since Unicode 7: Java 8 does not know them, later ones do."""
+"""Digits since Unicode 7: Java 8 does not have them, later ones do."""
 
 
 def whole_lines(data: bytes) -> int:
@@ -2052,14 +2029,14 @@ class Wakeup:
             os.set_blocking(end, False)
 
     def wake(self) -> None:
-        """Interrupt the main thread's wait; called from any thread."""
+        """End the main thread's wait; called from any thread."""
         try:
             os.write(self._writing, b"!")
-        except OSError:  # full, so it will wake; or it failed, and every wait ends by itself
+        except OSError:  # full, so the wait ends; or it failed, and every wait has a time limit
             return
 
     def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
-        """Wait until a handle is ready (-1: none), somebody wakes us, or time is over; say if ready."""
+        """Wait until a handle is ready (-1: none), ``wake`` is called, or time is over; say if ready."""
         waiting = select.poll()
         waiting.register(self._reading, select.POLLIN)
         if handle >= 0:
@@ -2104,7 +2081,7 @@ class Child:
         except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
             what = "output" if source is self.process.stdout else "standard error"
             self.broken = f"the reducer's {what} was not passed on: {error!r}"
-            close_quietly(source)  # the child learns it as it would without us
+            close_quietly(source)  # the child meets a broken pipe, as without a runner
         finally:
             self.finished.append(source.name)
             self.wakeup.wake()
@@ -2120,7 +2097,7 @@ class Child:
         return len(self.finished) < 2
 
     def close_input(self) -> None:
-        """Let the child see the end of its input."""
+        """Close the child's input."""
         assert self.process.stdin
         self.process.stdin.close()
 
@@ -2137,7 +2114,7 @@ class Child:
         Never 0 where something that the child wrote was not passed on.
         """
         code = self.process.wait()
-        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
+        self.kill(signal.SIGKILL)  # processes that it left are in no group that YARN kills
         for stream in (self.process.stdout, self.process.stderr):
             if stream:
                 close_quietly(stream)
@@ -2212,7 +2189,7 @@ def quit_blocked() -> Iterator[None]:
     """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
 
     That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
-    another thread, so no ring is lost.
+    another thread, so it is not lost.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
     try:
@@ -2232,10 +2209,10 @@ def widen_pipe(handle: int) -> int:
 
 
 def narrow_pipe(handle: int) -> bool:
-    """Let an empty pipe hold one page: it is then writable exactly when nothing lies in it; say if it does.
+    """Let an empty pipe hold one page: it is then writable exactly when it is empty; say if that worked.
 
-    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So who writes less than a page at a
-    time is woken when that was read, and need not look again and again.
+    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So a writer of less than a page
+    at a time is woken when that was read, and need not poll.
     """
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     try:
@@ -2245,7 +2222,7 @@ def narrow_pipe(handle: int) -> bool:
 
 
 def pipe_capacity(handle: int) -> int:
-    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
+    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if that is unknown."""
     try:
         if not stat.S_ISFIFO(os.fstat(handle).st_mode):
             return -1
@@ -2255,26 +2232,26 @@ def pipe_capacity(handle: int) -> int:
 
 
 def check_pipes() -> None:
-    """Refuse a system that does not tell a writer what was not read: nothing could be proven there."""
+    """Refuse a system where a writer cannot find what was not read: nothing could be proven there."""
     reading, writing = os.pipe()
     try:
         os.write(writing, b"12345")
         if unread_bytes(writing) != 5:
             raise Unusable("this system does not tell how much of a pipe is unread")
-        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # can it be done? closed below, it never is
+        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # a trial; the pipe is closed below
     finally:
         for end in (reading, writing):
             os.close(end)
 
 
 def unread_bytes(handle: int) -> int:
-    """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
+    """Return how many bytes of a pipe are unread (Linux answers at either end)."""
     answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
     return int.from_bytes(answer[:4], sys.byteorder)
 
 
 def waiting_bytes(handle: int) -> int:
-    """Return how many bytes may be read at once, 0 where nobody says: for reports only."""
+    """Return how many bytes may be read at once, 0 where that is unknown: for reports only."""
     try:
         return unread_bytes(handle)
     except OSError:
@@ -2293,8 +2270,8 @@ def resolve(argv: Sequence[str]) -> list[str]:
 # ---------------------------------------------------------------------------------------------- task_input.py
 # The task's input: read from Java into a buffer, and how far Java must have written.
 #
-# Law: every byte that was read is given once, in order; after a skip in vain what was skipped comes again
-# before the rest.
+# Law: every byte that was read is given once, in order; after a skip that was of no use the skipped bytes
+# come again before the rest.
 
 
 JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
@@ -2319,7 +2296,7 @@ class Sender:
         self._in_piece = False  # inside one that is larger than the buffer
 
     def take(self, data: bytes) -> None:
-        """Learn what was read from Java; costs nothing but at the borders of its buffer."""
+        """Count what was read from Java; this takes no time but at the borders of its buffer."""
         base = self.seen_bytes
         self.seen_bytes += len(data)
         if self._in_piece:
@@ -2331,7 +2308,7 @@ class Sender:
         self._line = b"" if self._in_piece else line
 
     def within(self, position_bytes: int) -> bool:
-        """Say whether Java could have written so far without us to a reducer that read up to here.
+        """Say whether Java could have written so far to a reducer without a runner that read up to here.
 
         The kernel frees a pipe by whole pages.
         """
@@ -2395,7 +2372,7 @@ class TaskInput:
         return True
 
     def drop(self) -> None:
-        """Forget what was read and not taken."""
+        """Drop what was read and not taken."""
         self.at = len(self.buffer)
 
     def begin_again(self, skipped: Spool) -> None:
@@ -2485,7 +2462,9 @@ class AttemptState:
         """Refuse suspensions from the first key on that is out of order; nothing may rest on such groups."""
         if not self.scanner.sorted and not self.why_not:
             if self.resumed:
-                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
+                raise InvalidCheckpoint(
+                    "keys are not in the order of their bytes, and a checkpoint was relied on"
+                )
             self.cannot("keys are not in the order of their bytes")
 
     def check_output(self) -> bool:
@@ -2828,7 +2807,7 @@ class ChildLife:
             if status:
                 manifest = attempt.manifest
                 is_saved = manifest is not None and manifest.groups_done == attempt.scanner.groups
-                kind = Discredited if is_saved else Unprovable
+                kind = InvalidCheckpoint if is_saved else Unprovable
                 raise kind(f"--load ended with status {status}")
 
     def mark_suspending(self) -> None:
@@ -2846,8 +2825,8 @@ class ChildLife:
     def let_read(self, child: Child, late: str = "") -> None:
         """Wait until the child has read all that it was given; it may leave instead.
 
-        Its end of input comes after that. So a child that has read everything and one that just went away
-        are told apart, whether the child itself reads or a program that it has started. ``late``: what is
+        Its end of input comes after that. So a child that has read everything and one that has left are told
+        apart, whether the child itself reads or a program that it has started. ``late``: what is
         answered meanwhile to orders, if they are answered.
         """
         wakeup = self._attempt.wakeup
@@ -2888,7 +2867,7 @@ class ChildLife:
         raise Leave(status)
 
     def _could_leave(self, position_bytes: int) -> bool:
-        """Say whether Java without us might have met no broken pipe but at its last flush.
+        """Say whether Java without a runner might have met no broken pipe but at its last flush.
 
         What Java still writes is read and dropped: whether it can end is the question.
         """
@@ -2908,8 +2887,8 @@ class ChildLife:
 class Pacer:
     """Bounds by time how far the child is fed ahead of what it has done; no clock is read here.
 
-    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
-    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
+    Two slices are under way at once: one in the child's own buffer, one waiting in the pipe. The time a
+    waiting slice is unread is the time the child needs for the one before; slices grow while that is
     short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
     and then none for long: so a slice is also no more than the child does in a tenth of a second by its
     mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
@@ -2924,7 +2903,7 @@ class Pacer:
         self.late_s = 0.0
 
     def taken(self, size_bytes: int, waited_s: float) -> None:
-        """Learn from a slice that was taken after lying unread for a while."""
+        """Adapt to a slice that was read after it had waited in the pipe."""
         kept = math.exp(-waited_s / SPEED_MEMORY_S)
         self.late_bytes = self.late_bytes * kept + size_bytes
         self.late_s = self.late_s * kept + waited_s
@@ -2938,7 +2917,7 @@ class Pacer:
         self.fast = self.slice_bytes >= SLICE_FAST_BYTES
 
     def stalled(self, taken_bytes: int, waited_s: float) -> None:
-        """Learn that a child fed at full speed let a full pipe lie for a while."""
+        """Adapt to a child fed at full speed that left a full pipe unread for a while."""
         if waited_s > SLICE_SLOW_S:
             self.fast = False
             self.late_bytes, self.late_s = float(taken_bytes), waited_s
@@ -2946,7 +2925,7 @@ class Pacer:
             self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
 
     def napped(self, left_bytes: int, pipe_bytes: int) -> None:
-        """Learn from what was left in the pipe after a nap: about half is right."""
+        """Adapt to what was left in the pipe after a nap: about half is right."""
         if left_bytes > pipe_bytes * 5 // 8:
             self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
         elif left_bytes < pipe_bytes * 3 // 8:
@@ -3152,7 +3131,7 @@ class WorkFolder:
     """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
 
     What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
-    attempt, so such an attempt is never suspended. That we look at the right folder is certain only if the
+    attempt, so such an attempt is never suspended. That this is the right folder is certain only if the
     job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
     the first output).
     """
@@ -3165,7 +3144,7 @@ class WorkFolder:
         self.store = self._open(store)
 
     def _open(self, store: Store) -> Store | None:
-        """Return the folder as a store of its own; in HDFS it is asked for where the checkpoints are."""
+        """Return the folder as a store of its own; in HDFS it is read by the client of the checkpoints."""
         scheme, found, rest = self.url.partition("://")
         if not found:  # Hadoop writes local paths as file:/folder
             scheme, path = "file", self.url[5:] if self.url.startswith("file:") else self.url
@@ -3251,7 +3230,7 @@ class Suspending:
         return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
 
     def _suspend(self, request: Request) -> None:
-        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
+        """Finish the group, let the child end, save, hold, and go on in place unless killed."""
         attempt, started_s = self._attempt, time.monotonic()
         attempt.lines.enter("finish", f" order={request.order}")
         if not self._feeder.finish_group():
@@ -3302,7 +3281,7 @@ class Suspending:
     # -- the next generation ---------------------------------------------------------------
 
     def _save(self, request: Request, started_s: float) -> None:
-        """Write the next generation and hold; where the store fails the work just goes on."""
+        """Write the next generation and hold; where the store fails the work goes on."""
         attempt = self._attempt
         attempt.lines.enter("save")
         began_s = time.monotonic()
@@ -3326,8 +3305,9 @@ class Suspending:
     def _write(self, request: Request, drain_s: float) -> tuple[Manifest | None, str]:
         """Return the new generation's manifest and the word for it, None where it was not saved.
 
-        Where nobody knows whether the manifest is there it is as good as saved for us: its files are, so
-        later generations may rest on them, and we hold, because yarnctl may see it and have us killed.
+        Where it is unknown whether the manifest is there the attempt goes on as if it were: its files are
+        there, so later generations may rest on them. It holds, because yarnctl may see the manifest and have
+        it killed.
         """
         attempt = self._attempt
         try:
@@ -3375,7 +3355,7 @@ class Suspending:
             raise Unusable(why)
 
     def _fields(self, request: Request, drain_s: float) -> dict[str, Any]:
-        """Return what the next manifest says."""
+        """Return the content of the next manifest."""
         attempt, task, last = self._attempt, self._attempt.task, self._attempt.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last else []
         return {
@@ -3417,7 +3397,7 @@ class Suspending:
 # ------------------------------------------------------------------------------------------------ resuming.py
 # Resuming: an attempt goes on from a checkpoint: what is done is skipped, what was written is replayed.
 #
-# Law: saved output and state are here and checked before anything is skipped, both or neither. Nothing is
+# Law: saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is
 # written before the skipped keys are those that were done; else the checkpoint is set aside and all input
 # comes again.
 
@@ -3435,7 +3415,7 @@ def retried(
 ) -> T:
     """Return what a call that changes nothing gives; raise StoreAway when ``wait_s`` is over.
 
-    A store that is away is asked again as HDFS's own client does: after growing pauses, for a bounded time.
+    A store that is away is tried again as HDFS's own client does: after growing pauses, for a bounded time.
     Meanwhile it is reported that the task waits. ``clock`` and ``pause`` are given by tests.
     """
     ends_s, pause_s = clock() + wait_s, WAIT_FIRST_S
@@ -3463,7 +3443,7 @@ class Resuming:
     # -- finding ---------------------------------------------------------------------------
 
     def open_store(self) -> None:
-        """Make the task's folder, refuse what is not safe there, and look for a checkpoint."""
+        """Make the task's folder, refuse what is not safe there, and find a checkpoint."""
 
         def opened() -> None:
             store, task = self._attempt.store, self._attempt.task
@@ -3485,7 +3465,7 @@ class Resuming:
         return retried(asked, wait_s, attempt.lines.report_waiting)
 
     def _find_checkpoint(self) -> None:
-        """Find the newest usable checkpoint; say why others are not."""
+        """Find the newest usable checkpoint; log why others are not used."""
         attempt = self._attempt
         owners = (attempt.store.user,)
         found = find_checkpoint(attempt.store, attempt.task, attempt.settings.rule, attempt.words, owners)
@@ -3495,7 +3475,7 @@ class Resuming:
         attempt.highest_generation = found.highest_generation
 
     def put_aside(self, manifest: Manifest, why: str) -> None:
-        """Say that a checkpoint is of no use, in the log and in the store."""
+        """Record in the log and in the store that a checkpoint must not be used."""
         attempt = self._attempt
         attempt.errors.note(f"generation {manifest.generation} is set aside: {why}")
         try:
@@ -3534,7 +3514,7 @@ class Resuming:
         attempt.input.begin_again(self._skipped)
 
     def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
-        """Bring saved output and state here, checked, before anything is skipped: both or neither."""
+        """Fetch saved output and state, checked, before anything is skipped: both or neither."""
         attempt = self._attempt
         self._attempt.lines.enter("fetch")
         try:
@@ -3566,7 +3546,7 @@ class Resuming:
         return saved, state
 
     def _checked_pieces(self, part: Part) -> Iterator[bytes]:
-        """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
+        """Yield a file's bytes, and raise Unusable after the last if they are not what was saved."""
         digest, size_bytes = hashlib.sha256(), 0
         for piece in self._attempt.store.read(f"{self._attempt.task.folder}/{part.name}"):
             digest.update(piece)
@@ -3660,7 +3640,7 @@ class Runner:
             return leaving.status
         except Unprovable as why:
             errors.note(f"this attempt ends here: {why}")
-            if isinstance(why, Discredited) and attempt.manifest is not None:
+            if isinstance(why, InvalidCheckpoint) and attempt.manifest is not None:
                 self.resuming.put_aside(attempt.manifest, str(why))
             return EXIT_UNPROVABLE
         except (StoreError, OSError) as why:
@@ -3716,7 +3696,7 @@ class Runner:
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
     errors = Errors("reporter:")
-    errors.note(f"runs untouched: {hush(why)}")
+    errors.note(f"runs untouched: {without_secrets(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as the shell above has set it
     try:

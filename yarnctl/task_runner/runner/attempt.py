@@ -12,7 +12,7 @@ import time
 from typing import Sequence
 
 from yarnctl.task_runner.runner.child import Child, Wakeup, pipe_capacity, waiting_bytes
-from yarnctl.task_runner.runner.protocol.failures import Discredited
+from yarnctl.task_runner.runner.protocol.failures import InvalidCheckpoint
 from yarnctl.task_runner.runner.protocol.job_conf import Settings
 from yarnctl.task_runner.runner.protocol.key_rule import Scanner
 from yarnctl.task_runner.runner.protocol.manifests import Counters, Manifest, Request, TaskId, printable
@@ -81,7 +81,9 @@ class AttemptState:
         """Refuse suspensions from the first key on that is out of order; nothing may rest on such groups."""
         if not self.scanner.sorted and not self.why_not:
             if self.resumed:
-                raise Discredited("keys are not in the order of their bytes, and a checkpoint was relied on")
+                raise InvalidCheckpoint(
+                    "keys are not in the order of their bytes, and a checkpoint was relied on"
+                )
             self.cannot("keys are not in the order of their bytes")
 
     def check_output(self) -> bool:

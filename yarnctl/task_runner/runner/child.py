@@ -51,14 +51,14 @@ class Wakeup:
             os.set_blocking(end, False)
 
     def wake(self) -> None:
-        """Interrupt the main thread's wait; called from any thread."""
+        """End the main thread's wait; called from any thread."""
         try:
             os.write(self._writing, b"!")
-        except OSError:  # full, so it will wake; or it failed, and every wait ends by itself
+        except OSError:  # full, so the wait ends; or it failed, and every wait has a time limit
             return
 
     def wait(self, handle: int, events: int, timeout_s: float | None) -> bool:
-        """Wait until a handle is ready (-1: none), somebody wakes us, or time is over; say if ready."""
+        """Wait until a handle is ready (-1: none), ``wake`` is called, or time is over; say if ready."""
         waiting = select.poll()
         waiting.register(self._reading, select.POLLIN)
         if handle >= 0:
@@ -103,7 +103,7 @@ class Child:
         except Exception as error:  # whatever it is, this is not all: the attempt must not succeed
             what = "output" if source is self.process.stdout else "standard error"
             self.broken = f"the reducer's {what} was not passed on: {error!r}"
-            close_quietly(source)  # the child learns it as it would without us
+            close_quietly(source)  # the child meets a broken pipe, as without a runner
         finally:
             self.finished.append(source.name)
             self.wakeup.wake()
@@ -119,7 +119,7 @@ class Child:
         return len(self.finished) < 2
 
     def close_input(self) -> None:
-        """Let the child see the end of its input."""
+        """Close the child's input."""
         assert self.process.stdin
         self.process.stdin.close()
 
@@ -136,7 +136,7 @@ class Child:
         Never 0 where something that the child wrote was not passed on.
         """
         code = self.process.wait()
-        self.kill(signal.SIGKILL)  # what it left behind is in no group that YARN knows
+        self.kill(signal.SIGKILL)  # processes that it left are in no group that YARN kills
         for stream in (self.process.stdout, self.process.stderr):
             if stream:
                 close_quietly(stream)
@@ -211,7 +211,7 @@ def quit_blocked() -> Iterator[None]:
     """Start programs inside: SIGQUIT, the doorbell of a whole group, is blocked there as Java has it blocked.
 
     That is until they have a session of their own: a shell unblocks it. Meanwhile the signal is delivered to
-    another thread, so no ring is lost.
+    another thread, so it is not lost.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
     try:
@@ -231,10 +231,10 @@ def widen_pipe(handle: int) -> int:
 
 
 def narrow_pipe(handle: int) -> bool:
-    """Let an empty pipe hold one page: it is then writable exactly when nothing lies in it; say if it does.
+    """Let an empty pipe hold one page: it is then writable exactly when it is empty; say if that worked.
 
-    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So who writes less than a page at a
-    time is woken when that was read, and need not look again and again.
+    Linux counts a pipe's pages, not its bytes (pipe(7), F_SETPIPE_SZ). So a writer of less than a page
+    at a time is woken when that was read, and need not poll.
     """
     page_bytes = os.sysconf("SC_PAGE_SIZE")
     try:
@@ -244,7 +244,7 @@ def narrow_pipe(handle: int) -> bool:
 
 
 def pipe_capacity(handle: int) -> int:
-    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if nobody says."""
+    """Return how many bytes a pipe holds, -1 where it is none; 64 KiB if that is unknown."""
     try:
         if not stat.S_ISFIFO(os.fstat(handle).st_mode):
             return -1
@@ -254,26 +254,26 @@ def pipe_capacity(handle: int) -> int:
 
 
 def check_pipes() -> None:
-    """Refuse a system that does not tell a writer what was not read: nothing could be proven there."""
+    """Refuse a system where a writer cannot find what was not read: nothing could be proven there."""
     reading, writing = os.pipe()
     try:
         os.write(writing, b"12345")
         if unread_bytes(writing) != 5:
             raise Unusable("this system does not tell how much of a pipe is unread")
-        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # can it be done? closed below, it never is
+        signal_when_closed(reading, os.getpgrp(), signal.SIGURG)  # a trial; the pipe is closed below
     finally:
         for end in (reading, writing):
             os.close(end)
 
 
 def unread_bytes(handle: int) -> int:
-    """Return how many bytes nobody has read from a pipe yet (Linux answers at either end)."""
+    """Return how many bytes of a pipe are unread (Linux answers at either end)."""
     answer = fcntl.ioctl(handle, termios.FIONREAD, b"\0" * 8)
     return int.from_bytes(answer[:4], sys.byteorder)
 
 
 def waiting_bytes(handle: int) -> int:
-    """Return how many bytes may be read at once, 0 where nobody says: for reports only."""
+    """Return how many bytes may be read at once, 0 where that is unknown: for reports only."""
     try:
         return unread_bytes(handle)
     except OSError:

@@ -27,7 +27,7 @@ from yarnctl.task_runner.runner.child import (
     widen_pipe,
 )
 from yarnctl.task_runner.runner.orders import OrderAnswers
-from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Discredited, Unprovable
+from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, InvalidCheckpoint, Unprovable
 from yarnctl.task_runner.runner.protocol.stores import spool_folder
 
 READ_AHEAD_BYTES = 1 << 20
@@ -77,7 +77,7 @@ class ChildLife:
             if status:
                 manifest = attempt.manifest
                 is_saved = manifest is not None and manifest.groups_done == attempt.scanner.groups
-                kind = Discredited if is_saved else Unprovable
+                kind = InvalidCheckpoint if is_saved else Unprovable
                 raise kind(f"--load ended with status {status}")
 
     def mark_suspending(self) -> None:
@@ -95,8 +95,8 @@ class ChildLife:
     def let_read(self, child: Child, late: str = "") -> None:
         """Wait until the child has read all that it was given; it may leave instead.
 
-        Its end of input comes after that. So a child that has read everything and one that just went away
-        are told apart, whether the child itself reads or a program that it has started. ``late``: what is
+        Its end of input comes after that. So a child that has read everything and one that has left are told
+        apart, whether the child itself reads or a program that it has started. ``late``: what is
         answered meanwhile to orders, if they are answered.
         """
         wakeup = self._attempt.wakeup
@@ -137,7 +137,7 @@ class ChildLife:
         raise Leave(status)
 
     def _could_leave(self, position_bytes: int) -> bool:
-        """Say whether Java without us might have met no broken pipe but at its last flush.
+        """Say whether Java without a runner might have met no broken pipe but at its last flush.
 
         What Java still writes is read and dropped: whether it can end is the question.
         """
@@ -157,8 +157,8 @@ class ChildLife:
 class Pacer:
     """Bounds by time how far the child is fed ahead of what it has done; no clock is read here.
 
-    Two slices are out at once: one in the child's own buffer, one waiting in the pipe. The time a
-    waiting slice lies unread is the time the child needs for the one before; slices grow while that is
+    Two slices are under way at once: one in the child's own buffer, one waiting in the pipe. The time a
+    waiting slice is unread is the time the child needs for the one before; slices grow while that is
     short and shrink when it is long. A child that waits for a full buffer takes many slices in no time
     and then none for long: so a slice is also no more than the child does in a tenth of a second by its
     mean speed of late. A child that takes a full pipe in no time is fed without any waiting.
@@ -173,7 +173,7 @@ class Pacer:
         self.late_s = 0.0
 
     def taken(self, size_bytes: int, waited_s: float) -> None:
-        """Learn from a slice that was taken after lying unread for a while."""
+        """Adapt to a slice that was read after it had waited in the pipe."""
         kept = math.exp(-waited_s / SPEED_MEMORY_S)
         self.late_bytes = self.late_bytes * kept + size_bytes
         self.late_s = self.late_s * kept + waited_s
@@ -187,7 +187,7 @@ class Pacer:
         self.fast = self.slice_bytes >= SLICE_FAST_BYTES
 
     def stalled(self, taken_bytes: int, waited_s: float) -> None:
-        """Learn that a child fed at full speed let a full pipe lie for a while."""
+        """Adapt to a child fed at full speed that left a full pipe unread for a while."""
         if waited_s > SLICE_SLOW_S:
             self.fast = False
             self.late_bytes, self.late_s = float(taken_bytes), waited_s
@@ -195,7 +195,7 @@ class Pacer:
             self.slice_bytes = max(SLICE_MIN_BYTES, min(int(taken_bytes * share), SLICE_FAST_BYTES // 2))
 
     def napped(self, left_bytes: int, pipe_bytes: int) -> None:
-        """Learn from what was left in the pipe after a nap: about half is right."""
+        """Adapt to what was left in the pipe after a nap: about half is right."""
         if left_bytes > pipe_bytes * 5 // 8:
             self.nap_s = min(self.nap_s * 1.5, NAP_MAX_S)
         elif left_bytes < pipe_bytes * 3 // 8:

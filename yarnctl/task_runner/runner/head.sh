@@ -24,24 +24,24 @@ exec "$@"
 #
 # Law: output is byte for byte that of an undisturbed run. What cannot be proven resumable is left
 # alone: the original reducer runs untouched, or a checkpoint is set aside and the work starts from
-# zero, or the attempt fails and says why. Never a short output, never a wrong one.
+# zero, or the attempt fails with the reason. Never a short output, never a wrong one.
 # One file, Python >= 3.8, standard library only. Importing it has no side effects.
 #
-# WHAT IS PROMISED BY THE SUBMITTER. --restartable: the reducer keeps no state from one key group to the
+# WHAT THE SUBMITTER PROMISES. --restartable: the reducer keeps no state from one key group to the
 # next and prints nothing at its start or end that depends on other groups. --group-fields N: the
 # reducer groups by the first N fields of the key (default: all of them). Without --restartable
 # nothing is ever suspended. A reducer with state also gives --save CMD and --load CMD: while the file
-# named by YARNCTL_SUSPENDING exists, the reducer must meet its end of input by keeping its state and
-# printing no summary; then the standard output of CMD (run by sh) is kept with the checkpoint, and
-# before the reducer is started again it is the standard input of the other CMD.
+# named by YARNCTL_SUSPENDING exists, the reducer must keep its state at its end of input and print no
+# summary; then the standard output of CMD (run by sh) is kept with the checkpoint, and before the
+# reducer is started again it is the standard input of the other CMD.
 #
-# WHO STOPS READING EARLY and ends with 0 is judged as Hadoop judges it without us. There a write that
-# breaks while reduce() runs fails the attempt, and the last flush of a buffer of 128 KiB may break. So
-# such an end counts only if all that Java must have written before that flush fits into what the reducer
-# has read plus what the pipe held that Java made. Otherwise, though we had read ahead and Java noticed
-# nothing, the attempt fails (70). What a reducer with a larger buffer of its own might have read beyond
-# that is not granted: there plain Hadoop is a race. A reducer that fails must not end with 0 (a shell
-# pipeline: set -o pipefail), for on the last lines it was given not even Java notices.
+# A REDUCER THAT STOPS READING EARLY and ends with 0 is judged as Hadoop without the runner does. There
+# a write that breaks while reduce() runs fails the attempt, and the last flush of a buffer of 128 KiB
+# may break. So such an end counts only if all that Java must have written before that flush fits into
+# what the reducer has read plus what the pipe held that Java made. Otherwise the attempt fails (70),
+# although Java met no broken pipe, because the runner had read ahead. What a reducer with a larger buffer
+# of its own might have read beyond that is not granted: there plain Hadoop is a race. A reducer that
+# fails must not end with 0 (a shell pipeline: set -o pipefail): on its last lines Java sees no failure.
 #
 # KEYS are bytes; a line ends at \n only. The key is the first N fields by the map-output separator
 # (stream.map.output.field.separator), ended by the reduce-input separator (stream.reduce.input.field
@@ -57,32 +57,32 @@ exec "$@"
 #   <job>/<task>/answer-<order>-<attempt>.json       {"schema":1,"order","attempt","answer","generation",
 #       "reason"}; answer is unchanged (generation is still valid, 0 is "nothing done yet"), refused
 #       (this attempt goes on and cannot be suspended, or not now), completing (the input is at its end)
-# In HDFS folders have mode 750, files 640, and, as all does there, their parent's group. So the store's
-# folder says who may look besides the owner: its group should be one that only the daemon is in.
+# In HDFS folders have mode 750, files 640, and their parent's group. So the group of the store's folder
+# may read besides the owner: it should be one that only the daemon is in.
 # A request that led to a new generation has no answer file: the manifest's "order" is the answer.
 #
 # REQUESTS (--requests or YARNCTL_REQUESTS, default <store>/requests), written by yarnctl, read only:
 #   <job>/<attempt>/<order>.request.json  {"schema":1,"order","attempt"[,"generation"][,"hold_ms"]}
 #   <job>/<attempt>/<order>.withdrawn     empty: go on at once
-# SIGQUIT is a doorbell: "look there". Until it was heard once the runner also looks every --poll-ms.
+# SIGQUIT is the doorbell: requests are read. Until it rang once they are also read every --poll-ms.
 #
 # SECURE CLUSTERS. Where the container was given delegation tokens (HADOOP_TOKEN_FILE_LOCATION), the one for
-# the store's HDFS goes with every call to it and says who we are; it stands in no text that is told. A token
-# is used only where its service is one of the store's hosts, or a name service that the job's configuration
-# (dfs.nameservices, dfs.namenode.*-address.NAME.*) says they belong to, or where it is named by
-# --token-service (YARNCTL_TOKEN_SERVICE: ha-hdfs:NAME or ADDRESS:PORT, as `hadoop dtutil print` shows it);
-# where that does not settle it nothing is suspended. Over plain HTTP (webhdfs://) anybody on the way reads a
-# token: it is sent there only with --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1), and without that nothing
-# is suspended. swebhdfs://host:port/folder is HTTPS; who is trusted
-# stands in the PEM file --ca-file (YARNCTL_CA_FILE; it may come with -files), else in the system's own.
+# the store's HDFS is sent with every call to it and identifies the user; no message contains it. A token is
+# used only where its service is one of the store's hosts, or a name service that the job's configuration
+# (dfs.nameservices, dfs.namenode.*-address.NAME.*) gives them, or where it is named by --token-service
+# (YARNCTL_TOKEN_SERVICE: ha-hdfs:NAME or ADDRESS:PORT, as `hadoop dtutil print` shows it); where that does
+# not settle it nothing is suspended. Over plain HTTP (webhdfs://) a token can be read on the way: it is sent
+# there only with --token-over-http (YARNCTL_TOKEN_OVER_HTTP=1), and without that nothing is suspended.
+# swebhdfs://host:port/folder is HTTPS; its authorities are in the PEM file --ca-file (YARNCTL_CA_FILE; it may
+# come with -files), else those of the system.
 #
-# STATUS, told by a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
+# STATUS, a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
 # can=0|1 ran=MS base=B] [back=MS] [order=O] [why=TEXT] or yarnctl ckpt=K gen=N order=O ... where K is saved,
 # unsure, unchanged, refused or completing.
 # While it holds every line is phase=hold and names the order it holds for: of several the last.
 # unsure: the answer to the manifest's RENAME was lost; the task holds and goes on as if it were there, for
-# it may be. ran: so long this child has worked, from byte base on; back: so long it took until a resumed
-# attempt was at new keys. why: to the end, why can=0. After " | " stands the reducer's own last status.
+# it may be. ran: how long this child has worked, from byte base on; back: how long a resumed attempt took
+# until it was at new keys. why: why can=0, to the end. After " | " follows the reducer's own last status.
 #
 # MANIFEST, one JSON object, defined here and nowhere else (bytes are base64, counters' names are text
 # with undecodable bytes as lone surrogates):

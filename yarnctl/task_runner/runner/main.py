@@ -20,11 +20,11 @@ from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers, Watcher
 from yarnctl.task_runner.runner.protocol.failures import (
     EXIT_UNPROVABLE,
-    Discredited,
+    InvalidCheckpoint,
     StoreError,
     Unprovable,
     Unusable,
-    hush,
+    without_secrets,
 )
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, Settings, read_settings
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
@@ -67,7 +67,7 @@ class Runner:
             return leaving.status
         except Unprovable as why:
             errors.note(f"this attempt ends here: {why}")
-            if isinstance(why, Discredited) and attempt.manifest is not None:
+            if isinstance(why, InvalidCheckpoint) and attempt.manifest is not None:
                 self.resuming.put_aside(attempt.manifest, str(why))
             return EXIT_UNPROVABLE
         except (StoreError, OSError) as why:
@@ -123,7 +123,7 @@ class Runner:
 def untouched(argv: Sequence[str], why: str) -> NoReturn:
     """Become the original reducer."""
     errors = Errors("reporter:")
-    errors.note(f"runs untouched: {hush(why)}")
+    errors.note(f"runs untouched: {without_secrets(why)}")
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGQUIT, signal.SIG_IGN)  # as the shell above has set it
     try:

@@ -17,9 +17,9 @@ from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, write_a
 class Errors:
     """Standard error, shared by the child and the runner: whole lines only, counters noted.
 
-    Lines, counters and status lines are what Hadoop's PipeMapRed takes for them. The child's status lines are
+    Lines, counters and status lines are what Hadoop's PipeMapRed reads as such. The child's status lines are
     not passed on: the task has one status, and the runner needs it. The last of them follows the runner's own
-    words there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
+    text there, after BAR. ``doubt``: why it is not certain what Hadoop has counted, empty if it is.
     ``lost``: why counters did not reach Hadoop, empty if they did; such an attempt must not succeed.
     """
 
@@ -33,21 +33,21 @@ class Errors:
         self._lock = threading.Lock()
         self._torn = False  # a write failed, perhaps in the middle of a line
         self._at = "start"
-        """Where the output stands: at a line's ``start``, within the child's line (``open``), in one that the
+        """Where the output is: at a line's ``start``, within the child's line (``open``), in one that the
         child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
 
     def note(self, text: str) -> None:
-        """Say something in the task's log."""
+        """Write a line to the task's log."""
         self._line(f"yarnctl: {text}")
 
     def status(self, text: str) -> None:
-        """Say something to the master: this is also what keeps a waiting task alive."""
+        """Write a status line to the master; it also keeps a waiting task alive."""
         self.news = False
         ours = text.replace(BAR, " / ")
         self._line(f"{self.prefix.decode()}status:yarnctl {ours}{BAR + self.said if self.said else ''}")
 
     def count(self, group: str, name: str, amount: int) -> None:
-        """Tell the master of a counter."""
+        """Report a counter to the master."""
         line = f"{self.prefix.decode()}counter:{group},{name},{amount}"
         self._write(line.encode("utf-8", "surrogateescape") + b"\n")
 
@@ -74,19 +74,19 @@ class Errors:
         return line.startswith(self.prefix[: len(line)])
 
     def _take(self, lines: bytes, inside: bool) -> None:
-        """Hear whole lines (the first may be the rest of one) and pass on what is no status line."""
+        """Read whole lines (the first may be the rest of one) and pass on what is no status line."""
         if self.prefix not in lines:
             self._write(lines, own_line=False)
             return
         kept = []
         for line in lines.splitlines(keepends=True):  # of bytes: at \n, \r and \r\n only, as LineReader
-            if inside or not self._heard(line.rstrip(b"\r\n")):
+            if inside or not self._read_report(line.rstrip(b"\r\n")):
                 kept.append(line)
             inside = False
         self._write(b"".join(kept), own_line=False)
 
-    def _heard(self, line: bytes) -> bool:
-        """Note a counter; keep a status line and say that it is one."""
+    def _read_report(self, line: bytes) -> bool:
+        """Add a counter; keep a status line and return True for it."""
         for kind in (b"counter:", b"status:"):
             if line.startswith(self.prefix + kind):
                 text = line[len(self.prefix) + len(kind) :].decode("utf-8", "surrogateescape").strip(TRIMMED)
@@ -119,7 +119,7 @@ class Errors:
             if self._at == "ended" or (self._at == "open" and own_line):
                 data, self._at = b"\n" + data, "broken" if self._at == "open" else "start"
             elif self._at == "broken" and not own_line:
-                # The rest of a broken line must not be taken for a line to Hadoop of its own.
+                # The rest of a broken line must not be read as a line to Hadoop of its own.
                 data = (b"." if self.prefix.startswith(b" ") else b" ") + data
             if not own_line:
                 self._at = "start" if data.endswith((b"\n", b"\r")) else "open"
@@ -128,21 +128,18 @@ class Errors:
             try:
                 write_all(2, data)
             except BrokenPipeError:
-                return  # nobody reads the log: no reason to stop the work
+                return  # the log is not read: no reason to stop the work
             except OSError as error:
                 self._torn = True
                 if self.prefix + b"counter:" in data:
                     self.lost = f"counters were not told: {error.strerror}"
 
 
-BAR = " | "
-"""Stands between the runner's own words and the child's in a status."""
+BAR = " | "  # separates the runner's own text from the child's in a status
 
-STATUS_TEXT_MAX = 512
-"""So much of a status Hadoop keeps (mapreduce.task.max.status.length)."""
+STATUS_TEXT_MAX = 512  # the length of a status that Hadoop keeps (mapreduce.task.max.status.length)
 
-TRIMMED = "".join(map(chr, range(33)))
-"""What Java's String.trim takes away."""
+TRIMMED = "".join(map(chr, range(33)))  # what Java's String.trim removes
 
 ZEROS = (
     0x0030, 0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66,
@@ -154,7 +151,7 @@ ZEROS = (
 DIGITS = {chr(zero + value): value for zero in ZEROS for value in range(10)}
 
 DOUBTFUL_DIGITS = frozenset(chr(zero + value) for zero in (0x0DE6, 0xA9F0) for value in range(10))
-"""Digits since Unicode 7: Java 8 does not know them, later ones do."""
+"""Digits since Unicode 7: Java 8 does not have them, later ones do."""
 
 
 def whole_lines(data: bytes) -> int:

@@ -1,6 +1,6 @@
 """Resuming: an attempt goes on from a checkpoint: what is done is skipped, what was written is replayed.
 
-Law: saved output and state are here and checked before anything is skipped, both or neither. Nothing is
+Law: saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is
 written before the skipped keys are those that were done; else the checkpoint is set aside and all input
 comes again.
 """
@@ -43,7 +43,7 @@ def retried(
 ) -> T:
     """Return what a call that changes nothing gives; raise StoreAway when ``wait_s`` is over.
 
-    A store that is away is asked again as HDFS's own client does: after growing pauses, for a bounded time.
+    A store that is away is tried again as HDFS's own client does: after growing pauses, for a bounded time.
     Meanwhile it is reported that the task waits. ``clock`` and ``pause`` are given by tests.
     """
     ends_s, pause_s = clock() + wait_s, WAIT_FIRST_S
@@ -71,7 +71,7 @@ class Resuming:
     # -- finding ---------------------------------------------------------------------------
 
     def open_store(self) -> None:
-        """Make the task's folder, refuse what is not safe there, and look for a checkpoint."""
+        """Make the task's folder, refuse what is not safe there, and find a checkpoint."""
 
         def opened() -> None:
             store, task = self._attempt.store, self._attempt.task
@@ -93,7 +93,7 @@ class Resuming:
         return retried(asked, wait_s, attempt.lines.report_waiting)
 
     def _find_checkpoint(self) -> None:
-        """Find the newest usable checkpoint; say why others are not."""
+        """Find the newest usable checkpoint; log why others are not used."""
         attempt = self._attempt
         owners = (attempt.store.user,)
         found = find_checkpoint(attempt.store, attempt.task, attempt.settings.rule, attempt.words, owners)
@@ -103,7 +103,7 @@ class Resuming:
         attempt.highest_generation = found.highest_generation
 
     def put_aside(self, manifest: Manifest, why: str) -> None:
-        """Say that a checkpoint is of no use, in the log and in the store."""
+        """Record in the log and in the store that a checkpoint must not be used."""
         attempt = self._attempt
         attempt.errors.note(f"generation {manifest.generation} is set aside: {why}")
         try:
@@ -142,7 +142,7 @@ class Resuming:
         attempt.input.begin_again(self._skipped)
 
     def _fetch(self, manifest: Manifest) -> tuple[Spool, bytes | None] | None:
-        """Bring saved output and state here, checked, before anything is skipped: both or neither."""
+        """Fetch saved output and state, checked, before anything is skipped: both or neither."""
         attempt = self._attempt
         self._attempt.lines.enter("fetch")
         try:
@@ -174,7 +174,7 @@ class Resuming:
         return saved, state
 
     def _checked_pieces(self, part: Part) -> Iterator[bytes]:
-        """Give a file's bytes, and raise Unusable after the last if they are not what was saved."""
+        """Yield a file's bytes, and raise Unusable after the last if they are not what was saved."""
         digest, size_bytes = hashlib.sha256(), 0
         for piece in self._attempt.store.read(f"{self._attempt.task.folder}/{part.name}"):
             digest.update(piece)

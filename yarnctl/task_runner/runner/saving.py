@@ -40,7 +40,7 @@ class WorkFolder:
     """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
 
     What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
-    attempt, so such an attempt is never suspended. That we look at the right folder is certain only if the
+    attempt, so such an attempt is never suspended. That this is the right folder is certain only if the
     job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
     the first output).
     """
@@ -53,7 +53,7 @@ class WorkFolder:
         self.store = self._open(store)
 
     def _open(self, store: Store) -> Store | None:
-        """Return the folder as a store of its own; in HDFS it is asked for where the checkpoints are."""
+        """Return the folder as a store of its own; in HDFS it is read by the client of the checkpoints."""
         scheme, found, rest = self.url.partition("://")
         if not found:  # Hadoop writes local paths as file:/folder
             scheme, path = "file", self.url[5:] if self.url.startswith("file:") else self.url
@@ -139,7 +139,7 @@ class Suspending:
         return f"about {need_s:.0f} s to drain and upload, of {limit_s:.0f} s" if need_s > limit_s else ""
 
     def _suspend(self, request: Request) -> None:
-        """Finish the group, let the child end, save, hold, and go on in place if nobody kills us."""
+        """Finish the group, let the child end, save, hold, and go on in place unless killed."""
         attempt, started_s = self._attempt, time.monotonic()
         attempt.lines.enter("finish", f" order={request.order}")
         if not self._feeder.finish_group():
@@ -190,7 +190,7 @@ class Suspending:
     # -- the next generation ---------------------------------------------------------------
 
     def _save(self, request: Request, started_s: float) -> None:
-        """Write the next generation and hold; where the store fails the work just goes on."""
+        """Write the next generation and hold; where the store fails the work goes on."""
         attempt = self._attempt
         attempt.lines.enter("save")
         began_s = time.monotonic()
@@ -214,8 +214,9 @@ class Suspending:
     def _write(self, request: Request, drain_s: float) -> tuple[Manifest | None, str]:
         """Return the new generation's manifest and the word for it, None where it was not saved.
 
-        Where nobody knows whether the manifest is there it is as good as saved for us: its files are, so
-        later generations may rest on them, and we hold, because yarnctl may see it and have us killed.
+        Where it is unknown whether the manifest is there the attempt goes on as if it were: its files are
+        there, so later generations may rest on them. It holds, because yarnctl may see the manifest and have
+        it killed.
         """
         attempt = self._attempt
         try:
@@ -263,7 +264,7 @@ class Suspending:
             raise Unusable(why)
 
     def _fields(self, request: Request, drain_s: float) -> dict[str, Any]:
-        """Return what the next manifest says."""
+        """Return the content of the next manifest."""
         attempt, task, last = self._attempt, self._attempt.task, self._attempt.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last else []
         return {

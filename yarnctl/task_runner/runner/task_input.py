@@ -1,7 +1,7 @@
 """The task's input: read from Java into a buffer, and how far Java must have written.
 
-Law: every byte that was read is given once, in order; after a skip in vain what was skipped comes again
-before the rest.
+Law: every byte that was read is given once, in order; after a skip that was of no use the skipped bytes
+come again before the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sender:
         self._in_piece = False  # inside one that is larger than the buffer
 
     def take(self, data: bytes) -> None:
-        """Learn what was read from Java; costs nothing but at the borders of its buffer."""
+        """Count what was read from Java; this takes no time but at the borders of its buffer."""
         base = self.seen_bytes
         self.seen_bytes += len(data)
         if self._in_piece:
@@ -48,7 +48,7 @@ class Sender:
         self._line = b"" if self._in_piece else line
 
     def within(self, position_bytes: int) -> bool:
-        """Say whether Java could have written so far without us to a reducer that read up to here.
+        """Say whether Java could have written so far to a reducer without a runner that read up to here.
 
         The kernel frees a pipe by whole pages.
         """
@@ -112,7 +112,7 @@ class TaskInput:
         return True
 
     def drop(self) -> None:
-        """Forget what was read and not taken."""
+        """Drop what was read and not taken."""
         self.at = len(self.buffer)
 
     def begin_again(self, skipped: Spool) -> None:

@@ -1,7 +1,7 @@
 """Generations: the newest checkpoint that may be used is found, the next one is written.
 
 Law: a manifest is written last, by a rename, when all its files are there. A checkpoint counts only after
-every check; how much of a task's folder is looked at has a bound.
+every check; how much of a task's folder is read has a bound.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from yarnctl.task_runner.runner.protocol.manifests import (
 )
 from yarnctl.task_runner.runner.protocol.stores import Entry, Spool, Store, check_owner
 
-LOOKS_AFTER_LOSS = 3
+CHECKS_AFTER_LOSS = 3
 
 
 class PerhapsSaved(Lost):
-    """The manifest may be in the store or not: nobody knows; all the files that it names are there."""
+    """Whether the manifest is in the store is unknown; all the files that it names are there."""
 
     def __init__(self, text: str, manifest: Manifest) -> None:
         super().__init__(text)
@@ -57,7 +57,7 @@ def find_checkpoint(
     """Return the newest manifest this attempt may go on from, and why others were refused.
 
     The newest is the last generation of the last attempt. Older ones are read only while none can be
-    used; raise Unusable where there is too much to look at.
+    used; raise Unusable where there is too much to read.
     """
     folder = store.entry(task.folder)
     if folder is None:
@@ -75,7 +75,7 @@ def find_checkpoint(
             if entries[name].bytes > MANIFEST_BYTES_MAX:
                 raise Unusable(f"larger than {MANIFEST_BYTES_MAX} bytes")
             manifest = read_manifest(store, task, name)
-            check_fit(manifest, task, rule, reducer)
+            check_fit(manifest, rule, reducer)
             check_files(manifest, entries, owners)
         except Unusable as why:
             refused.append(f"{name}: {why}")
@@ -104,18 +104,16 @@ def newest_first(entries: Iterable[str], task: TaskId, refused: list[str]) -> li
     return names
 
 
-def check_fit(manifest: Manifest, task: TaskId, rule: KeyRule, reducer: Sequence[str]) -> None:
-    """Refuse a manifest made under other rules, by another reducer or by a later attempt."""
+def check_fit(manifest: Manifest, rule: KeyRule, reducer: Sequence[str]) -> None:
+    """Refuse a manifest made under other rules or by another reducer."""
     if manifest.raw.get("key_rule") != rule.as_json():
         raise Unusable(f"made with other keys: {manifest.raw.get('key_rule')}")
     if manifest.raw.get("reducer") != list(reducer):
         raise Unusable(f"made by another reducer: {manifest.raw.get('reducer')}")
-    if attempt_number(manifest.attempt) >= attempt_number(task.attempt):
-        raise Unusable(f"made by {manifest.attempt}, which does not come before {task.attempt}")
 
 
 def check_files(manifest: Manifest, entries: Mapping[str, Entry], owners: Sequence[str]) -> None:
-    """Refuse a manifest whose files are missing, foreign or of another length."""
+    """Refuse a manifest whose files are missing, of another owner or of another length."""
     for part in manifest.parts + (() if manifest.state is None else (manifest.state,)):
         entry = entries.get(part.name)
         if entry is None or entry.bytes != part.bytes:
@@ -132,11 +130,11 @@ def write_checkpoint(
     output: Spool | None = None,
     state: bytes | None = None,
     beat: Callable[[], None] = lambda: None,
-    last_look: Callable[[], None] = lambda: None,
+    last_check: Callable[[], None] = lambda: None,
 ) -> Manifest:
     """Write the files of one generation, the manifest last, and return it.
 
-    ``last_look`` is called before the manifest is written and raises Unusable where it must not be.
+    ``last_check`` is called before the manifest is written and raises Unusable where it must not be.
     ``fields`` are the manifest's but for what is known only now: the new part (``parts`` holds the
     older ones), ``state`` and ``output_bytes``. Raise PerhapsSaved where the manifest may be there or not.
     """
@@ -157,7 +155,7 @@ def write_checkpoint(
         raise Unusable(f"its manifest would have {len(data)} bytes, more than {MANIFEST_BYTES_MAX}")
     manifest = parse_manifest(data)
     name = f"{beginning}.manifest.json"
-    last_look()
+    last_check()
     written = put_file(store, task.folder, f".{name}.tmp", len(data), lambda: [data])
     try:
         publish(store, f"{task.folder}/{written.name}", f"{task.folder}/{name}", data)
@@ -167,17 +165,17 @@ def write_checkpoint(
 
 
 def publish(store: Store, hidden: str, path: str, data: bytes) -> None:
-    """Give a file its final name. Where the answer is lost, look; nobody may say "not saved" of what is.
+    """Give a file its final name. Where the answer is lost, check: what is saved is never reported as lost.
 
-    A request that hangs somewhere may still be carried out: only when its source has been moved away it
-    surely cannot. Raise Lost if after all nobody knows.
+    A request whose answer is lost may still be carried out: only when its source has been moved away it
+    surely cannot. Raise Lost if it stays unknown.
     """
     try:
         store.rename(hidden, path)
         return
     except StoreError as error:
         why = error
-    for number in range(LOOKS_AFTER_LOSS):
+    for number in range(CHECKS_AFTER_LOSS):
         try:
             if holds(store, path, data):
                 return
@@ -226,7 +224,7 @@ def put_file(
 
 
 def set_aside(store: Store, task: TaskId, manifest: Manifest, why: str) -> None:
-    """Leave word that a checkpoint must not be used again; it stays where it is."""
+    """Write beside a checkpoint that it must not be used again; it stays where it is."""
     name = f"{stem(manifest.generation, manifest.attempt)}.manifest.json.aside-{task.attempt}"
     data = canonical({"schema": SCHEMA, "attempt": task.attempt, "reason": why})
     try:

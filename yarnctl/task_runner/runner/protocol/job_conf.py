@@ -24,7 +24,7 @@ TASK_TIMEOUT_MS = 600_000
 
 
 class Settings(NamedTuple):
-    """What the command line and the job's configuration say."""
+    """The settings from the command line and from the job's configuration."""
 
     rule: KeyRule
     save: str
@@ -92,8 +92,7 @@ ALLOWED = {
 }
 """What a setting may be if it is there at all; with anything else nothing is suspended."""
 
-REQUIRED = {"mapreduce.reduce.speculative": "false"}
-"""What must be said, because Hadoop's default is another."""
+REQUIRED = {"mapreduce.reduce.speculative": "false"}  # what must be set, because Hadoop's default is another
 
 
 def why_not(conf: Conf) -> str:
@@ -220,7 +219,7 @@ def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
 
 
 def read_prefix(conf: Conf) -> str:
-    """Return how lines to Hadoop begin: as it stands here Java must read it again."""
+    """Return the prefix of lines to Hadoop, which Java must read as it is written here."""
     prefix = conf.get("stream.stderr.reporter.prefix", "reporter:")
     if not prefix.isascii() or "\n" in prefix or "\r" in prefix:
         raise Unusable(f"stream.stderr.reporter.prefix is {prefix!r}: not ASCII, or with a line end")

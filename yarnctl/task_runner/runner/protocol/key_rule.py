@@ -19,7 +19,7 @@ LONG_LINE_BYTES = 1 << 18
 
 
 class KeyRule:
-    """What a key is, and how keys are found in whole lines.
+    """Defines what a key is, and finds keys in whole lines.
 
     ``fields`` are the fields the reducer groups by, ``key_fields`` those Hadoop sorts by.
     """
@@ -65,7 +65,7 @@ class KeyRule:
         return match.group() if final or match.end() < len(data) else None
 
     def all_of(self, key: bytes, lines: bytes) -> bool:
-        """Say whether every line has this key, quickly for large groups; False may also mean "look"."""
+        """Say whether every line has this key, quickly for large groups; False may also mean "unknown"."""
         end = lines[len(key) : len(key) + 1]
         start = key + end
         last = lines.rfind(b"\n", 0, -1) + 1
@@ -89,7 +89,7 @@ class KeyRule:
         return keys == sorted(keys)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what the manifest says of it."""
+        """Return its form in the manifest."""
         return {
             "fields": self.fields,
             "key_fields": self.key_fields,
@@ -127,18 +127,9 @@ class Scanner:
     def take(self, data: bytes) -> None:
         """Account for bytes that were handed on, wherever they end."""
         self.bytes += len(data)
-        start = self._end_of_line(data)
-        cut = data.rfind(b"\n") + 1
-        if cut > start:
-            self._account_lines(self._carry + data[start:cut])
-            self._carry = data[cut:]
-        else:
-            self._carry += data[start:]
-        if len(self._carry) > LONG_LINE_BYTES:
-            key = self.rule.key_of_start(self._carry)
-            if key is not None:
-                self._account([key])
-                self._carry, self._in_line = b"", True
+        data = self._carry + data
+        at, _ = self._advance(data, sys.maxsize, final=False)
+        self._carry = data[at:]
 
     def take_groups(self, data: bytes, limit: int, final: bool = False) -> tuple[int, bool]:
         """Account for bytes as long as no more than ``limit`` groups are begun.
@@ -146,27 +137,27 @@ class Scanner:
         Return how many bytes were taken and whether the next line begins group ``limit`` + 1;
         if not, show the rest again with more after it. ``final``: nothing comes after ``data``.
         """
+        at, found = self._advance(data, limit, final)
+        self.bytes += at
+        return at, found
+
+    def _advance(self, data: bytes, limit: int, final: bool) -> tuple[int, bool]:
+        """Account for whole lines and long beginnings; return as :meth:`take_groups`."""
         at = self._end_of_line(data)
         end = data.rfind(b"\n") + 1
-        found = False
         if end > at:
             lines = data[at:end]
             keys = self._new_keys(lines)
-            if self.groups + len(keys) <= limit:
-                self._account(keys)
-                at = end
-            else:
-                at += self._walk(lines, limit)
-                found = True
-        if not found and at < len(data):
-            at, found = self._take_start(data, at, limit, final)
-        self.bytes += at
-        return at, found
+            if self.groups + len(keys) > limit:
+                return at + self._walk(lines, limit), True
+            self._account(keys)
+            at = end
+        return self._take_start(data, at, limit, final) if at < len(data) else (at, False)
 
     def finish(self) -> None:
         """Account for a last line without an end."""
         if self._carry:
-            self._account_lines(self._carry + b"\n")
+            self._account(self._new_keys(self._carry + b"\n"))
             self._carry = b""
 
     def _end_of_line(self, data: bytes) -> int:
@@ -209,9 +200,6 @@ class Scanner:
         if keys and keys[0] == self.key:
             del keys[0]
         return keys
-
-    def _account_lines(self, lines: bytes) -> None:
-        self._account(self._new_keys(lines))
 
     def _account(self, keys: list[bytes]) -> None:
         if keys and keys[0] == self.key:

@@ -1,7 +1,7 @@
-"""Manifests and requests: the form of what lies in a store, with its names.
+"""Manifests and requests: the form of the files in a store, and their names.
 
-Law: this is the only place that defines them. What is read is checked before it is returned: anything else
-than what was written whole raises Unusable with the reason.
+Law: they are defined here only. What is read is checked before it is returned: a file that was not written
+whole by a runner or by yarnctl raises Unusable with the reason.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """What a checkpoint says of itself, checked; ``raw`` is all of it."""
+    """The content of a checkpoint's manifest, checked; ``raw`` is all of it."""
 
     generation: int
     previous_generation: int
@@ -61,10 +61,10 @@ class Manifest(NamedTuple):
 
 
 NO_SENSE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""What reading somebody's JSON raises where it holds something else: 1e999, a thousand brackets."""
+"""What reading JSON of another origin raises where it holds something else: 1e999, a thousand brackets."""
 
 MANIFEST_BYTES_MAX = 1 << 20
-"""So much of a task's folder is looked at: its owner may have put there what he likes."""
+"""A larger manifest is not read: the owner of a task's folder may have put anything there."""
 
 MANIFEST_NAME = re.compile(r"gen-(\d{6,9})-([A-Za-z0-9_]+)\.manifest\.json")
 GENERATION_NAME = re.compile(r"\.?gen-(\d{6,9})-")
@@ -173,7 +173,7 @@ class Request(NamedTuple):
 
 
 def request_name(task: TaskId, order: str) -> str:
-    """Return where a request for an attempt lies, below the folder of requests."""
+    """Return the path of a request for an attempt, below the folder of requests."""
     return f"{task.job}/{task.attempt}/{order}.request.json"
 
 

@@ -1,7 +1,7 @@
 """Stores: folders that keep checkpoints and requests; the one on a local disk.
 
-Law: a name never changes what it names: a file is created under a name that is new, or not at all. A path
-that belongs to somebody else, or that others may change, is refused.
+Law: the file of a name never changes: a file is created under a name that is new, or not at all. A path
+that belongs to another user, or that others may write to, is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 class Store:
     """A folder that keeps checkpoints. Paths are relative to it, with slashes.
 
-    What a name names never changes: ``create`` refuses a name that is taken.
+    The file of a name never changes: ``create`` refuses a name that is taken.
     """
 
     user = ""
@@ -47,7 +47,7 @@ class Store:
         raise NotImplementedError
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a file's bytes."""
+        """Yield a file's bytes."""
         raise NotImplementedError
 
     def create(self, path: str, size_bytes: int, pieces: Iterable[bytes]) -> None:
@@ -63,7 +63,7 @@ class Store:
         raise NotImplementedError
 
     def at_root(self, root: str) -> Store:
-        """Return the same file system, looked at from another folder."""
+        """Return a store on the same file system, below another folder."""
         other = object.__new__(type(self))
         vars(other).update(vars(self), root=root)
         return other
@@ -98,7 +98,7 @@ class LocalStore(Store):
         return []
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a file's bytes."""
+        """Yield a file's bytes."""
         with self._failures(path), open(self._at(path), "rb") as stream:
             yield from iter(lambda: stream.read(COPY_BYTES), b"")
 
@@ -147,7 +147,7 @@ class LocalStore(Store):
 
 
 def close_quietly(opened: Any) -> None:
-    """Close what nothing is written to any more; the close itself can fail and then changes nothing."""
+    """Close a stream that nothing is written to any more; a close that fails changes nothing."""
     try:
         opened.close()
     except OSError:
@@ -165,7 +165,7 @@ def user_name(uid: int) -> str:
 
 
 def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
-    """Refuse a path that is somebody else's or that others may change."""
+    """Refuse a path that belongs to another user or that others may write to."""
     if entry.owner not in owners:
         raise Unusable(f"{where}: belongs to {entry.owner}, not to {' or '.join(owners)}")
     if entry.mode & 0o022:
@@ -173,7 +173,7 @@ def check_owner(entry: Entry, owners: Sequence[str], where: str) -> None:
 
 
 def check_root(store: Store) -> None:
-    """Refuse a store whose folder lets anybody move other people's folders."""
+    """Refuse a store in whose folder any user may move the folders of others."""
     found = store.entry("")
     if found is not None and found.mode & 0o022 and not found.mode & 0o1000:
         raise Unusable(
@@ -191,7 +191,7 @@ class Spool:
         self._file: IO[bytes] | None = None
 
     def add(self, data: bytes) -> None:
-        """Keep bytes; from the first that cannot be kept nothing is held any more."""
+        """Keep bytes; from the first that cannot be kept on nothing is kept."""
         if self.failed:
             return
         try:
@@ -208,7 +208,7 @@ class Spool:
             self.clear()
 
     def pieces(self, beat: Callable[[], None] = lambda: None) -> Iterator[bytes]:
-        """Give the bytes from the beginning."""
+        """Yield the bytes from the beginning."""
         at = 0
         while self._file is not None and at < self.bytes:
             piece = os.pread(self._file.fileno(), min(COPY_BYTES, self.bytes - at), at)
@@ -219,7 +219,7 @@ class Spool:
             yield piece
 
     def clear(self) -> None:
-        """Hold nothing; the limit counts anew."""
+        """Drop all bytes; the limit counts anew."""
         file, self._file, self.bytes = self._file, None, 0
         if file is not None:
             close_quietly(file)
@@ -228,7 +228,7 @@ class Spool:
 def nameless_file(folder: str) -> IO[bytes]:
     """Open a new local file without a name, for the owner alone, as ``tempfile`` does.
 
-    To import that one is 5 ms of processor time, a fifteenth of a start.
+    Importing ``tempfile`` takes 5 ms of processor time, a fifteenth of a start.
     """
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_EXCL | os.O_RDWR, 0o600)
@@ -240,7 +240,7 @@ def nameless_file(folder: str) -> IO[bytes]:
 
 
 def spool_folder() -> str:
-    """Return a local folder that goes with the container: TMPDIR as streaming sets it, else here."""
+    """Return a local folder deleted with the container: TMPDIR as streaming sets it, else the current one."""
     named = os.environ.get("TMPDIR", "")
     return named if os.path.isdir(named) else "."
 

@@ -1,7 +1,7 @@
 """Delegation tokens: read from the container's token file, chosen for one HDFS.
 
-Law: a token goes to no HDFS that it may not be meant for, never over plain HTTP unless that was allowed,
-and it stands in no text for people.
+Law: a token is sent only to the HDFS that it is certainly meant for, over plain HTTP only where that was
+allowed, and no message contains it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Token(NamedTuple):
     service: str
 
     def __repr__(self) -> str:
-        """Show what is no secret."""
+        """Return kind and service, which are no secret."""
         return f"Token({self.kind!r}, {self.service!r})"
 
     def for_url(self) -> str:
@@ -150,7 +150,7 @@ def read_tokens(path: str) -> list[Token]:
     if not path:
         return []
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe in its place must not hang us
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would block
         with open(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise Unusable("it is no file")
@@ -171,8 +171,8 @@ def choose_token(
 ) -> Token | None:
     """Return the token for the HDFS at ``hosts`` (``host:port`` of WebHDFS), None if there is none at all.
 
-    ``name_services``: name -> hosts of its NameNodes. A token goes to no HDFS that it may not be meant for:
-    also a single one must fit, or be named.
+    ``name_services``: name -> hosts of its NameNodes. A token is sent only where it is certainly meant for:
+    a single one must fit, too, or be named.
     """
     ours = sorted((each for each in tokens if each.kind in TOKEN_KINDS), key=lambda each: each.kind)
     if not ours:
@@ -195,7 +195,7 @@ def choose_token(
 
 
 def service_addresses(service: str, name_services: Mapping[str, frozenset[str]]) -> set[str]:
-    """Return the names and addresses that a token's service stands for."""
+    """Return the names and addresses of a token's service."""
     kind, found, name = service.partition(":")
     if found and kind == "ha-hdfs":
         return {address for host in name_services.get(name, ()) for address in addresses_of(host)}
@@ -241,7 +241,7 @@ class Secured(NamedTuple):
     def delegation(self, hosts: Sequence[str], https: bool) -> str:
         """Return the token for these NameNodes as it stands in URLs, "" if there is none.
 
-        Raise Unusable where it is not certain which, or where it would go over plain HTTP untold.
+        Raise Unusable where it is not certain which, or where plain HTTP was not allowed.
         """
         token = choose_token(read_tokens(self.token_file), hosts, self.token_service, self.name_services)
         if token and not (https or self.over_http):

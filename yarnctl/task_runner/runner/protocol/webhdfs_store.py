@@ -1,12 +1,13 @@
 """The store in HDFS, over WebHDFS, and the choice of a store by its URL.
 
-Law: a change that was sent and not answered is never sent again, to nobody: it raises Lost. Every exchange
+Law: a change that was sent and not answered is not sent again, to no server: it raises Lost. Every exchange
 ends, however slowly the other side answers.
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import json
 import threading
 import time
@@ -26,16 +27,16 @@ from yarnctl.task_runner.runner.protocol.token_files import PLAIN, Secured
 HTTP_TIMEOUT_S = 30.0
 
 HTTP_WHOLE_S = 60.0
-"""So long one exchange may take, and a body's bytes as long as they need at SLOWEST_BYTES_PER_S."""
+"""The longest that one exchange may take; a body has the time it needs at SLOWEST_BYTES_PER_S besides."""
 
 SLOWEST_BYTES_PER_S = 32 << 10
 
 FOLDER_MODE, FILE_MODE = "750", "640"
-"""In HDFS what is made has its parent's group: that of the store's folder is the daemon's, and may read."""
+"""A new file in HDFS has its parent's group: that of the store's folder is the daemon's, and may read."""
 
 
 def trusted(ca_file: str) -> Any:
-    """Return a TLS context for clients: authorities of a PEM file, or the system's; names are checked."""
+    """Return a TLS context for clients: authorities of a PEM file, or the system's; it checks host names."""
     try:
         import ssl
 
@@ -47,8 +48,8 @@ def trusted(ca_file: str) -> Any:
 class WebHdfsStore(Store):
     """A store in HDFS over WebHDFS. ``delegation``: a token as it stands in URLs, in place of a name.
 
-    Traps kept in mind: a client that dies mid-body leaves a file that looks complete, RENAME says by
-    a boolean whether it happened, and the NameNode puts the token into every address it names.
+    Traps: a client that ends within a body leaves a file that seems complete, RENAME reports by a boolean
+    whether it was done, and the NameNode puts the token into every address of a redirect.
     """
 
     def __init__(
@@ -86,13 +87,13 @@ class WebHdfsStore(Store):
             raise self._nonsense(path, "LISTSTATUS", error) from error
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a file's bytes; a body that ends early is an error, not an end."""
+        """Yield a file's bytes; a body that ends early is an error, not an end."""
         status, body, where = self._exchange("GET", path, "OPEN")
         if status != 307 or not where:
             raise self._refused(path, "OPEN", status, body)
         connection, target = self._connect(where)
         try:
-            with Bound(connection):
+            with bounded(connection):
                 connection.request("GET", target)
                 answer = connection.getresponse()
             if answer.status != 200:
@@ -104,7 +105,7 @@ class WebHdfsStore(Store):
             close_quietly(connection)
 
     def _body(self, path: str, answer: Any) -> Iterator[bytes]:
-        """Give a body piece by piece, each by one call of the system, and not for ever."""
+        """Yield a body piece by piece, each from one system call, for a bounded time."""
         expected = answer.getheader("Content-Length")
         seen_bytes, began_s = 0, time.monotonic()
         for piece in iter(lambda: answer.read1(COPY_BYTES), b""):
@@ -131,17 +132,17 @@ class WebHdfsStore(Store):
     def rename(self, old: str, new: str) -> None:
         """Give a file its final name; HDFS never replaces by RENAME, it answers false.
 
-        Raise Lost where the answer does not say whether it was done.
+        Raise Lost where the answer does not tell whether it was done.
         """
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
             raise Exists(f"{self._name(new)}: RENAME answered {found!r}")
 
     def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, for the owner, and for the store's group to look."""
+        """Make a folder and those above it, for the owner, and for the store's group to read."""
         try:
             found = self._json("PUT", path, "MKDIRS", {"permission": FOLDER_MODE})
-        except Lost:  # twice does no harm
+        except Lost:  # it may be sent twice
             found = self._json("PUT", path, "MKDIRS", {"permission": FOLDER_MODE})
         if found is None or found.get("boolean") is not True:
             raise StoreError(f"{self._name(path)}: MKDIRS answered {found!r}")
@@ -155,7 +156,7 @@ class WebHdfsStore(Store):
             connection.endheaders()
             for piece in pieces:
                 connection.send(piece)  # bounded: the time-out is that of the whole piece
-            with Bound(connection):
+            with bounded(connection):
                 answer = connection.getresponse()
                 body = answer.read(4096)
             if answer.status != 201:
@@ -177,7 +178,7 @@ class WebHdfsStore(Store):
         return self._object(path, op, body)
 
     def _object(self, path: str, op: str, body: bytes) -> dict[str, Any]:
-        """Return an answer's JSON object; where there is none, who knows what was done."""
+        """Return an answer's JSON object; raise Lost where there is none: what was done is unknown."""
         try:
             found = json.loads(body or b"{}")
         except (ValueError, RecursionError) as error:
@@ -189,9 +190,9 @@ class WebHdfsStore(Store):
     def _exchange(
         self, method: str, path: str, op: str, query: dict[str, str] | None = None
     ) -> tuple[int, bytes, str | None]:
-        """Ask one NameNode after the other; a standby and a dead one are passed over.
+        """Send a request to one NameNode after the other, until one that is active answers.
 
-        Raise Lost for a change that was sent and not answered: another one must not be asked again.
+        Raise Lost for a change that was sent and not answered: it must not be sent to another one.
         """
         last: Exception = StoreError(f"{self._name(path)}: no NameNode is named")
         for host in list(self.hosts):
@@ -201,7 +202,7 @@ class WebHdfsStore(Store):
                 last = error
                 continue
             try:
-                with Bound(connection):
+                with bounded(connection):
                     connection.request(method, target)
                     answer = connection.getresponse()
                     body = answer.read(SMALL_FILE_BYTES)
@@ -213,7 +214,7 @@ class WebHdfsStore(Store):
             except self._faults() as error:
                 last = error
                 if method != "GET":
-                    self.hosts.sort(key=lambda other: other == host)  # the next call begins elsewhere
+                    self.hosts.sort(key=lambda other: other == host)  # the next call begins with another
                     raise Lost(f"{self._name(path)}: {op}: {host}: {error!r}") from None
             finally:
                 close_quietly(connection)
@@ -285,31 +286,28 @@ class WebHdfsStore(Store):
         )
 
 
-class Bound:
-    """Ends an exchange that drips: after HTTP_WHOLE_S its socket is shut, however it is kept busy."""
+@contextlib.contextmanager
+def bounded(connection: Any) -> Iterator[None]:
+    """End an exchange of single bytes: after HTTP_WHOLE_S its socket is shut, whatever still comes."""
+    timer = threading.Timer(HTTP_WHOLE_S, shut, (connection.sock,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
-    def __init__(self, connection: Any) -> None:
-        self.socket = connection.sock
-        self.timer = threading.Timer(HTTP_WHOLE_S, self._cut)
-        self.timer.daemon = True
 
-    def __enter__(self) -> None:
-        self.timer.start()
+def shut(opened: Any) -> None:
+    """Shut a socket; one whose exchange has ended is shut already."""
+    import socket
 
-    def __exit__(self, *_: object) -> None:
-        self.timer.cancel()
-
-    def _cut(self) -> None:
-        import socket
-
-        try:
-            self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return  # it has ended by itself
+    with contextlib.suppress(OSError):
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 PASS_ON = (b"StandbyException", b"RetriableException")
-"""What a NameNode says that is not, or not yet, the active one."""
+"""What a NameNode answers that is not, or not yet, the active one."""
 
 
 def open_store(url: str, user: str, secured: Secured = PLAIN) -> Store:
