@@ -64,19 +64,7 @@ class Ended(KeyboardInterrupt):
 @url_option
 @output_option
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(
-    deadline: str | None,
-    deadline_at: str | None,
-    containers: int | None,
-    name: str | None,
-    queue: str | None,
-    user: str | None,
-    no_wait: bool,
-    print_it: bool,
-    url: str,
-    output: str,
-    words: tuple[str, ...],
-) -> int:
+def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     """Wait at the gate until the streaming job WORDS may start, then submit it.
 
     It meets its deadline with as few containers as the gate gives it, or is rejected with the reason. Asking
@@ -91,16 +79,16 @@ def command(
         raise BadInput(words[0][:60], "is no program", "options of yarnctl admit stand before the --")
     framework = FRAMEWORKS[KIND]
     job = framework.command_of(words)
-    if not print_it and shutil.which(words[0]) is None:
+    if not given["print_it"] and shutil.which(words[0]) is None:
         raise BadInput(words[0], "is no program on the PATH")
-    settings = {**job.settings(), **_named(framework, job, name, queue)}
-    request = request_of(framework, job, settings, (deadline, deadline_at), user, containers, url)
+    settings = {**job.settings(), **_named(framework, job, given["name"], given["queue"])}
+    deadlines = (given["deadline"], given["deadline_at"])
+    request = request_of(framework, job, settings, deadlines, given["user"], given["containers"], url)
     asking = Asking(url, request, uuid4().hex, Telling())
     with _heard_signals():
         try:
-            return _ask_and_submit(
-                asking, (framework, job), settings, not no_wait, print_it, output == "json"
-            )
+            how = (not given["no_wait"], given["print_it"], output == "json")
+            return _ask_and_submit(asking, (framework, job), settings, *how)
         except KeyboardInterrupt as ending:
             return _ended(asking, ending.number if isinstance(ending, Ended) else signal.SIGINT)
         except Exception:

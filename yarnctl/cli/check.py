@@ -8,8 +8,7 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,32 +30,21 @@ ROOM_MIN = 40
 @queue_options
 @folder_options
 @output_option
-def command(
-    managers: tuple[str, ...],
-    name_nodes: tuple[str, ...],
-    config: Path | None,
-    user: str | None,
-    hurried: tuple[str, ...],
-    victims: tuple[str, ...],
-    mode: str,
-    requests: str,
-    store: str,
-    output: str,
-) -> int:
+def command(output: str, **given: Any) -> int:
     """Say whether a cluster is fit for checkpoint preemption, and how to mend what is not."""
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.preflight import Facts
     from yarnctl.attach.check.rules import judge
     from yarnctl.checkpoint.opened_store import checked_root
 
-    cluster = cluster_of(managers, name_nodes, config, user)
-    hurried, victims = queues_of(hurried, victims, mode)
+    cluster = cluster_of(given)
+    hurried, victims = queues_of(given)
     begin = Facts(
-        mode=mode,
+        mode=given["mode"],
         hurried=hurried,
         victims=victims,
-        requests_root=checked_root("--requests", requests),
-        store_root=checked_root("--store", store),
+        requests_root=checked_root("--requests", given["requests"]),
+        store_root=checked_root("--store", given["store"]),
     )
     return _tell(judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000)), output)
 

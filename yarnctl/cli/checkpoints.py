@@ -11,7 +11,6 @@ import functools
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +18,7 @@ import click
 from yarnctl.api.order_answers import CheckpointOut
 from yarnctl.api.paged import Page
 from yarnctl.cli.asking import ago, ask_all, limit_option, plain, showing_options, shown
-from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options
+from yarnctl.cli.cluster import CLUSTER_OPTIONS, cluster_of, cluster_options, folder_options
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
@@ -42,21 +41,12 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that say where the store is, and open it as ``opening``."""
 
     @functools.wraps(function)
-    def with_store(
-        *,
-        managers: tuple[str, ...],
-        name_nodes: tuple[str, ...],
-        config: Path | None,
-        user: str | None,
-        history: str | None,
-        store: str,
-        requests: str,
-        **more: Any,
-    ) -> Any:
+    def with_store(history: str | None, store: str, requests: str, **given: Any) -> Any:
         from yarnctl.checkpoint.opened_store import checked_root
 
-        cluster = cluster_of(managers, name_nodes, config, user)
+        cluster = cluster_of(given)
         roots = checked_root("--store", store), checked_root("--requests", requests)
+        more = {name: value for name, value in given.items() if name not in CLUSTER_OPTIONS}
         return function(opening=_open(cluster, roots, history), **more)
 
     history = click.option("--history", metavar="URL", help="The MapReduce history server (port 19888).")

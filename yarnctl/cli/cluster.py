@@ -6,7 +6,7 @@ Law: nothing is opened here; what cannot be meant is refused before anything els
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ DEFAULT_STORE = "/yarnctl/checkpoints"
 DEFAULT_REQUESTS = "/yarnctl/requests"
 
 Function = Callable[..., Any]
+Given = Mapping[str, Any]
+"""What a command was given, by the names of its options."""
 
 
 def cluster_options(command: Function) -> Function:
@@ -38,23 +40,23 @@ def folder_options(command: Function) -> Function:
     return _with(command, _FOLDERS)
 
 
-def cluster_of(
-    managers: Sequence[str], name_nodes: Sequence[str], config: Path | None, user: str | None
-) -> ClusterAddress:
+def cluster_of(given: Given) -> ClusterAddress:
     """Return the cluster these options mean, together with environment and file; raises BadInput."""
     from yarnctl.config import load_cluster
 
-    options = {"resource_managers": managers, "name_nodes": name_nodes, "user": user}
+    options = {
+        "resource_managers": given["managers"],
+        "name_nodes": given["name_nodes"],
+        "user": given["user"],
+    }
     environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
-    return load_cluster(config, environment, options)
+    return load_cluster(given["config"], environment, options)
 
 
-def queues_of(
-    hurried: tuple[str, ...], victims: tuple[str, ...], mode: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def queues_of(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the queues that get room and those that give way, by deadlines maybe the same ones."""
-    hurried, victims = hurried or ("production",), victims or ("research",)
-    if mode == "queues" and (both := sorted(set(hurried) & set(victims))):
+    hurried, victims = given["hurried"] or ("production",), given["victims"] or ("research",)
+    if given["mode"] == "queues" and (both := sorted(set(hurried) & set(victims))):
         raise BadInput("--victims", f"{both[0]} is among the hurried queues, too", "name each queue once")
     return hurried, victims
 
@@ -73,6 +75,8 @@ _CLUSTER = (
     ),
     click.option("--user", help="Who we are to the cluster.  [default: yarnctl]"),
 )
+CLUSTER_OPTIONS = ("managers", "name_nodes", "config", "user")
+"""The names under which a command is given them."""
 _QUEUES = (
     click.option("--hurried", multiple=True, metavar="QUEUE", help="Queue that gets room.  [production]"),
     click.option("--victims", multiple=True, metavar="QUEUE", help="Queue that gives way.  [research]"),

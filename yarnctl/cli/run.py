@@ -140,8 +140,8 @@ def plan_of(given: dict[str, Any]) -> Plan:
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
 
-    cluster = cluster_of(given["managers"], given["name_nodes"], given["config"], given["user"])
-    hurried, victims = queues_of(given["hurried"], given["victims"], given["mode"])
+    cluster = cluster_of(given)
+    hurried, victims = queues_of(given)
     attachment = Attachment(
         hurried_queues=hurried,
         victim_queues=victims,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -58,23 +60,7 @@ from yarnctl.errors import BadInput, Different
     "-D", "settings", multiple=True, metavar="NAME=VALUE", help="With --verify: a setting of the job."
 )
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(
-    restartable: bool,
-    group_fields: int | None,
-    save: str,
-    load: str,
-    store: str,
-    requests: str,
-    requests_owner: str,
-    run_it: bool,
-    verify: Path | None,
-    rounds: int,
-    time_limit_s: int,
-    memory_limit_mib: int,
-    seed: int,
-    settings: tuple[str, ...],
-    words: tuple[str, ...],
-) -> None:
+def command(words: tuple[str, ...], save: str, load: str, **given: Any) -> None:
     """Print the streaming command WORDS with the task runner in it, or say why it must not go there.
 
     With --verify, WORDS are the reducer alone: it is cut at random key groups of the sample.
@@ -82,21 +68,22 @@ def command(
     if bool(save) != bool(load):
         raise BadInput("--save, --load", "one without the other", "give both or none")
     more = [word for name, value in (("--save", save), ("--load", load)) if value for word in (name, value)]
-    if verify is not None:
-        limits = (time_limit_s, memory_limit_mib)
-        check_promise(verify, words, group_fields or 0, settings, more, rounds, seed, limits)
+    group_fields: int = given["group_fields"] or 0
+    if given["verify"] is not None:
+        check_promise(words, group_fields, more, given)
         return
     from yarnctl.task_runner.wrapping import wrap
 
-    wrapped = wrap(words, restartable, group_fields or 0, store, more, requests, requests_owner)
-    if not restartable:
+    folders = (given["requests"], given["requests_owner"])
+    wrapped = wrap(words, given["restartable"], group_fields, given["store"], more, *folders)
+    if not given["restartable"]:
         click.echo("note: without --restartable no reduce of this job is ever suspended", err=True)
-    elif run_it:
+    elif given["run_it"]:
         refuse_nowhere(wrapped)
-        click.echo(untested(words, group_fields or 0), err=True)
-    elif not store:
+        click.echo(untested(words, group_fields), err=True)
+    elif not given["store"]:
         click.echo("note: without --store (or YARNCTL_STORE) there is nowhere to write checkpoints", err=True)
-    if run_it:
+    if given["run_it"]:
         os.execvp(wrapped[0], wrapped)  # noqa: S606
     click.echo(shlex.join(wrapped))
 
@@ -122,20 +109,15 @@ def untested(words: tuple[str, ...], group_fields: int) -> str:
 
 
 def check_promise(
-    sample: Path,
-    reducer: tuple[str, ...],
-    group_fields: int,
-    settings: tuple[str, ...],
-    more: list[str],
-    rounds: int,
-    seed: int,
-    limits: tuple[int, int],
+    reducer: tuple[str, ...], group_fields: int, more: list[str], given: Mapping[str, Any]
 ) -> None:
     """Cut the sample and say whether the output stayed the same."""
     from yarnctl.task_runner.verifying import Limits, verify
 
-    job = dict(pair.partition("=")[::2] for pair in settings)
-    verdict = verify(sample, reducer, group_fields, job, more, rounds, seed, Limits(*limits))
+    sample, rounds, seed = given["verify"], given["rounds"], given["seed"]
+    job = dict(pair.partition("=")[::2] for pair in given["settings"])
+    limits = Limits(given["time_limit_s"], given["memory_limit_mib"])
+    verdict = verify(sample, reducer, group_fields, job, more, rounds, seed, limits)
     if verdict.reported:
         click.echo(f"note: {verdict.reported} in an undisturbed run", err=True)
     if not verdict.holds:

@@ -72,7 +72,6 @@ def make_app(
     names: frozenset[str] = LOOPBACK_NAMES,
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
-    stuck_ms: int = STUCK_MS,
     window: Window | None = None,
 ) -> FastAPI:
     """Make the app.
@@ -92,7 +91,7 @@ def make_app(
         swagger_ui_oauth2_redirect_url=None,
     )
     problems.install(app)
-    app.include_router(state_routes(source, clock, stuck_ms))
+    app.include_router(state_routes(source, clock, STUCK_MS))
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
     app.include_router(writing_routes(source, tokens, control))
