@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, get_args
 
 from emulator.admission.plain.event_replay import replay
-from emulator.admission.plain.outcome import Outcome
-from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace import Outcome, Trace
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput

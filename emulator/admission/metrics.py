@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from emulator.admission.plain.outcome import Outcome
-    from emulator.admission.traces.trace import Trace
+    from emulator.admission.traces.trace import Outcome, Trace
 
 INTERVAL_MS = 60_000
 """Fairness and equality are taken at every full minute (Justice 5.1: "60-sec intervals")."""

@@ -1,6 +1,16 @@
 """Replays as results: one trace under several allocators, or over many capacities at once.
 
 Law: results follow from trace, seed and choices alone; only ``wall_s`` is a measured time.
+
+What ``--trace`` names: tr1, tr2, packaged:NAME, swim:PATH, rumen:PATH, alibaba:PATH, parquet:PATH.
+
+Law: whatever it is, it becomes three columns; of a MapReduce job the maps count ("the number of
+map tasks as requestedTasks and map time as compTime ... map task count and time dominate",
+PYTHIA section IV).
+
+What a user may ask of an admission replay, checked.
+
+Law: names come from the registries; whatever is wrong is one BadInput that lists what is known.
 """
 
 from __future__ import annotations
@@ -8,20 +18,125 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from emulator.admission.engines import run
+import msgspec
+
+from emulator.admission.engines import ENGINES, Engine, chosen, run
 from emulator.admission.metrics import Scores, scores
-from emulator.admission.options import Asked
-from emulator.admission.traces.columns import write_trace
-from emulator.admission.traces.sources import load_trace
-from emulator.admission.traces.trace import Trace
-from emulator.admission.traces.trace_deadlines import deadlines_ms
+from emulator.admission.traces.trace import DEADLINES, Optimal, Trace, checked, deadlines_ms
+from emulator.admission.traces.trace_files import write_trace
 from yarnctl.command_line import ProgressBar
+from yarnctl.deciding.admission.mechanisms import SIZINGS
+from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
+from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+class Asked(NamedTuple):
+    """One question: these allocators, on so many containers, with these deadlines."""
+
+    capacity: int
+    deadlines: str
+    allocators: tuple[str, ...]
+    engine: Engine
+    seed: int
+    choices: Choices = DEFAULT_CHOICES
+    optimal: Optimal = "reachable"
+
+
+def ask(
+    capacity: int, deadlines: str, allocators: str, engine: str | None, seed: int, choose: Sequence[str] = ()
+) -> Asked:
+    """Check what was asked; raises BadInput for an unknown name."""
+    if deadlines not in DEADLINES:
+        raise BadInput("--deadlines", f"{deadlines[:40]!r} is not known", f"one of {', '.join(DEADLINES)}")
+    if engine is not None and engine not in ENGINES:
+        raise BadInput("--engine", f"{engine[:40]!r} is not known", f"one of {', '.join(ENGINES)}")
+    optimal, choices = _choices(choose)
+    return Asked(capacity, deadlines, _names(allocators), chosen(engine), seed, choices, optimal)
+
+
+def _names(allocators: str) -> tuple[str, ...]:
+    if allocators == "all":
+        return tuple(SIZINGS)
+    names = tuple(dict.fromkeys(name.strip() for name in allocators.split(",")))
+    for name in names:
+        if name not in SIZINGS:
+            raise BadInput("--allocators", f"{name[:40]!r} is not known", f"one of {', '.join(SIZINGS)}, all")
+    return names
+
+
+def _choices(choose: Sequence[str]) -> tuple[Optimal, Choices]:
+    """Read NAME=VALUE; ``optimal`` is the deadlines', the others are the allocators' ``Choices``."""
+    given: dict[str, object] = {}
+    for each in choose:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise BadInput(f"--choose {each[:40]!r}", "is not NAME=VALUE", _known())
+        try:
+            given[name] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            given[name] = value
+    optimal = given.pop("optimal", "reachable")
+    try:
+        checked: Optimal = msgspec.convert(optimal, Optimal)
+        return checked, msgspec.convert(
+            {**msgspec.to_builtins(DEFAULT_CHOICES), **_all_known(given)}, Choices
+        )
+    except msgspec.ValidationError as error:
+        raise BadInput("--choose", str(error), _known()) from None
+
+
+def _all_known(given: dict[str, object]) -> dict[str, object]:
+    for name in given:
+        if name not in Choices.__struct_fields__:
+            raise BadInput("--choose", f"{name[:40]!r} is not known", _known())
+    return given
+
+
+def _known() -> str:
+    return f"one of {', '.join(Choices.__struct_fields__)}, optimal; see docs/admission.md"
+
+
+FORMS = "one of tr1, tr2, packaged:fb2009, swim:PATH[@FROM-TO], rumen:PATH, alibaba:PATH, parquet:PATH"
+
+
+def load_trace(text: str, seed: int = 0) -> Trace:
+    """Return the trace that a SPEC names; ``seed`` serves tr1 and tr2. Raises BadInput otherwise."""
+    from emulator.admission.traces.generator import PUBLISHED
+
+    if text in PUBLISHED:
+        from emulator.admission.traces.generator import generate
+
+        return generate(PUBLISHED[text], seed)
+    kind, _, rest = text.partition(":")
+    if rest and kind == "alibaba":
+        from emulator.admission.traces.trace_files import read_alibaba
+
+        return read_alibaba(Path(rest))
+    if rest and kind == "parquet":
+        from emulator.admission.traces.trace_files import read_trace
+
+        return read_trace(Path(rest))
+    if rest and kind in ("swim", "rumen", "packaged"):
+        return _of_jobs(text)
+    raise BadInput(f"--trace {text[:80]!r}", "not a trace", FORMS)
+
+
+def _of_jobs(text: str) -> Trace:
+    """Return the maps of a workload as a trace."""
+    import numpy as np
+
+    from emulator.workload.spec import load
+
+    loaded = load(text, "production")
+    rows = [(job.submitted_at_ms, len(job.map_ms), sum(job.map_ms)) for job in loaded.jobs]
+    columns = np.array(rows, dtype=np.int64).T
+    return checked(Trace(loaded.source, *(column.copy() for column in columns)))
 
 
 def admission(spec: str, asked: Asked, save: Path | None = None) -> dict[str, Any]:

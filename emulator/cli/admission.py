@@ -48,8 +48,7 @@ def command(
     output: str,
 ) -> None:
     """Replay SPEC on N containers and measure who met deadlines, who wasted work, and how fair it was."""
-    from emulator.admission.options import ask
-    from emulator.admission.replays import admission
+    from emulator.admission.replays import admission, ask
 
     asked = ask(capacity, deadlines, allocators, engine, seed, chosen)
     found = admission(spec, asked, save)

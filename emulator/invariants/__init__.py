@@ -14,8 +14,7 @@ before finds it in the watch. For every name a test plants a bug and expects exa
 
 from __future__ import annotations
 
-from emulator.invariants.breaches import Invariant, Stories
-from emulator.invariants.laws import AT_END, INVARIANTS, check_all, check_end
-from emulator.invariants.watched_run import Watch, Watched
+from emulator.invariants.laws import AT_END, INVARIANTS, Invariant, check_all, check_end
+from emulator.invariants.watched_run import Stories, Watch, Watched
 
 __all__ = ["AT_END", "INVARIANTS", "Invariant", "Stories", "Watch", "Watched", "check_all", "check_end"]

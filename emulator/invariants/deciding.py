@@ -5,11 +5,9 @@ Law: that of the package. Each function here is one invariant and bears its name
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from emulator.cluster.entities import RUNNING
 from emulator.cluster.resource_manager import container_id
-from emulator.invariants.breaches import Stories, name_of
+from emulator.invariants.watched_run import Stories, Watch, name_of
 from yarnctl.deciding.invariants import LEDGER
 from yarnctl.deciding.records import (
     Decision,
@@ -25,10 +23,6 @@ from yarnctl.deciding.records import (
     Transition,
     is_of,
 )
-
-if TYPE_CHECKING:
-    from emulator.invariants.watched_run import Watch
-
 
 DATED_BY_A_FACT = (Transition, Transfer, Return, SavedLost, Progressed, Forgotten, KilledEnded, Epoch)
 

@@ -5,13 +5,8 @@ Law: that of the package. Each function here is one invariant and bears its name
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from emulator.cluster.entities import ENDED, NEVER, Reservation
-from emulator.invariants.breaches import Stories, name_of
-
-if TYPE_CHECKING:
-    from emulator.invariants.watched_run import Watch
+from emulator.invariants.watched_run import Stories, Watch, name_of
 
 
 def all_jobs_are_done(watch: Watch) -> Stories:

@@ -6,15 +6,11 @@ Law: that of the package. Each function here is one invariant and bears its name
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
-from emulator.invariants.breaches import Stories, name_of
-
-if TYPE_CHECKING:
-    from emulator.invariants.watched_run import Watch
+from emulator.invariants.watched_run import Stories, Watch, name_of
 
 
 def one_master_per_job(watch: Watch) -> Stories:

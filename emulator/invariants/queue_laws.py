@@ -6,12 +6,8 @@ Law: that of the package. Each function here is one invariant and bears its name
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from emulator.invariants.breaches import Stories
-
-if TYPE_CHECKING:
-    from emulator.invariants.watched_run import Watch
+from emulator.invariants.watched_run import Stories, Watch
 
 
 def queue_is_its_containers(watch: Watch) -> Stories:

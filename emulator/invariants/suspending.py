@@ -5,14 +5,8 @@ Law: that of the package. Each function here is one invariant and bears its name
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
-from emulator.invariants.breaches import Stories, name_of
-
-if TYPE_CHECKING:
-    from emulator.invariants.watched_run import Watch
-
+from emulator.invariants.watched_run import Stories, Watch, name_of
 
 LOSING = ("killed", "failed", "lost")
 """Endings that may cost work; "suspended" and "completed" may not."""

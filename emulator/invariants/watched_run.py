@@ -6,7 +6,7 @@ finds it here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from emulator.cluster.app_master import AppMaster
@@ -17,6 +17,14 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.records import Record
+
+Stories = Iterator[str]
+"""What a law yields: one story for each way in which it is broken."""
+
+
+def name_of(container: Container) -> str:
+    """Name a container in a story."""
+    return f"container {container.number} (job {container.app.number}, task {container.task})"
 
 
 class Watched(Protocol):

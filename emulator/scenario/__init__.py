@@ -22,8 +22,7 @@ from emulator.scenario.preparing import (
     setup,
     slots_of,
 )
-from emulator.scenario.record import TIMINGS, Prepared, Scenario, Tuning, Where
-from emulator.scenario.toml_tables import QueueEntry, WorkloadEntry
+from emulator.scenario.record import TIMINGS, Prepared, QueueEntry, Scenario, Tuning, Where, WorkloadEntry
 
 __all__ = [
     "TIMINGS",

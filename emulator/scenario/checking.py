@@ -23,8 +23,7 @@ from emulator.scenario.record import (
     Where,
 )
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import Job
-from emulator.workload.limits import LONGEST_MS
+from emulator.workload.job import LONGEST_MS, Job
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.settings import PROFILES
 from yarnctl.errors import BadInput

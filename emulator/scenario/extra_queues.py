@@ -11,10 +11,8 @@ import math
 from collections.abc import Callable, Mapping
 
 from emulator.cluster.entities import QueueConfig
-from emulator.scenario.record import Scenario, Where
-from emulator.scenario.toml_tables import QueueEntry
-from emulator.virtual.queue_limits import QueueLimits
-from emulator.virtual.schemes import SCHEMES
+from emulator.scenario.record import QueueEntry, Scenario, Where
+from emulator.virtual.schemes import SCHEMES, LeafLimits
 from emulator.workload.job import JobClass
 from emulator.workload.spec import parse_spec
 from emulator.workload.trace_file import is_name
@@ -149,10 +147,10 @@ def more_queues(scenario: Scenario) -> tuple[QueueConfig, ...]:
     )
 
 
-def limits(scenario: Scenario) -> tuple[QueueLimits, ...]:
+def limits(scenario: Scenario) -> tuple[LeafLimits, ...]:
     """Return the limits given to production and research."""
     return tuple(
-        QueueLimits(
+        LeafLimits(
             name=entry.name,
             maximum_ratio=entry.maximum_ratio,
             am_ratio=entry.am_ratio,

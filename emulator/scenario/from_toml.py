@@ -15,8 +15,7 @@ import msgspec
 
 from emulator.cluster.faults import Fault
 from emulator.scenario.checking import check
-from emulator.scenario.record import Scenario, Tuning, Where
-from emulator.scenario.toml_tables import QueueEntry, WorkloadEntry
+from emulator.scenario.record import QueueEntry, Scenario, Tuning, Where, WorkloadEntry
 from yarnctl.errors import BadInput
 
 

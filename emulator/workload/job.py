@@ -2,10 +2,21 @@
 
 Law: a workload is a tuple of jobs ordered by (submitted_at_ms, name); readers produce it,
 the emulator's actors consume it, and neither knows the other.
+
+Limits: how far a virtual clock may run.
+
+Law: whatever enters a workload lies within a leap year, so that no run lasts for ever and no
+number overflows; what lies outside is a mistake in a unit, and is refused where it stands.
+
+How many key groups a reduce has, when only its running time is known.
+
+Law: one rule for every source. The paper's generator spends 8 ms on a key; we group ten of
+them, so that a reduce can be suspended every 80 ms while a day's trace stays small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -43,3 +54,20 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     am_size: Resources = ONE_SLOT
     map_size: Resources = ONE_SLOT
     reduce_size: Resources = ONE_SLOT
+
+
+DAY_MS = 86_400_000
+LONGEST_DAYS = 366
+LONGEST_MS = LONGEST_DAYS * DAY_MS
+"""No instant of a workload is later, no task and no shuffle longer."""
+
+LONGEST_SAID = f"{LONGEST_DAYS} days"
+
+
+KEY_GROUP_MS = 80
+"""Time a reduce spends on one key group (ten of the generator's 8 ms keys)."""
+
+
+def key_groups(reduce_ms: Iterable[int], key_group_ms: int = KEY_GROUP_MS) -> tuple[int, ...]:
+    """Return the number of key groups of each reduce, at least 1 (same length as ``reduce_ms``)."""
+    return tuple(max(1, length_ms // key_group_ms) for length_ms in reduce_ms)

@@ -16,8 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
-from emulator.workload.job import Job, JobClass
-from emulator.workload.limits import LONGEST_MS
+from emulator.workload.job import LONGEST_MS, Job, JobClass
 from emulator.workload.trace_file import Counted, is_name
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources

@@ -21,9 +21,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from emulator.workload.job import Job, JobClass
-from emulator.workload.key_groups import key_groups
-from emulator.workload.limits import DAY_MS, LONGEST_MS, LONGEST_SAID
+from emulator.workload.job import DAY_MS, LONGEST_MS, LONGEST_SAID, Job, JobClass, key_groups
 from emulator.workload.trace_file import Counted, is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 

@@ -25,13 +25,11 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
-from emulator.workload.job import Job, JobClass
-from emulator.workload.limits import LONGEST_MS, LONGEST_SAID
+from emulator.workload.job import LONGEST_MS, LONGEST_SAID, Job, JobClass
 from emulator.workload.parquet import read_parquet
 from emulator.workload.rumen import read_rumen
-from emulator.workload.swim import HOUR_MS, Hours, read_swim, slice_hours
+from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
 from emulator.workload.synthetic import Calibration, synthetic
-from emulator.workload.task_model import TaskModel, jobs_from_swim
 from emulator.workload.trace_file import Counted
 from yarnctl.errors import BadInput
 

@@ -4,20 +4,149 @@ Law: a name is a key of one dict (``WORKLOADS``), its value a pure function of (
 calibration, seed); the class comes from the caller, so that every name can be given to
 production and to research. Sources: the paper, sections 5 and 7, the constants of its
 workload generator, and Fig. 3 for every length.
+
+java.util.Random, as far as the Natjam workload generator needs it, and its length table.
+
+Law: the paper's task lengths are not random draws; they are one fixed table of 100 factors,
+reproduced here bit for bit. Source of the generator: the algorithm published in the Java SE
+API documentation of ``java.util.Random`` (a 48-bit linear congruential generator).
+
+Steady workloads for benchmarks: research that fills a cluster, production in bursts.
+
+Law: all chance comes from one integer seed through numpy's PCG64; every length is an integer
+number of milliseconds, drawn as an integer. Both classes have a mean task of 120 s by default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.workload.java_random import TABLE_LENGTH, length_table
-from emulator.workload.job import Job, JobClass
-from emulator.workload.key_groups import KEY_GROUP_MS, key_groups
-from emulator.workload.steady import steady_jobs
+from emulator.workload.job import KEY_GROUP_MS, Job, JobClass, key_groups
 from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+RESEARCH_LOAD = 1.1
+PRODUCTION_LOAD = 0.15
+BURST_GAP_MS = 300_000
+_STREAM: dict[JobClass, int] = {"production": 1, "research": 2}
+
+
+def steady_jobs(
+    job_class: JobClass,
+    *,
+    nodes: int,
+    slots_per_node: int,
+    load: float | None = None,
+    duration_ms: int = 3_600_000,
+    mean_task_ms: int = 120_000,
+    tasks_per_job: int | None = None,
+    burst_gap_ms: int = BURST_GAP_MS,
+    seed: int = 0,
+) -> tuple[Job, ...]:
+    """Return the jobs of one class that offer ``load`` x capacity over ``duration_ms``.
+
+    ``load`` is container time wanted / (nodes x slots x duration): 1.1 for research, 0.15 for
+    production unless given. Research: one task in five a map of half the mean length,
+    the rest long reduces (9/8 of the mean); jobs worth a full cluster are there at t = 0, the
+    rest arrive evenly at random. Production: as many maps as reduces, in a burst every ``burst_gap_ms``.
+    Lengths are uniform in [1/2, 3/2) of the mean. ``tasks_per_job``: by default a fortieth of
+    the slots, at least 5. Raises BadInput for numbers that are not positive.
+    """
+    import numpy as np
+
+    wanted = load if load is not None else RESEARCH_LOAD if job_class == "research" else PRODUCTION_LOAD
+    slots = nodes * slots_per_node
+    tasks = tasks_per_job if tasks_per_job is not None else max(5, slots // 40)
+    if (
+        min(nodes, slots_per_node, duration_ms, mean_task_ms, tasks, burst_gap_ms) < 1
+        or not 0 < wanted < 1000
+    ):
+        raise BadInput("steady workload", "nodes, slots, times, tasks and load must be positive")
+    if seed < 0:
+        raise BadInput("steady workload, seed", f"must not be negative, not {seed}")
+    chance = np.random.Generator(np.random.PCG64([seed, _STREAM[job_class]]))
+    count = max(1, round(wanted * slots * duration_ms / (tasks * mean_task_ms)))
+    if job_class == "research":
+        arrivals = _research_arrivals(chance, count, duration_ms, -(-slots // tasks))
+    else:
+        arrivals = _production_arrivals(chance, count, duration_ms, burst_gap_ms)
+    maps = max(1, tasks // 5) if job_class == "research" else max(1, tasks // 2)
+    means = (mean_task_ms // 2, mean_task_ms * 9 // 8) if job_class == "research" else (mean_task_ms,) * 2
+    return tuple(
+        _job(f"steady-{i:05d}", job_class, at_ms, _lengths(chance, maps, means[0]),
+             _lengths(chance, max(1, tasks - maps), means[1]))
+        for i, at_ms in enumerate(arrivals)
+    )  # fmt: skip
+
+
+def _research_arrivals(chance: np.random.Generator, count: int, duration_ms: int, filling: int) -> list[int]:
+    """Return sorted instants: ``filling`` jobs at 0, the others uniform in [0, duration)."""
+    late = chance.integers(0, duration_ms, size=max(0, count - filling)).tolist()
+    return [0] * min(count, filling) + sorted(late)
+
+
+def _production_arrivals(chance: np.random.Generator, count: int, duration_ms: int, gap_ms: int) -> list[int]:
+    """Return sorted instants: bursts ``gap_ms`` apart, the first after 120 s, each within 10 s."""
+    first_ms = min(120_000, duration_ms // 2)
+    bursts = max(1, -(-(duration_ms - first_ms) // gap_ms))
+    jitter = chance.integers(0, 10_000, size=count).tolist()
+    return sorted(first_ms + (i % bursts) * gap_ms + jitter[i] for i in range(count))
+
+
+def _lengths(chance: np.random.Generator, count: int, mean_ms: int) -> tuple[int, ...]:
+    low_ms = max(1, mean_ms // 2)
+    return tuple(chance.integers(low_ms, low_ms + max(1, mean_ms), size=count).tolist())
+
+
+def _job(
+    name: str, job_class: JobClass, at_ms: int, map_ms: tuple[int, ...], reduce_ms: tuple[int, ...]
+) -> Job:
+    return Job(
+        name=name,
+        job_class=job_class,
+        submitted_at_ms=at_ms,
+        map_ms=map_ms,
+        reduce_ms=reduce_ms,
+        reduce_keys=key_groups(reduce_ms),
+    )
+
+
+_MULTIPLIER = 0x5DEECE66D
+_INCREMENT = 0xB
+_MASK = (1 << 48) - 1
+
+TABLE_SEED = 3
+TABLE_LENGTH = 100
+
+
+def next_doubles(seed: int) -> Iterator[float]:
+    """Yield the endless ``nextDouble()`` sequence of ``new java.util.Random(seed)``, in [0, 1)."""
+    state = (seed ^ _MULTIPLIER) & _MASK
+    while True:
+        state = (state * _MULTIPLIER + _INCREMENT) & _MASK
+        high = state >> (48 - 26)
+        state = (state * _MULTIPLIER + _INCREMENT) & _MASK
+        low = state >> (48 - 27)
+        yield ((high << 27) + low) / (1 << 53)
+
+
+@lru_cache(maxsize=1)
+def length_table() -> tuple[float, ...]:
+    """Return the 100 length factors in (0.5, 1.0]: entry 0 is 1.0, entry i is (1 + U_i) / 2.
+
+    U_i is the i-th ``nextDouble()`` of ``Random(3)``, counted from 1. Task i takes entry
+    ``i mod 100``, so the longest task of a job is its first. Source: the constants of the
+    Natjam workload generator.
+    """
+    draws = next_doubles(TABLE_SEED)
+    return (1.0, *((1.0 + next(draws)) / 2.0 for _ in range(TABLE_LENGTH - 1)))
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):

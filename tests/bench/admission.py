@@ -13,15 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from emulator.admission.compiled import replay_compiled
-from emulator.admission.options import Asked
 from emulator.admission.plain.event_replay import replay
-from emulator.admission.plain.outcome import Outcome, same
-from emulator.admission.replays import sweep
-from emulator.admission.traces.columns import write_trace
-from emulator.admission.traces.generator import generate
-from emulator.admission.traces.marginals import TR2
-from emulator.admission.traces.trace import Trace
-from emulator.admission.traces.trace_deadlines import deadlines_ms
+from emulator.admission.replays import Asked, sweep
+from emulator.admission.traces.generator import TR2, generate
+from emulator.admission.traces.trace import Outcome, Trace, deadlines_ms, same
+from emulator.admission.traces.trace_files import write_trace
 from tests.bench.row import Row, cpu_ms, spread
 from tests.bench.simpy_admission import Model
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS

@@ -19,7 +19,7 @@ from emulator.cluster.timing import Timing
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
-from emulator.workload.steady import steady_jobs
+from emulator.workload.synthetic import steady_jobs
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import Chain

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from emulator.workload.java_random import length_table
+from emulator.workload.synthetic import length_table
 from tests.cluster.attached import Attached, prepare
 from tests.cluster.configuration import Shape
 from tests.cluster.jobs import LOOK_S, RESTARTABLE, Finished, Job, Plan

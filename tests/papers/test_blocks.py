@@ -21,9 +21,8 @@ from emulator.experiments.papers.natjam_blocks import (
     within,
 )
 from emulator.experiments.papers.natjam_micro import Lab, runs_6
-from emulator.experiments.results.cell_runs import CellRuns
-from emulator.experiments.results.cells import carry_out
-from emulator.experiments.results.intervals import T_975, Verdict, above_zero, interval, t_975, worst
+from emulator.experiments.results.cells import CellRuns, carry_out
+from emulator.experiments.results.figures import T_975, Verdict, above_zero, interval, t_975, worst
 from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 

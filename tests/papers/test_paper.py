@@ -16,9 +16,8 @@ from emulator.cli.paper import command
 from emulator.experiments.papers.natjam_micro import FIG3_S, Lab, figure_3, figure_4, figure_5, figures_of
 from emulator.experiments.papers.natjam_traces import same_kind
 from emulator.experiments.papers.paper_natjam import FIGURES
-from emulator.experiments.results import cell_runs, folder
-from emulator.experiments.results.cell_runs import CellRuns
-from emulator.experiments.results.cells import Cell, Plan, carry_out, identity_of
+from emulator.experiments.results import cells, folder
+from emulator.experiments.results.cells import Cell, CellRuns, Plan, carry_out, identity_of
 from emulator.experiments.results.figures import Figure, errors, mean, quantile, row, share, stdev
 from emulator.experiments.results.folder import CELLS
 from emulator.experiments.results.runs import Done, run_experiment
@@ -229,12 +228,12 @@ def again(out: Path, *words: str) -> Result:
 
 def test_nothing_is_run_twice(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {path.name: path.read_bytes() for path in kept.iterdir() if path.name != "run.json"}
-    run = cell_runs.run_cell
-    monkeypatch.setattr(cell_runs, "run_cell", None)
+    run = cells.run_cell
+    monkeypatch.setattr(cells, "run_cell", None)
     again(kept)
     assert {name: (kept / name).read_bytes() for name in before} == before
     assert told(kept)["ran"] == 0
-    monkeypatch.setattr(cell_runs, "run_cell", run)
+    monkeypatch.setattr(cells, "run_cell", run)
     again(kept, "--figure", "5", "--runs", "1")
     assert told(kept)["ran"] == 5, "one of its six is a run of Fig 4"
     again(kept, "--figure", "4", "--runs", "2")
@@ -266,7 +265,7 @@ def test_a_damaged_run_is_run_again(kept: Path, damage: Callable[[bytes], bytes]
 
 
 def test_an_interrupted_paper_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, run, begun = tmp_path / "out", cell_runs.run_cell, []
+    out, run, begun = tmp_path / "out", cells.run_cell, []
 
     def interrupted(order: tuple[str, Cell]) -> Done:
         begun.append(order)
@@ -274,10 +273,10 @@ def test_an_interrupted_paper_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         return run(order)
 
-    monkeypatch.setattr(cell_runs, "run_cell", interrupted)
+    monkeypatch.setattr(cells, "run_cell", interrupted)
     assert natjam("--figure", "4", "--runs", "1", "--workers", "1", "--out", str(out)).exit_code == 1
     assert sorted(path.name for path in out.iterdir()) == [CELLS, "manifest.json"]
-    monkeypatch.setattr(cell_runs, "run_cell", run)
+    monkeypatch.setattr(cells, "run_cell", run)
     resumed = again(out)
     assert told(out)["ran"] == 2
     assert resumed.stdout == natjam("--figure", "4", "--runs", "1").stdout
@@ -291,7 +290,7 @@ def test_a_failure_before_the_first_run_leaves_nothing(
     def failing(*_: object) -> RunResult:
         raise BadInput("job 7", "cannot be")
 
-    monkeypatch.setattr(cell_runs, "run_scheme", failing)
+    monkeypatch.setattr(cells, "run_scheme", failing)
     result = natjam("--figure", "4", "--workers", "1", "--out", str(tmp_path / "a/out"))
     assert isinstance(result.exception, RunFailed)
     assert result.exception.exit_status == 2
@@ -347,7 +346,7 @@ def test_only_one_writes_into_a_folder_and_only_into_its_own(kept: Path, tmp_pat
 def test_a_page_that_cannot_be_written_is_refused_before_anything_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cell_runs, "run_cell", None)
+    monkeypatch.setattr(cells, "run_cell", None)
     for path in (tmp_path, tmp_path / "none/page.html"):
         result = natjam("--figure", "4", "--html", str(path))
         assert str(result.exception).startswith(f"--html {path}: is a folder, or lies in none")

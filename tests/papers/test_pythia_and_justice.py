@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.admission.replays import one
-from emulator.admission.traces.generator import generate
-from emulator.admission.traces.marginals import TR1
+from emulator.admission.traces.generator import TR1, generate
 from emulator.cli.paper import command
-from emulator.experiments.papers import admission_cells, admission_table, paper_justice, paper_pythia
+from emulator.experiments.papers import admission_cells, paper_justice, paper_pythia
 from emulator.experiments.papers.admission_cells import (
     Cell,
     Lab,
@@ -35,7 +34,7 @@ SHAPE = ["paper", "calibrated_on", "figures", "mean_abs_relative_error", "worst_
 def small(monkeypatch):
     """Both traces are the first jobs of TR1: the shape does not depend on their length."""
     trace = generate(TR1, 0).head(1500 if is_thorough() else 400)
-    for module in (admission_cells, admission_table, paper_justice):
+    for module in (admission_cells, paper_justice):
         monkeypatch.setattr(module, "made", lambda name, seed: trace)
 
 

@@ -11,12 +11,11 @@ import pytest
 
 from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding, reading
+from emulator.experiments.report.drawing import picture_svg
 from emulator.experiments.report.page import COLUMNS, paper_html, report_html, summary_row
-from emulator.experiments.report.picture import picture_svg
 from emulator.experiments.results.figures import Claim, Figure, Row
-from emulator.experiments.results.instants import evicted_at_ms
 from emulator.experiments.results.runs import Outcome, run_experiment
-from emulator.experiments.results.summary import ClassSummary, SchemeSummary
+from emulator.experiments.results.summary import ClassSummary, SchemeSummary, evicted_at_ms
 from emulator.experiments.showing import run_shown
 from emulator.scenario import Scenario, prepare
 from emulator.virtual.schemes import SCHEMES

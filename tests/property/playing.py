@@ -18,7 +18,7 @@ from emulator.cluster.faults import Fault
 from emulator.invariants import Watch, check_all, check_end
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
-from emulator.virtual.shared_cpu_cluster import cluster_of
+from emulator.virtual.shared_cpu import cluster_of
 from tests.property.scenarios import Bare, Scenario
 from yarnctl.journal.memory import MemoryJournal
 

@@ -16,11 +16,8 @@ import pytest
 
 from emulator.admission.optimum import optimum
 from emulator.admission.plain.event_replay import replay
-from emulator.admission.plain.outcome import NEVER, Outcome, same
-from emulator.admission.traces.generator import generate
-from emulator.admission.traces.marginals import TR1
-from emulator.admission.traces.trace import Trace
-from emulator.admission.traces.trace_deadlines import DEADLINES, Optimal, deadlines_ms
+from emulator.admission.traces.generator import TR1, generate
+from emulator.admission.traces.trace import DEADLINES, NEVER, Optimal, Outcome, Trace, deadlines_ms, same
 from tests.bench.simpy_admission import Model
 from tests.thoroughness import examples
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS

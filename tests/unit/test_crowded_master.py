@@ -16,7 +16,7 @@ from emulator.cluster.timing import HADOOP3, PAPER, Timing, crowded
 from emulator.invariants import Watch, check_all, check_end
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.virtual.shared_cpu_master import CrowdedMaster
+from emulator.virtual.shared_cpu import CrowdedMaster
 from emulator.workload.job import Job
 from tests.property.stories import PRODUCTION, RESEARCH, bare, job, tell
 from yarnctl.deciding.settings import DEFAULT

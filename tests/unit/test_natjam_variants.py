@@ -11,8 +11,8 @@ import pytest
 from emulator.cluster.entities import Container
 from emulator.cluster.task import Manifest
 from emulator.cluster.timing import PAPER
-from emulator.experiments.papers.natjam_alternatives import ALTERNATIVES
 from emulator.experiments.papers.natjam_micro import Lab
+from emulator.experiments.papers.paper_natjam import ALTERNATIVES
 from emulator.virtual.natjam_variants import VariantMaster, VariantTiming, legacy_remaining_ms, variant
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES

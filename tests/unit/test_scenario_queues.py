@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from emulator.scenario import Scenario, Tuning, prepare, read_scenario, settings, setup
-from emulator.virtual.queue_limits import QueueLimits, limited
 from emulator.virtual.run import Run
-from emulator.virtual.schemes import SCHEMES, queues_of
+from emulator.virtual.schemes import SCHEMES, LeafLimits, limited, queues_of
 from emulator.workload.parquet import write_parquet
 from emulator.workload.spec import load
 from yarnctl.deciding.records import Decision
@@ -216,7 +215,7 @@ def test_the_peak_of_a_workload(tmp_path: Path) -> None:
 
 def test_the_limits_of_an_own_queue_never_widen_it() -> None:
     queues = queues_of(SCHEMES["hard-cap"], (0.9, 0.1), (0.8, 0.2), 0.5)
-    limits = (QueueLimits(name="research", maximum_ratio=0.5, am_ratio=0.1), QueueLimits(name="none"))
+    limits = (LeafLimits(name="research", maximum_ratio=0.5, am_ratio=0.1), LeafLimits(name="none"))
     production, research = limited(queues, limits)
     assert production == queues[0]
     assert (research.maximum_ratio, research.am_ratio, research.user_limit_factor) == (0.2, 0.1, None)

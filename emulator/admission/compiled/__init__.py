@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emulator.admission.compiled import kernels
-from emulator.admission.plain.outcome import NEVER, Outcome
+from emulator.admission.traces.trace import NEVER, Outcome
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any
 
-from emulator.admission.plain.outcome import NEVER, Outcome
 from emulator.admission.plain.rebalanced import replay_rebalanced
-from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace import NEVER, Outcome, Trace
 from yarnctl.deciding.admission.mechanisms import choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Grant, hold

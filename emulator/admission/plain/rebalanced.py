@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.admission.plain.outcome import NEVER, Outcome
-from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace import NEVER, Outcome, Trace
 from yarnctl.deciding.admission.fair_share import group_shares
 from yarnctl.errors import BadInput
 

@@ -30,8 +30,7 @@ from emulator.experiments.papers.natjam_micro import (
     times_6,
 )
 from emulator.experiments.results.cells import Plan, Runner, carry_out
-from emulator.experiments.results.figures import Figure, Row, errors, mean
-from emulator.experiments.results.intervals import Verdict, above_zero, worst
+from emulator.experiments.results.figures import Figure, Row, Verdict, above_zero, errors, mean, worst
 from emulator.virtual.run import Result
 
 RESOLUTION_S = 0.1

@@ -19,8 +19,7 @@ from emulator.experiments.results.cells import Cell, Plan, gather
 from emulator.experiments.results.figures import Claim, Figure, Row, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.workload.job import Job, JobClass
-from emulator.workload.key_groups import KEY_GROUP_MS, key_groups
+from emulator.workload.job import KEY_GROUP_MS, Job, JobClass, key_groups
 from emulator.workload.spec import merge
 from emulator.workload.synthetic import Calibration, microbenchmark
 from yarnctl.deciding.draws import named, uniform

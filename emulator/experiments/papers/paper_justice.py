@@ -13,7 +13,7 @@ import msgspec
 
 from emulator.admission.engines import chosen, run
 from emulator.admission.metrics import idle_groups
-from emulator.admission.traces.trace_deadlines import DEADLINES
+from emulator.admission.traces.trace import DEADLINES
 from emulator.experiments.papers.admission_cells import (
     MODERATE,
     TIGHT,
@@ -35,13 +35,12 @@ from emulator.experiments.papers.admission_cells import (
     ptr,
     reaches,
     sdr,
+    table_1,
     utilisation,
     wtr,
 )
-from emulator.experiments.papers.admission_table import table_1
 from emulator.experiments.papers.paper_pythia import UNKNOWN, extremes, figure_numbers, replayed
-from emulator.experiments.results.figures import Figure, mean, row
-from emulator.experiments.results.intervals import worst
+from emulator.experiments.results.figures import Figure, mean, row, worst
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 
@@ -254,7 +253,7 @@ def figure_8(lab: Lab) -> Figure:
 
 
 def _idle(lab: Lab, seed: int, size: int) -> tuple[float, ...]:
-    from emulator.admission.traces.trace_deadlines import deadlines_ms
+    from emulator.admission.traces.trace import deadlines_ms
 
     trace, capacity = made("tr1", seed), TIGHT["tr1"]
     deadline_ms = deadlines_ms(trace, "Aria1x3x", capacity, seed)

@@ -26,11 +26,10 @@ from emulator.experiments.papers.admission_cells import (
     ptr,
     reaches,
     sdr,
+    table_1,
     wtr,
 )
-from emulator.experiments.papers.admission_table import table_1
-from emulator.experiments.results.figures import Figure, errors, mean, row
-from emulator.experiments.results.intervals import Verdict
+from emulator.experiments.results.figures import Figure, Verdict, errors, mean, row
 from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 

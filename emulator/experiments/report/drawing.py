@@ -3,6 +3,10 @@
 Law: no clock, no font file and no display enters a picture. Lines and words have the colour of
 the page they stand on (``currentColor``); a scheme and a class have one colour everywhere,
 chosen to be readable on white and on black.
+
+The picture: a comparison in one drawing, for a README.
+
+Law: it shows what the report shows, by the same strokes, and stands alone: on white, in black.
 """
 
 from __future__ import annotations
@@ -13,9 +17,14 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.experiments.results.summary import SchemeSummary, completions_ms
+from emulator.experiments.report import drawing
+from emulator.experiments.report.conclusions import finding
+from emulator.experiments.results.runs import Outcome
+from emulator.experiments.results.summary import SchemeSummary, completions_ms, evicted_at_ms
+from emulator.scenario import node_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,6 +33,7 @@ if TYPE_CHECKING:
     from emulator.experiments.results.figures import Figure as PaperFigure
     from emulator.experiments.results.figures import Row
     from emulator.virtual.run import Result, Sample
+
 
 INK = "#010203"
 """Stands for the page's own colour until the picture is text."""
@@ -349,3 +359,28 @@ def alone(svg: str) -> str:
     head, _, rest = svg.partition(">")
     style = 'style="background:#ffffff;color:#1f2328"'
     return f'{head} {style}>\n<rect width="100%" height="100%" fill="#ffffff"/>{rest}'
+
+
+BESIDE = ("soft-cap", "yarn-tuned", "natjam")
+"""The schemes whose occupancy is shown: no preemption, YARN's own, and ours."""
+
+
+def picture_svg(outcome: Outcome, out: Path | None) -> str:
+    """Draw means and losses of all schemes, and under them who holds the cluster under three."""
+    summaries, results = outcome.summaries(), outcome.results
+    scenario = outcome.prepared.scenario
+    total_mib = scenario.nodes * node_size(scenario).memory_mib
+    shown = [name for name in BESIDE if name in results and results[name].samples]
+    with drawing.styled("picture"):
+        figure = drawing.new_figure(9.6, 1.0 + 0.3 * len(summaries) + (1.9 if shown else 0))
+        heights = [0.3 * len(summaries) + 0.3, 1.9] if shown else [1]
+        rows = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+        title = textwrap.fill(finding(summaries), 110)
+        figure.suptitle(title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
+        drawing.glance(rows[0].subplots(1, 3, sharey=True), summaries)
+        if shown:
+            marks = {name: evicted_at_ms(out, name) for name in shown}
+            panels = rows[1].subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+            drawing.occupancy(list(panels), {name: results[name] for name in shown}, total_mib, marks)
+            drawing.occupancy_legend(rows[1], panels[0])
+        return drawing.alone(drawing.text_of(figure))

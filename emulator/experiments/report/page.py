@@ -16,9 +16,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding, over_ideal, reading
 from emulator.experiments.results.figures import Figure
-from emulator.experiments.results.instants import evicted_at_ms
 from emulator.experiments.results.runs import Outcome
-from emulator.experiments.results.summary import SchemeSummary
+from emulator.experiments.results.summary import SchemeSummary, evicted_at_ms
 from emulator.scenario import Prepared, node_size
 from emulator.virtual.schemes import SCHEMES
 

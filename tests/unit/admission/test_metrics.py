@@ -16,8 +16,7 @@ from emulator.admission.metrics import (
     utilisation,
     wasted_ratio,
 )
-from emulator.admission.plain.outcome import NEVER, Outcome
-from emulator.admission.traces.trace import Trace
+from emulator.admission.traces.trace import NEVER, Outcome, Trace
 
 MINUTE = 60_000
 

@@ -7,14 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emulator.admission.traces.alibaba import read_alibaba
-from emulator.admission.traces.columns import read_trace, write_trace
-from emulator.admission.traces.generator import generate, in_flight
-from emulator.admission.traces.marginals import DAYS, HOUR_MS, TR1, TR2, Marginals
-from emulator.admission.traces.sources import load_trace
-from emulator.admission.traces.trace import Trace, checked
-from emulator.admission.traces.trace_deadlines import DEADLINES, deadlines_ms
-from emulator.workload.limits import DAY_MS
+from emulator.admission.replays import load_trace
+from emulator.admission.traces.generator import DAYS, HOUR_MS, TR1, TR2, Marginals, generate, in_flight
+from emulator.admission.traces.trace import DEADLINES, Trace, checked, deadlines_ms
+from emulator.admission.traces.trace_files import read_alibaba, read_trace, write_trace
+from emulator.workload.job import DAY_MS
 from yarnctl.errors import BadInput
 
 ROOT = Path(__file__).parents[3]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from emulator.admission import replays
-from emulator.admission.options import ask
 from emulator.admission.plain.event_replay import replay
+from emulator.admission.replays import ask
 from emulator.admission.traces.trace import Trace
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 

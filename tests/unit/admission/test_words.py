@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from emulator.admission.traces.trace_deadlines import DEADLINES
+from emulator.admission.traces.trace import DEADLINES
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.records import Choices
 

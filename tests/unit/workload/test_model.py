@@ -2,8 +2,7 @@
 
 import pytest
 
-from emulator.workload.swim import HOUR_MS, Hours, parse_swim, slice_hours
-from emulator.workload.task_model import TaskModel, jobs_from_swim
+from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, parse_swim, slice_hours
 from yarnctl.errors import BadInput
 
 MIB, GIB = 2**20, 2**30

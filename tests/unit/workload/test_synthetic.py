@@ -5,13 +5,13 @@ import hashlib
 import msgspec
 import pytest
 
-from emulator.workload.steady import steady_jobs
 from emulator.workload.synthetic import (
     FIG10_DEADLINES_MS,
     WORKLOADS,
     Calibration,
     emulab_jobs,
     emulab_pair,
+    steady_jobs,
     synthetic,
 )
 from yarnctl.errors import BadInput

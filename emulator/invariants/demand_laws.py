@@ -6,13 +6,9 @@ Law: that of the package. Each function here is one invariant and bears its name
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, Reservation
-from emulator.invariants.breaches import Stories, name_of
-
-if TYPE_CHECKING:
-    from emulator.invariants.watched_run import Watch
+from emulator.invariants.watched_run import Stories, Watch, name_of
 
 
 def demand_is_listed(watch: Watch) -> Stories:
