@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal, get_args
 
 from emulator.admission.plain.event_replay import replay
-from emulator.admission.traces.trace import Outcome, Trace
+from emulator.admission.traces.trace import ReplayOutcome, Trace
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput
@@ -49,7 +49,7 @@ def run(
     name: str,
     choices: Choices = DEFAULT_CHOICES,
     engine: Engine = "python",
-) -> Outcome:
+) -> ReplayOutcome:
     """Replay under the allocator of that name."""
     if engine == "python":
         return replay(trace, deadline_ms, capacity, SIZINGS[name], choices)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from emulator.admission.traces.trace import Outcome, Trace
+    from emulator.admission.traces.trace import ReplayOutcome, Trace
 
 INTERVAL_MS = 60_000
 """Fairness and equality are taken at every full minute (Justice 5.1: "60-sec intervals")."""
@@ -49,7 +49,7 @@ class Scores(msgspec.Struct, frozen=True):
     utilisation: float
 
 
-def scores(trace: Trace, outcome: Outcome) -> Scores:
+def scores(trace: Trace, outcome: ReplayOutcome) -> Scores:
     """Return every metric of one replay."""
     jobs, met = len(trace), int(outcome.met.sum())
     demand, minutes = demands(trace, outcome), Minutes(trace, outcome)
@@ -68,7 +68,7 @@ def scores(trace: Trace, outcome: Outcome) -> Scores:
     )
 
 
-def productive_ratio(trace: Trace, outcome: Outcome) -> float:
+def productive_ratio(trace: Trace, outcome: ReplayOutcome) -> float:
     """PTR = sum of T_i over the jobs that met their deadline / sum of T_j over all jobs.
 
     T is a job's computation over all its tasks (PYTHIA III, Justice 5.3).
@@ -76,7 +76,7 @@ def productive_ratio(trace: Trace, outcome: Outcome) -> float:
     return int(trace.work_ms[outcome.met].sum()) / int(trace.work_ms.sum())
 
 
-def wasted_ratio(trace: Trace, outcome: Outcome) -> float:
+def wasted_ratio(trace: Trace, outcome: ReplayOutcome) -> float:
     """WTR = computation spent on jobs that did not meet their deadline / sum of T_j over all jobs.
 
     A job that was ended counts with what it had computed, a dropped one with nothing ("wasted
@@ -88,7 +88,7 @@ def wasted_ratio(trace: Trace, outcome: Outcome) -> float:
     return int(spent_ms(trace, outcome)[missed].sum()) / int(trace.work_ms.sum())
 
 
-def spent_ms(trace: Trace, outcome: Outcome) -> NDArray[np.int64]:
+def spent_ms(trace: Trace, outcome: ReplayOutcome) -> NDArray[np.int64]:
     """Return the computation of each job that was done, in container-ms."""
     import numpy as np
 
@@ -99,7 +99,7 @@ def spent_ms(trace: Trace, outcome: Outcome) -> NDArray[np.int64]:
     return result
 
 
-def utilisation(trace: Trace, outcome: Outcome) -> float:
+def utilisation(trace: Trace, outcome: ReplayOutcome) -> float:
     """Busy / (idle + busy) (Justice 5.4): container time held while the trace lasts / (capacity x time)."""
     import numpy as np
 
@@ -115,14 +115,14 @@ def lasting(trace: Trace) -> tuple[int, int]:
     return int(trace.submitted_at_ms[0]), int(trace.submitted_at_ms[-1]) + 1
 
 
-def demands(trace: Trace, outcome: Outcome) -> NDArray[np.int64]:
+def demands(trace: Trace, outcome: ReplayOutcome) -> NDArray[np.int64]:
     """Return D_i, the most containers a job can be given: min(tasks, capacity)."""
     import numpy as np
 
     return np.minimum(trace.tasks, outcome.capacity)
 
 
-def fairness(trace: Trace, outcome: Outcome) -> Bar:
+def fairness(trace: Trace, outcome: ReplayOutcome) -> Bar:
     """Jain's index of F_i = min(A_i / D_i, 1): (sum F)^2 / (n sum F^2), at every full minute.
 
     Over the jobs that are there (submitted, and neither done nor turned away); who waits has A_i
@@ -142,7 +142,7 @@ def _fairness(demand: NDArray[np.int64], containers: NDArray[np.int64], minutes:
     return _bar(first[some] ** 2 / (minutes.there(None)[some] * second[some]))
 
 
-def equality(trace: Trace, outcome: Outcome) -> Bar:
+def equality(trace: Trace, outcome: ReplayOutcome) -> Bar:
     """Jain's index of A_i within each class of equal demand, averaged with the classes' numbers of jobs.
 
     (sum over classes of n_c J_c) / n with J_c = (sum A)^2 / (n_c sum A^2), at every full minute
@@ -165,7 +165,7 @@ class Minutes:
     at most ``count``, one after the last; who never started has ``count``.
     """
 
-    def __init__(self, trace: Trace, outcome: Outcome) -> None:
+    def __init__(self, trace: Trace, outcome: ReplayOutcome) -> None:
         import numpy as np
 
         first_ms, last_ms = lasting(trace)
@@ -285,7 +285,7 @@ class IdleGroups(NamedTuple):
         return int(self.groups[self.spans_ms > span_ms].sum()) / total if total else 0.0
 
 
-def idle_groups(trace: Trace, outcome: Outcome, size: int) -> IdleGroups:
+def idle_groups(trace: Trace, outcome: ReplayOutcome, size: int) -> IdleGroups:
     """Return the idle times of groups of ``size`` containers that are idle at the same time.
 
     At each instant floor(idle / size) groups are idle; what becomes idle last is taken first. The
@@ -320,7 +320,7 @@ def idle_groups(trace: Trace, outcome: Outcome, size: int) -> IdleGroups:
     return IdleGroups(size, _ints(spans)[kept], _ints(groups)[kept], present)
 
 
-def idle_steps(trace: Trace, outcome: Outcome) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def idle_steps(trace: Trace, outcome: ReplayOutcome) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the idle containers as steps: instants, and what is idle from each of them on."""
     import numpy as np
 

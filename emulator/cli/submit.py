@@ -62,7 +62,7 @@ def command(output: str, **given: Any) -> int:
         tell({"application": name}, output, f"submitted {name}")
         return 0
     click.echo(f"submitted {name}", err=True)
-    row = client.wait(name, 0.5, Progress())
+    row = client.wait(name, 0.5, ProgressLine())
     final = str(row.get("finalStatus", ""))
     said = f"{name} {final}" + (f": {row['diagnostics']}" if row.get("diagnostics") else "")
     shown = {"application": name, "final_status": final, "diagnostics": str(row.get("diagnostics", ""))}
@@ -165,7 +165,7 @@ def tags_of(deadline_s: float | None) -> tuple[str, ...]:
     return (f"deadline:{int(time.time() + deadline_s)}",)
 
 
-class Progress:
+class ProgressLine:
     """Says on stderr how far the job is, whenever that changes by a whole percent."""
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ from emulator.cluster.entities import (
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.key_log import KeyLog
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, PendingTasks
-from emulator.cluster.task import Launching, Manifest, keys_done, lost_ms
+from emulator.cluster.task import Launching, SavedReduce, keys_done, lost_ms
 from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
 
@@ -113,7 +113,7 @@ class AppMaster:
         self.reduce_attempts = [0] * len(job.reduce_ms)
         self.running: dict[int, Container] = {}
         self.keys = KeyLog(job.reduce_keys)
-        self.store: dict[int, Manifest] = {}
+        self.store: dict[int, SavedReduce] = {}
         self.suspensions = 0
         self.lost_ms = 0
         self.overhead_ms = 0

@@ -169,7 +169,7 @@ class Application:
         self.order = (-priority, self.number)
 
 
-class Reservation:
+class NodeReservation:
     """A node kept for one application's ask that did not fit."""
 
     __slots__ = ("app", "ask")

@@ -17,7 +17,7 @@ from yarnctl.deciding.model import ApplicationEnded, ContainerEnded, ContainerGr
 from yarnctl.units import Resources
 
 
-class Host(Protocol):
+class MessageHost(Protocol):
     """What the ResourceManager needs of whoever carries its messages."""
 
     def wake(self, app: Application) -> None:
@@ -32,7 +32,7 @@ class Host(Protocol):
 class ResourceManager:
     """Nodes and applications around one capacity scheduler."""
 
-    def __init__(self, queues: tuple[QueueConfig, ...], host: Host, locality_delay: int = 0) -> None:
+    def __init__(self, queues: tuple[QueueConfig, ...], host: MessageHost, locality_delay: int = 0) -> None:
         self.scheduler = CapacityScheduler(queues, locality_delay)
         self.host = host
         self.nodes: list[Node] = []

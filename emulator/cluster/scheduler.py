@@ -22,8 +22,8 @@ from emulator.cluster.entities import (
     Container,
     LeafQueue,
     Node,
+    NodeReservation,
     QueueConfig,
-    Reservation,
 )
 
 _order = attrgetter("order")
@@ -231,21 +231,21 @@ class CapacityScheduler:
         if held >= ask.count:
             return False
         app.reserved[ask.priority] = held + 1
-        node.reserved = Reservation(app, ask)
+        node.reserved = NodeReservation(app, ask)
         self.version += 1
         return True
 
     def unreserve(self, node: Node) -> None:
         """Drop a node's reservation, if it has one."""
         reservation = node.reserved
-        if isinstance(reservation, Reservation):
+        if isinstance(reservation, NodeReservation):
             reservation.app.reserved[reservation.ask.priority] -= 1
             node.reserved = None
             self.version += 1
 
     def _reserved(self, node: Node) -> tuple[Application, Ask] | None:
         reservation = node.reserved
-        assert isinstance(reservation, Reservation)
+        assert isinstance(reservation, NodeReservation)
         app, ask = reservation.app, reservation.ask
         queue = app.queue
         if ask.count == 0 or not app.activated or ask not in app.asks:

@@ -23,7 +23,7 @@ from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, Node
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager, attempt_id
-from emulator.cluster.task import Manifest, checkpointable, key_end_ms, keys_done
+from emulator.cluster.task import SavedReduce, checkpointable, key_end_ms, keys_done
 from emulator.cluster.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
@@ -31,14 +31,14 @@ from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, Upl
 STORE_RETRY_MS = 1000
 
 
-class Request(NamedTuple):
+class SuspendRequest(NamedTuple):
     """One suspend of one container; ``token`` tells it from an earlier one that was withdrawn."""
 
     container: Container
     token: int
 
 
-class Carrier(Protocol):
+class SuspensionHost(Protocol):
     """What the task runners need of the cluster that they run in: ``cluster.Cluster`` is one."""
 
     @property
@@ -69,7 +69,7 @@ class Carrier(Protocol):
 class Suspension:
     """The task runners of a cluster, as far as suspending goes."""
 
-    def __init__(self, cluster: Carrier) -> None:
+    def __init__(self, cluster: SuspensionHost) -> None:
         self.cluster = cluster
         self.kernel = cluster.kernel
         self.timing = cluster.timing
@@ -94,7 +94,7 @@ class Suspension:
         if container.node.dead:
             return Accepted()  # Nobody knows yet; it is never heard.
         at_ms = self._heard_at_ms(container, master, now_ms)
-        self.kernel.at(at_ms, self._heard, Request(container, container.hold_token))
+        self.kernel.at(at_ms, self._heard, SuspendRequest(container, container.hold_token))
         return Accepted()
 
     def _heard_at_ms(self, container: Container, master: AppMaster, now_ms: int) -> int:
@@ -106,7 +106,7 @@ class Suspension:
         beat_ms = now_ms + interval_ms - (now_ms - master.phase_ms) % interval_ms
         return beat_ms + (uniform(self.cluster.seed, 1, container.number) * timing.suspend_poll_ms >> 64)
 
-    def _heard(self, request: Request) -> None:
+    def _heard(self, request: SuspendRequest) -> None:
         container = request.container
         if container.hold_token != request.token or container.state != RUNNING:
             return
@@ -128,7 +128,7 @@ class Suspension:
         saved_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms)) + self.timing.upload_ms
         self.kernel.at(saved_ms, self._save, request)
 
-    def _save(self, request: Request) -> None:
+    def _save(self, request: SuspendRequest) -> None:
         container = request.container
         if container.hold_token != request.token or container.state != RUNNING:
             return
@@ -144,7 +144,7 @@ class Suspension:
         master.keys.save(task, container.attempt, container.log_from_key, container.to_key)
         container.log_from_key = container.to_key
         generation = master.store[task].generation + 1 if task in master.store else 1
-        master.store[task] = Manifest(generation, container.to_key)
+        master.store[task] = SavedReduce(generation, container.to_key)
         container.stage = HOLDING
         self.checkpoints += 1
         self.cluster.rm.facts.append(
@@ -177,10 +177,10 @@ class Suspension:
         elif order not in self._withdrawn and not container.node.dead:
             self._withdrawn.add(order)
             at_ms = container.node.next_beat_ms(self.kernel.now_ms + 1, self.timing.nm_heartbeat_ms)
-            self.kernel.at(at_ms, self._recall, Request(container, container.hold_token))
+            self.kernel.at(at_ms, self._recall, SuspendRequest(container, container.hold_token))
         return Accepted()
 
-    def _recall(self, request: Request) -> None:
+    def _recall(self, request: SuspendRequest) -> None:
         """The runner hears that its order is withdrawn."""
         container = request.container
         if container.node.dead:
@@ -192,7 +192,7 @@ class Suspension:
         else:
             self._recalled.add(container.order)
 
-    def _hold_over(self, request: Request) -> None:
+    def _hold_over(self, request: SuspendRequest) -> None:
         container = request.container
         if container.hold_token == request.token and container.state == RUNNING:
             self._go_on(container)

@@ -17,7 +17,7 @@ from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
 
 
-class Manifest(NamedTuple):
+class SavedReduce(NamedTuple):
     """What the checkpoint store holds of one reduce: its newest generation."""
 
     generation: int
@@ -94,7 +94,7 @@ class LaunchingMaster(Protocol):
     pending: PendingTasks
     running: dict[int, Container]
     reduce_attempts: list[int]
-    store: dict[int, Manifest]
+    store: dict[int, SavedReduce]
     maps_left: int
     overhead_ms: int
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.demo.looking import Cluster, Orders, Suspended, Tell, at_work
-from emulator.demo.programs import Failed, Program, Programs, ended_by_signals
+from emulator.demo.looking import DemoCluster, Orders, Suspended, Tell, at_work
+from emulator.demo.programs import DemoFailed, Program, Programs, ended_by_signals
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "data" / "demo"
 LOOK_S = 0.2
@@ -119,7 +119,7 @@ class _Act:
         self.tell(f"yarn-emulator serve: {plan.nodes} nodes of {plan.slots} containers, real processes")
 
     def _in_company(self) -> LiveOutcome:
-        plan, cluster, looked = self.plan, Cluster(self.url), _Resumes()
+        plan, cluster, looked = self.plan, DemoCluster(self.url), _Resumes()
         began_s = self.passed_s
         self.tell(
             f"the same job, {plan.pause_s * 1000:.0f} ms a word: {plan.reduces} reduces fill the cluster"
@@ -173,16 +173,16 @@ class _Act:
         while not condition():
             for program in self.running:
                 if program.over():
-                    raise Failed(f"{program.title} ended in the middle: {program.last_words()}")
+                    raise DemoFailed(f"{program.title} ended in the middle: {program.last_words()}")
             if self.passed_s > self.plan.limit_s:
-                raise Failed(f"the live act took more than {self.plan.limit_s:g} s waiting for {what}")
+                raise DemoFailed(f"the live act took more than {self.plan.limit_s:g} s waiting for {what}")
             time.sleep(LOOK_S)
 
 
 class _Resumes:
     """Sees suspended tasks go on."""
 
-    def look(self, cluster: Cluster, orders: Orders, tell: Tell) -> None:
+    def look(self, cluster: DemoCluster, orders: Orders, tell: Tell) -> None:
         """Tell of each task that works again since it was suspended."""
         waiting: list[Suspended] = [one for one in orders.saved if not one.resumed]
         application = cluster.application("research") if waiting else ""
@@ -194,7 +194,7 @@ class _Resumes:
                 tell(f"  {one.short} has resumed behind word {one.keys_done}")
 
 
-def _at_work(cluster: Cluster, name: str) -> int:
+def _at_work(cluster: DemoCluster, name: str) -> int:
     application = cluster.application(name)
     return cluster.reduces_at_work(application) if application else 0
 

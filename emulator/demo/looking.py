@@ -26,7 +26,7 @@ SAID = {
 Tell = Callable[[str], object]
 
 
-class Cluster:
+class DemoCluster:
     """The live emulator as its users see it."""
 
     def __init__(self, url: str) -> None:

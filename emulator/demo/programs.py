@@ -27,7 +27,7 @@ TAIL_BYTES = 4000
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
-class Failed(YarnctlError):
+class DemoFailed(YarnctlError):
     """A program of the demo ended as it should not, or not at all."""
 
 
@@ -60,14 +60,14 @@ class Program:
         """Wait for its first line; raises Failed if it ends without one."""
         line = self.stdout.readline()
         if not line:
-            raise Failed(f"{self.title} ended before it was ready: {self.last_words()}")
+            raise DemoFailed(f"{self.title} ended before it was ready: {self.last_words()}")
         return line
 
     def over(self) -> bool:
         """Say whether it has ended well; raises Failed if it has ended otherwise."""
         status = self.process.poll()
         if status:
-            raise Failed(f"{self.title} ended with {status}: {self.last_words()}")
+            raise DemoFailed(f"{self.title} ended with {status}: {self.last_words()}")
         return status == 0
 
     def last_words(self) -> str:

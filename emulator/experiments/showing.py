@@ -22,13 +22,13 @@ from emulator.experiments.report.drawing import picture_svg
 from emulator.experiments.report.page import COLUMNS, report_html, summary_row
 from emulator.experiments.results.figures import Figure
 from emulator.experiments.results.folder import Folder
-from emulator.experiments.results.runs import Outcome, Progress, compare_json, run_experiment
+from emulator.experiments.results.runs import Comparison, RunProgress, compare_json, run_experiment
 from emulator.scenario import Prepared, setup
 from yarnctl import command_line
 from yarnctl.command_line import print_json, print_table
 
 
-class Lines:
+class ProgressLines:
     """One line per scheme that took its time."""
 
     def finished(self, scheme: str, wall_s: float | None) -> None:
@@ -49,10 +49,10 @@ class OnBar:
 
 
 @contextmanager
-def shown_progress(schemes: int) -> Iterator[Progress]:
+def shown_progress(schemes: int) -> Iterator[RunProgress]:
     """Show the progress of ``schemes`` runs while the block lasts."""
     if not sys.stderr.isatty():
-        yield Lines()
+        yield ProgressLines()
         return
     with command_line.ProgressBar("running schemes", schemes) as bar:
         yield OnBar(bar)
@@ -66,10 +66,10 @@ def run_shown(
     workers: int | None = None,
     replace: bool = False,
     picture: bool = False,
-) -> Outcome:
+) -> Comparison:
     """Run an experiment, showing progress on stderr; with ``out``, write the page (and picture) too."""
 
-    def pages(outcome: Outcome) -> dict[str, str]:
+    def pages(outcome: Comparison) -> dict[str, str]:
         drawn = {"demo.svg": picture_svg(outcome, out)} if picture else {}
         return {"report.html": report_html(outcome, out=out, figures=paper_figures(outcome)), **drawn}
 
@@ -87,14 +87,14 @@ def run_shown(
         )
 
 
-def paper_figures(outcome: Outcome) -> tuple[Figure, ...]:
+def paper_figures(outcome: Comparison) -> tuple[Figure, ...]:
     """Return the figures of the paper of which the outcome is a run; mostly none."""
     from emulator.experiments.papers.natjam_micro import figures_of
 
     return figures_of(setup(outcome.prepared.scenario), outcome.prepared.jobs, outcome.results)
 
 
-def print_outcome(outcome: Outcome, output: str, out: Path | None) -> None:
+def print_outcome(outcome: Comparison, output: str, out: Path | None) -> None:
     """Print an experiment's outcome on stdout; what else is to be said goes to stderr."""
     for note in outcome.prepared.notes:
         click.echo(f"note: {note}", err=True)
@@ -110,7 +110,7 @@ def _times(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:+.0%}" if ratio < 1 else f"x {ratio + 1:.1f}"
 
 
-def print_reading(outcome: Outcome, out: Path) -> None:
+def print_reading(outcome: Comparison, out: Path) -> None:
     """Print a narrow table and what it says, sentence by sentence."""
     summaries = outcome.summaries()
     columns = (

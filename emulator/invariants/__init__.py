@@ -7,7 +7,7 @@ before finds it in the watch. For every name a test plants a bug and expects exa
 
 ::
 
-    watch = Watch(run)
+    watch = RunWatch(run)
     run.go(after_each=lambda: check_all(watch))
     check_end(watch)
 """
@@ -15,6 +15,6 @@ before finds it in the watch. For every name a test plants a bug and expects exa
 from __future__ import annotations
 
 from emulator.invariants.laws import AT_END, INVARIANTS, Invariant, check_all, check_end
-from emulator.invariants.watched_run import Stories, Watch, Watched
+from emulator.invariants.watched_run import RunWatch, Stories, WatchedRun
 
-__all__ = ["AT_END", "INVARIANTS", "Invariant", "Stories", "Watch", "Watched", "check_all", "check_end"]
+__all__ = ["AT_END", "INVARIANTS", "Invariant", "RunWatch", "Stories", "WatchedRun", "check_all", "check_end"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from emulator.cluster.entities import RUNNING
 from emulator.cluster.resource_manager import container_id
-from emulator.invariants.watched_run import Stories, Watch, name_of
+from emulator.invariants.watched_run import RunWatch, Stories, name_of
 from yarnctl.deciding.invariants import LEDGER
 from yarnctl.deciding.records import (
     Decision,
@@ -27,7 +27,7 @@ from yarnctl.deciding.records import (
 DATED_BY_A_FACT = (Transition, Transfer, Return, SavedLost, Progressed, Forgotten, KilledEnded, Epoch)
 
 
-def ledger_is_sound(watch: Watch) -> Stories:
+def ledger_is_sound(watch: RunWatch) -> Stories:
     """The ledger's own invariants hold, and no settled order ever changes."""
     controller = watch.controller
     if controller is None or watch.stepped == (controller.now_ms, len(watch.records)):
@@ -44,7 +44,7 @@ def ledger_is_sound(watch: Watch) -> Stories:
     watch.settled = dict(settled)
 
 
-def records_are_in_order(watch: Watch) -> Stories:
+def records_are_in_order(watch: RunWatch) -> Stories:
     """Records are written in the order of time; decisions are numbered without a gap."""
     for record in watch.records[watch.read :]:
         if isinstance(record, DATED_BY_A_FACT):
@@ -59,7 +59,7 @@ def records_are_in_order(watch: Watch) -> Stories:
             watch.decisions = record.number
 
 
-def journal_before_action(watch: Watch) -> Stories:
+def journal_before_action(watch: RunWatch) -> Stories:
     """Whatever is done to a container was decided in a record that was written before."""
     records = watch.records
     for place in range(watch.read, len(records)):
@@ -85,7 +85,7 @@ def journal_before_action(watch: Watch) -> Stories:
             yield f"{name_of(container)} obeys {container.order}, not on record"
 
 
-def controller_stays_awake(watch: Watch) -> Stories:
+def controller_stays_awake(watch: RunWatch) -> Stories:
     """While orders are open the controller steps at every tick at the least."""
     controller = watch.controller
     if controller is None or not controller.ledger.open:
@@ -94,7 +94,7 @@ def controller_stays_awake(watch: Watch) -> Stories:
         yield f"{len(controller.ledger.open)} orders are open, the last step was at {controller.now_ms} ms"
 
 
-def containers_obey_the_ledger(watch: Watch) -> Stories:
+def containers_obey_the_ledger(watch: RunWatch) -> Stories:
     """A container never works on another order than the one the ledger has open for it."""
     if watch.controller is None or not watch.controller.ledger.open:
         return

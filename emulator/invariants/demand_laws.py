@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, Reservation
-from emulator.invariants.watched_run import Stories, Watch, name_of
+from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, NodeReservation
+from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
-def demand_is_listed(watch: Watch) -> Stories:
+def demand_is_listed(watch: RunWatch) -> Stories:
     """A queue lists, in serving order, exactly the active applications that ask for something."""
     apps = watch.rm.applications.values()
     for name, queue in watch.scheduler.queues.items():
@@ -26,7 +26,7 @@ def demand_is_listed(watch: Watch) -> Stories:
         yield f"demanding are {[queue.name for queue in demanding]}"
 
 
-def asks_are_in_order(watch: Watch) -> Stories:
+def asks_are_in_order(watch: RunWatch) -> Stories:
     """An application's asks are positive, one per request priority, the lowest first."""
     for app in watch.rm.applications.values():
         priorities = [ask.priority for ask in app.asks]
@@ -35,7 +35,7 @@ def asks_are_in_order(watch: Watch) -> Stories:
             yield f"application {app.number} asks {asks}"
 
 
-def pending_is_the_sum_of_asks(watch: Watch) -> Stories:
+def pending_is_the_sum_of_asks(watch: RunWatch) -> Stories:
     """``pending`` counts what is asked for."""
     for app in watch.rm.applications.values():
         asked = sum(ask.count for ask in app.asks)
@@ -43,11 +43,11 @@ def pending_is_the_sum_of_asks(watch: Watch) -> Stories:
             yield f"application {app.number}: pending {app.pending}, asks {asked}"
 
 
-def reservations_are_counted(watch: Watch) -> Stories:
+def reservations_are_counted(watch: RunWatch) -> Stories:
     """An application's count of reserved nodes, per request priority, is the nodes kept for it."""
     kept: Counter[tuple[int, int]] = Counter()
     for node in watch.nodes:
-        if isinstance(node.reserved, Reservation):
+        if isinstance(node.reserved, NodeReservation):
             kept[node.reserved.app.number, node.reserved.ask.priority] += 1
     counted = Counter(
         {
@@ -61,7 +61,7 @@ def reservations_are_counted(watch: Watch) -> Stories:
         yield f"kept {dict(kept)}, counted {dict(counted)}"
 
 
-def room_is_not_left_lying(watch: Watch) -> Stories:
+def room_is_not_left_lying(watch: RunWatch) -> Stories:
     """While no sweep is under way, no ask could be served from the room of a node that is heard."""
     if watch.cluster.sweep.under_way:
         return
@@ -80,7 +80,7 @@ def room_is_not_left_lying(watch: Watch) -> Stories:
                 ):
                     continue
                 kept = node.reserved
-                if kept is None or (isinstance(kept, Reservation) and kept.ask is ask):
+                if kept is None or (isinstance(kept, NodeReservation) and kept.ask is ask):
                     yield (
                         f"application {app.number} asks for {ask.memory_mib} MiB, {ask.vcores} vcores;"
                         f" node {index} has {node.free_mib}, {node.free_vcores}, and nobody goes there"
@@ -93,7 +93,7 @@ def _over_limits(queue: LeafQueue, app: Application, memory_mib: int, vcores: in
     return queue.user_mib is not None and queue.users.get(app.user, 0) > queue.user_mib
 
 
-def granted_is_in_the_mail(watch: Watch) -> Stories:
+def granted_is_in_the_mail(watch: RunWatch) -> Stories:
     """A container that nobody has launched yet waits in its application's mailbox, once."""
     mailed: Counter[int] = Counter()
     for app in watch.rm.applications.values():
@@ -104,7 +104,7 @@ def granted_is_in_the_mail(watch: Watch) -> Stories:
             yield f"{name_of(container)} is in {mailed[container.number]} mailboxes"
 
 
-def finished_jobs_own_nothing(watch: Watch) -> Stories:
+def finished_jobs_own_nothing(watch: RunWatch) -> Stories:
     """A finished job asks for nothing and runs nothing; what it holds has ended."""
     for master in watch.masters:
         app = master.app

@@ -5,11 +5,11 @@ Law: that of the package. Each function here is one invariant and bears its name
 
 from __future__ import annotations
 
-from emulator.cluster.entities import ENDED, NEVER, Reservation
-from emulator.invariants.watched_run import Stories, Watch, name_of
+from emulator.cluster.entities import ENDED, NEVER, NodeReservation
+from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
-def all_jobs_are_done(watch: Watch) -> Stories:
+def all_jobs_are_done(watch: RunWatch) -> Stories:
     """Every job has finished."""
     if watch.cluster.unfinished or len(watch.masters) != len(watch.cluster.jobs):
         yield f"{watch.cluster.unfinished} jobs are unfinished"
@@ -18,7 +18,7 @@ def all_jobs_are_done(watch: Watch) -> Stories:
             yield f"job {master.app.number} has not finished"
 
 
-def all_keys_are_committed(watch: Watch) -> Stories:
+def all_keys_are_committed(watch: RunWatch) -> Stories:
     """Every key of every reduce was committed once and in order; a job without reduces did all maps."""
     for master in watch.masters:
         for task, keys in enumerate(master.job.reduce_keys):
@@ -33,25 +33,25 @@ def all_keys_are_committed(watch: Watch) -> Stories:
             yield f"job {master.app.number}: {master.maps_left} maps left"
 
 
-def only_last_exits_are_held(watch: Watch) -> Stories:
+def only_last_exits_are_held(watch: RunWatch) -> Stories:
     """What is still held has ended and is about to be told."""
     for container in watch.live:
         if container.state != ENDED and container.node.silent_until_ms != NEVER:
             yield f"{name_of(container)}, state {container.state}"
 
 
-def nothing_is_owed(watch: Watch) -> Stories:
+def nothing_is_owed(watch: RunWatch) -> Stories:
     """No queue has demand or waiting applications, and no live application keeps a node."""
     for name, queue in watch.scheduler.queues.items():
         if queue.demand or queue.waiting or queue.am_used_mib:
             yield f"{name} still has demand"
     for node in watch.nodes:
         kept = node.reserved
-        if isinstance(kept, Reservation) and kept.app.finished_at_ms is None:
+        if isinstance(kept, NodeReservation) and kept.app.finished_at_ms is None:
             yield f"node {node.index} is kept for job {kept.app.number}"
 
 
-def suspending_loses_nothing(watch: Watch) -> Stories:
+def suspending_loses_nothing(watch: RunWatch) -> Stories:
     """Where nothing fails and nobody kills, no work is lost, however often it was suspended."""
     if watch.may_lose:
         return

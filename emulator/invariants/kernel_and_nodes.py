@@ -10,37 +10,37 @@ from collections import Counter
 from emulator.cluster.entities import AM, ENDED, NEVER, RELEASED, RUNNING
 from emulator.cluster.pending_tasks import REDUCE_PRIORITY
 from emulator.cluster.timing import CrowdedTiming
-from emulator.invariants.watched_run import Stories, Watch, name_of
+from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
-def clock_never_goes_back(watch: Watch) -> Stories:
+def clock_never_goes_back(watch: RunWatch) -> Stories:
     """Virtual time stands still or goes on."""
     if watch.kernel.now_ms < watch.now_ms:
         yield f"{watch.now_ms} ms, then {watch.kernel.now_ms} ms"
 
 
-def next_event_is_the_earliest(watch: Watch) -> Stories:
+def next_event_is_the_earliest(watch: RunWatch) -> Stories:
     """The kernel's next instant is the earliest that waits."""
     earliest, told = min(watch.kernel.waiting_ms(), default=None), watch.kernel.next_at_ms()
     if told != earliest:
         yield f"next is {told} ms, waiting is {earliest} ms"
 
 
-def no_event_at_never(watch: Watch) -> Stories:
+def no_event_at_never(watch: RunWatch) -> Stories:
     """Nothing is put in for an instant that does not come."""
     latest = max(watch.kernel.waiting_ms(), default=0)
     if latest >= NEVER // 2:
         yield f"an event waits for {latest} ms"
 
 
-def room_never_negative(watch: Watch) -> Stories:
+def room_never_negative(watch: RunWatch) -> Stories:
     """No node gives more than it has."""
     for node in watch.nodes:
         if node.free_mib < 0 or node.free_vcores < 0:
             yield f"node {node.index}: {node.free_mib} MiB, {node.free_vcores} vcores free"
 
 
-def room_adds_up(watch: Watch) -> Stories:
+def room_adds_up(watch: RunWatch) -> Stories:
     """On every node, free and held room together are all of it."""
     for node in watch.nodes:
         free_mib, free_vcores = node.free_mib, node.free_vcores
@@ -54,7 +54,7 @@ def room_adds_up(watch: Watch) -> Stories:
             )
 
 
-def cluster_is_its_nodes(watch: Watch) -> Stories:
+def cluster_is_its_nodes(watch: RunWatch) -> Stories:
     """The ResourceManager's total is the sum of the nodes that are not lost."""
     nodes = [node for node in watch.nodes if not node.lost]
     total = (sum(node.total_mib for node in nodes), sum(node.total_vcores for node in nodes))
@@ -62,7 +62,7 @@ def cluster_is_its_nodes(watch: Watch) -> Stories:
         yield f"total is {watch.rm.total}, the nodes have {total}"
 
 
-def open_nodes_have_room(watch: Watch) -> Stories:
+def open_nodes_have_room(watch: RunWatch) -> Stories:
     """``open_nodes`` lists, in order of phase, exactly the nodes that have room and are not lost."""
     places = sorted(
         (node.phase_ms, node.index)
@@ -76,7 +76,7 @@ def open_nodes_have_room(watch: Watch) -> Stories:
             yield f"node {node.index} says open is {node.open}"
 
 
-def lost_nodes_are_empty(watch: Watch) -> Stories:
+def lost_nodes_are_empty(watch: RunWatch) -> Stories:
     """A lost node holds and keeps nothing, and has nothing left to say."""
     for node in watch.nodes:
         held = watch.on[node]
@@ -84,7 +84,7 @@ def lost_nodes_are_empty(watch: Watch) -> Stories:
             yield f"node {node.index} holds {[container.number for container in held]}"
 
 
-def dead_nodes_do_no_work(watch: Watch) -> Stories:
+def dead_nodes_do_no_work(watch: RunWatch) -> Stories:
     """On a node that has died nothing comes to an end, and no master is alive."""
     for node in watch.nodes:
         if node.silent_until_ms != NEVER:
@@ -98,7 +98,7 @@ def dead_nodes_do_no_work(watch: Watch) -> Stories:
                 yield f"{name_of(container)} is to finish at {container.finish_at_ms} ms"
 
 
-def one_container_one_place(watch: Watch) -> Stories:
+def one_container_one_place(watch: RunWatch) -> Stories:
     """A container is on one node, its own, under its own number, and was numbered by the RM."""
     for number, container in watch.scheduler.live.items():
         node = container.node
@@ -108,7 +108,7 @@ def one_container_one_place(watch: Watch) -> Stories:
             yield f"number {number} is not its own"
 
 
-def grants_come_on_heartbeats(watch: Watch) -> Stories:
+def grants_come_on_heartbeats(watch: RunWatch) -> Stories:
     """A node is given containers only at ``phase + k x interval``, or where it beats when something ends."""
     timing, now_ms = watch.cluster.timing, watch.kernel.now_ms
     interval_ms = timing.nm_heartbeat_ms
@@ -119,7 +119,7 @@ def grants_come_on_heartbeats(watch: Watch) -> Stories:
             yield f"{name_of(container)} granted off its node's beat at {now_ms} ms"
 
 
-def one_off_switch_per_heartbeat(watch: Watch) -> Stories:
+def one_off_switch_per_heartbeat(watch: RunWatch) -> Stories:
     """One heartbeat of one node grants at most one container that named no rack (natjam 2.5)."""
     now_ms = watch.kernel.now_ms
     given: set[int] = set()
@@ -130,7 +130,7 @@ def one_off_switch_per_heartbeat(watch: Watch) -> Stories:
             given.add(container.node.index)
 
 
-def ended_is_told(watch: Watch) -> Stories:
+def ended_is_told(watch: RunWatch) -> Stories:
     """A process that is gone is told once, by its node's next heartbeat at the latest."""
     interval_ms, now_ms = watch.cluster.timing.nm_heartbeat_ms, watch.kernel.now_ms
     for node in watch.nodes:

@@ -20,11 +20,11 @@ from emulator.invariants import (
     queue_laws,
     suspending,
 )
-from emulator.invariants.watched_run import Stories, Watch
+from emulator.invariants.watched_run import RunWatch, Stories
 from yarnctl.errors import InvariantBroken
 
-Law = Callable[[Watch], Stories]
-Invariant = Callable[[Watch], None]
+Law = Callable[[RunWatch], Stories]
+Invariant = Callable[[RunWatch], None]
 
 
 def _invariants_of(*modules: ModuleType) -> dict[str, Invariant]:
@@ -40,7 +40,7 @@ def _invariants_of(*modules: ModuleType) -> dict[str, Invariant]:
 def _raising(law: Law) -> tuple[str, Invariant]:
     name = law.__name__.replace("_", "-")
 
-    def invariant(watch: Watch) -> None:
+    def invariant(watch: RunWatch) -> None:
         for story in law(watch):
             raise InvariantBroken(name, f"at {watch.kernel.now_ms} ms: {story}")
 
@@ -55,7 +55,7 @@ AT_END = _invariants_of(ending)
 """What holds once every job is done."""
 
 
-def check_all(watch: Watch) -> None:
+def check_all(watch: RunWatch) -> None:
     """Check every invariant of :data:`INVARIANTS`, after every event, and remember for the next time."""
     watch.look()
     for invariant in INVARIANTS.values():
@@ -64,7 +64,7 @@ def check_all(watch: Watch) -> None:
     watch.checks += 1
 
 
-def check_end(watch: Watch) -> None:
+def check_end(watch: RunWatch) -> None:
     """Check :data:`AT_END`: what holds once every job is done."""
     watch.look()
     for invariant in AT_END.values():

@@ -10,10 +10,10 @@ from collections import Counter
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, DRAINING, ENDED, HOLDING, MAP, NEVER, RUNNING, Container
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
-from emulator.invariants.watched_run import Stories, Watch, name_of
+from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
-def one_master_per_job(watch: Watch) -> Stories:
+def one_master_per_job(watch: RunWatch) -> Stories:
     """A job has at most one running AM container, and a live master runs in it."""
     running = Counter(each.app.number for each in watch.live if each.kind == AM and each.state == RUNNING)
     for master in watch.masters:
@@ -24,7 +24,7 @@ def one_master_per_job(watch: Watch) -> Stories:
             yield f"job {app.number}'s master lives in no container"
 
 
-def task_in_one_place(watch: Watch) -> Stories:
+def task_in_one_place(watch: RunWatch) -> Stories:
     """Each task is done, running, deferred or unassigned: one of them, once."""
     for master in watch.masters:
         if not master.alive:
@@ -43,7 +43,7 @@ def task_in_one_place(watch: Watch) -> Stories:
             yield f"job {master.app.number}: reduces {sorted(reduces)}"
 
 
-def tasks_left_are_counted(watch: Watch) -> Stories:
+def tasks_left_are_counted(watch: RunWatch) -> Stories:
     """``maps_left`` and ``reduces_left`` count the tasks whose result does not exist."""
     for master in watch.masters:
         left = (master.map_node.count(-1), master.keys.committed.count(-1))
@@ -51,7 +51,7 @@ def tasks_left_are_counted(watch: Watch) -> Stories:
             yield f"job {master.app.number}: {master.maps_left}, {master.reduces_left} left, not done {left}"
 
 
-def every_task_is_asked_for(watch: Watch) -> Stories:
+def every_task_is_asked_for(watch: RunWatch) -> Stories:
     """For every unassigned task a container is asked for, about to be, or in the mail."""
     for master in watch.masters:
         if not master.alive:
@@ -67,7 +67,7 @@ def every_task_is_asked_for(watch: Watch) -> Stories:
                 yield f"job {master.app.number}: {len(tasks)} wait at {priority}, {coming} containers come"
 
 
-def no_end_is_missed(watch: Watch) -> Stories:
+def no_end_is_missed(watch: RunWatch) -> Stories:
     """A running attempt's end lies ahead, unless it starts, waits for maps, saves, holds or its node died."""
     now_ms = watch.kernel.now_ms
     for master in watch.masters:
@@ -88,7 +88,7 @@ def _may_wait(container: Container, master: AppMaster) -> bool:
     )
 
 
-def no_work_after_the_end(watch: Watch) -> Stories:
+def no_work_after_the_end(watch: RunWatch) -> Stories:
     """A container that has ended has no end ahead of it, and its master does not run it."""
     now_ms = watch.kernel.now_ms
     for container in watch.live:

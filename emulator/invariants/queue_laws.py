@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from emulator.invariants.watched_run import Stories, Watch
+from emulator.invariants.watched_run import RunWatch, Stories
 
 
-def queue_is_its_containers(watch: Watch) -> Stories:
+def queue_is_its_containers(watch: RunWatch) -> Stories:
     """What a queue uses is what its containers hold."""
     sums = {name: [0, 0] for name in watch.scheduler.queues}
     for app, (mib, vcores, _) in watch.held.items():
@@ -21,7 +21,7 @@ def queue_is_its_containers(watch: Watch) -> Stories:
             yield f"{name} uses {queue.used_mib}, {queue.used_vcores}; holds {sums[name]}"
 
 
-def application_is_its_containers(watch: Watch) -> Stories:
+def application_is_its_containers(watch: RunWatch) -> Stories:
     """What an application uses is what its containers hold."""
     for master in watch.masters:
         app = master.app
@@ -30,7 +30,7 @@ def application_is_its_containers(watch: Watch) -> Stories:
             yield f"{app.number} uses {app.used_mib}, {app.used_vcores}, {app.containers}; holds {sums}"
 
 
-def user_is_its_applications(watch: Watch) -> Stories:
+def user_is_its_applications(watch: RunWatch) -> Stories:
     """Where users are limited, what a user holds in a queue is what its applications use there."""
     for name, queue in watch.scheduler.queues.items():
         if queue.user_mib is None:
@@ -43,7 +43,7 @@ def user_is_its_applications(watch: Watch) -> Stories:
             yield f"{name}: {queue.users}, holds {dict(sums)}"
 
 
-def within_maximum(watch: Watch) -> Stories:
+def within_maximum(watch: RunWatch) -> Stories:
     """No queue grows beyond its maximum (it may be beyond when the cluster has shrunk)."""
     for name, queue in watch.scheduler.queues.items():
         used_mib, used_vcores, _, _ = watch.limits[name]
@@ -55,7 +55,7 @@ def within_maximum(watch: Watch) -> Stories:
             )
 
 
-def within_user_limit(watch: Watch) -> Stories:
+def within_user_limit(watch: RunWatch) -> Stories:
     """No user grows who is beyond the limit already (the container that crosses it is given)."""
     for name, queue in watch.scheduler.queues.items():
         if queue.user_mib is None:
@@ -67,7 +67,7 @@ def within_user_limit(watch: Watch) -> Stories:
                 yield f"{name}: {user} grew from {before_mib} to {mib}, limit {queue.user_mib}"
 
 
-def masters_keep_their_share(watch: Watch) -> Stories:
+def masters_keep_their_share(watch: RunWatch) -> Stories:
     """The masters of active applications are counted, and do not grow beyond the queue's AM limit."""
     for name, queue in watch.scheduler.queues.items():
         active = [app for app in watch.rm.applications.values() if app.activated and app.queue is queue]
@@ -78,7 +78,7 @@ def masters_keep_their_share(watch: Watch) -> Stories:
             yield f"{name} grew to {used_mib}, limit {queue.am_mib}"
 
 
-def nobody_waits_needlessly(watch: Watch) -> Stories:
+def nobody_waits_needlessly(watch: RunWatch) -> Stories:
     """Applications wait for activation in order, and only while the AM limit has no room for the first."""
     for name, queue in watch.scheduler.queues.items():
         if not queue.waiting:

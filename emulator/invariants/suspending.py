@@ -6,13 +6,13 @@ Law: that of the package. Each function here is one invariant and bears its name
 from __future__ import annotations
 
 from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
-from emulator.invariants.watched_run import Stories, Watch, name_of
+from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 LOSING = ("killed", "failed", "lost")
 """Endings that may cost work; "suspended" and "completed" may not."""
 
 
-def keys_without_gap(watch: Watch) -> Stories:
+def keys_without_gap(watch: RunWatch) -> Stories:
     """The saved pieces of a reduce follow each other from key 0, inside its keys."""
     for master in watch.masters:
         for task, pieces in master.keys._pieces.items():
@@ -23,7 +23,7 @@ def keys_without_gap(watch: Watch) -> Stories:
                 at = piece.to_key
 
 
-def manifest_is_the_last_piece(watch: Watch) -> Stories:
+def manifest_is_the_last_piece(watch: RunWatch) -> Stories:
     """The store's manifest of a reduce names as many generations and keys as have been saved."""
     for master in watch.masters:
         if len(master.store) != len(master.keys._pieces):
@@ -34,7 +34,7 @@ def manifest_is_the_last_piece(watch: Watch) -> Stories:
                 yield f"job {master.app.number}, reduce {task}: {manifest}, {pieces}"
 
 
-def saved_only_grows(watch: Watch) -> Stories:
+def saved_only_grows(watch: RunWatch) -> Stories:
     """What is saved of a reduce is never less than it was."""
     for (master, task), (generation, keys_done) in watch.saved.items():
         manifest = master.store.get(task)
@@ -42,7 +42,7 @@ def saved_only_grows(watch: Watch) -> Stories:
             yield f"job {master.app.number}, reduce {task}: {manifest} after {generation}, {keys_done}"
 
 
-def attempts_go_on_where_saved(watch: Watch) -> Stories:
+def attempts_go_on_where_saved(watch: RunWatch) -> Stories:
     """A running reduce begins its own piece at the key where the saved ones end."""
     for master in watch.masters:
         for container in master.running.values():
@@ -57,7 +57,7 @@ def attempts_go_on_where_saved(watch: Watch) -> Stories:
                 )
 
 
-def committed_by_its_last_attempt(watch: Watch) -> Stories:
+def committed_by_its_last_attempt(watch: RunWatch) -> Stories:
     """A reduce was committed by an attempt that existed, and no attempt of it runs any more."""
     for master in watch.masters:
         for task, attempt in enumerate(master.keys.committed):
@@ -68,7 +68,7 @@ def committed_by_its_last_attempt(watch: Watch) -> Stories:
                 yield f"{name_of(container)} runs though committed"
 
 
-def asked_has_an_order(watch: Watch) -> Stories:
+def asked_has_an_order(watch: RunWatch) -> Stories:
     """An attempt that suspends does so for an order, is a reduce, and its node is watched."""
     for container in watch.live:
         if container.stage == NOT_ASKED:
@@ -77,7 +77,7 @@ def asked_has_an_order(watch: Watch) -> Stories:
             yield f"{name_of(container)}, stage {container.stage}"
 
 
-def draining_stops_at_a_border(watch: Watch) -> Stories:
+def draining_stops_at_a_border(watch: RunWatch) -> Stories:
     """A draining attempt has no end of its own; it stops at a key that others follow."""
     for container in watch.live:
         if container.stage != DRAINING or container.state != RUNNING:
@@ -87,7 +87,7 @@ def draining_stops_at_a_border(watch: Watch) -> Stories:
             yield f"{name_of(container)} from {container.from_key} to {container.to_key}"
 
 
-def holding_has_a_manifest(watch: Watch) -> Stories:
+def holding_has_a_manifest(watch: RunWatch) -> Stories:
     """An attempt that holds, and one that was suspended, has a manifest of all it did."""
     for container in watch.live:
         if container.stage != HOLDING:
@@ -101,7 +101,7 @@ def holding_has_a_manifest(watch: Watch) -> Stories:
             yield f"{name_of(container)} to {container.to_key}, {manifest}"
 
 
-def suspended_has_saved(watch: Watch) -> Stories:
+def suspended_has_saved(watch: RunWatch) -> Stories:
     """An attempt ends as suspended only after it has saved."""
     for container in watch.live:
         if container.ending == "suspended" and (
@@ -110,7 +110,7 @@ def suspended_has_saved(watch: Watch) -> Stories:
             yield f"{name_of(container)}, stage {container.stage}"
 
 
-def lost_only_by_an_end(watch: Watch) -> Stories:
+def lost_only_by_an_end(watch: RunWatch) -> Stories:
     """Work is lost only when an attempt is killed, fails or is lost, or a done map must run again."""
     for master, (lost_ms, _, _, maps_left) in watch.spent.items():
         if master.lost_ms <= lost_ms or master.maps_left > maps_left:
@@ -121,7 +121,7 @@ def lost_only_by_an_end(watch: Watch) -> Stories:
             yield f"job {master.app.number} lost {master.lost_ms - lost_ms} ms; ended: {ended}"
 
 
-def counters_only_grow(watch: Watch) -> Stories:
+def counters_only_grow(watch: RunWatch) -> Stories:
     """Lost work, overhead and suspensions are sums: none ever falls."""
     for master, (lost_ms, overhead_ms, suspensions, _) in watch.spent.items():
         if master.lost_ms < lost_ms or master.overhead_ms < overhead_ms or master.suspensions < suspensions:

@@ -27,7 +27,7 @@ def name_of(container: Container) -> str:
     return f"container {container.number} (job {container.app.number}, task {container.task})"
 
 
-class Watched(Protocol):
+class WatchedRun(Protocol):
     """What is watched: a ``virtual_host.Run``, or anything with a cluster."""
 
     @property
@@ -36,10 +36,10 @@ class Watched(Protocol):
         ...
 
 
-class Watch:
+class RunWatch:
     """A run under watch: its actors now, and what was true of them after the event before."""
 
-    def __init__(self, run: Watched) -> None:
+    def __init__(self, run: WatchedRun) -> None:
         self.cluster = run.cluster
         self.kernel, self.rm, self.masters = run.cluster.kernel, run.cluster.rm, run.cluster.masters
         self.scheduler, self.nodes = self.rm.scheduler, self.rm.nodes
@@ -107,6 +107,6 @@ class Watch:
                     self.saved[master, task] = manifest
 
 
-def _faults(run: Watched) -> tuple[Fault, ...]:
+def _faults(run: WatchedRun) -> tuple[Fault, ...]:
     faults: tuple[Fault, ...] = getattr(getattr(run, "setup", run), "faults", ())
     return faults

@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
-from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, Reservation
+from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, NodeReservation
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from yarnctl.deciding.foresight import Foresight, first_wave
@@ -149,7 +149,7 @@ class VirtualPort:
         reserved: dict[str, str] = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
-            if isinstance(node.reserved, Reservation):  # nobody else is given its room
+            if isinstance(node.reserved, NodeReservation):  # nobody else is given its room
                 reserved[node.name] = application_id(node.reserved.app)
                 continue
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)

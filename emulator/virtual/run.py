@@ -114,7 +114,7 @@ class JobResult(msgspec.Struct, frozen=True):
     suspensions: int
 
 
-class Sample(msgspec.Struct, frozen=True):
+class OccupancySample(msgspec.Struct, frozen=True):
     """Memory held at one instant, by class, and how many tasks were waiting to resume."""
 
     at_ms: int
@@ -135,7 +135,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     utilisation_ratio: float
     makespan_ms: int
     events: int
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[OccupancySample, ...] = ()
 
 
 class Run:
@@ -167,7 +167,7 @@ class Run:
             seed=setup.seed,
             faults=setup.faults,
         )
-        self.samples: list[Sample] = []
+        self.samples: list[OccupancySample] = []
         self.sample_ms = sample_ms
         self.controller: Controller | None = None
         self.preemption: CapacityPreemption | None = None
@@ -221,7 +221,9 @@ class Run:
             held[app.master.job.job_class] += app.used_mib
             for queue in app.master.pending.unassigned.values():
                 suspended += sum(1 for task in queue if task in app.master.store) if app.master.store else 0
-        self.samples.append(Sample(cluster.kernel.now_ms, held["production"], held["research"], suspended))
+        self.samples.append(
+            OccupancySample(cluster.kernel.now_ms, held["production"], held["research"], suspended)
+        )
         if cluster.unfinished:
             cluster.kernel.at(cluster.kernel.now_ms + self.sample_ms, self._sample, None)
 
@@ -332,11 +334,11 @@ def _validated(
 
     The invariants read the journal too, so it is kept in memory and handed on at the end.
     """
-    from emulator.invariants import Watch, check_all, check_end
+    from emulator.invariants import RunWatch, check_all, check_end
 
     kept = MemoryJournal()
     run = Run(setup, jobs, scheme, kept, sample_ms)
-    watch = Watch(run)
+    watch = RunWatch(run)
     result = run.go(lambda: check_all(watch))
     check_end(watch)
     if journal is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from emulator.workload.job import LONGEST_MS, Job, JobClass
-from emulator.workload.trace_file import Counted, is_name
+from emulator.workload.trace_file import CountedRows, is_name
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
@@ -99,7 +99,7 @@ def _holds_jobs(path: Path) -> bool:
         return False
 
 
-def read_parquet(path: Path, where: str | None = None, counted: Counted = iter) -> tuple[Job, ...]:
+def read_parquet(path: Path, where: str | None = None, counted: CountedRows = iter) -> tuple[Job, ...]:
     """Return the jobs of a file that ``write_parquet`` wrote, in its order.
 
     Raises BadInput for a missing, torn or foreign file, another schema version, and values no

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import msgspec
 
 from emulator.workload.job import DAY_MS, LONGEST_MS, LONGEST_SAID, Job, JobClass, key_groups
-from emulator.workload.trace_file import Counted, is_name, read_text, unique_names
+from emulator.workload.trace_file import CountedRows, is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 
 UNKNOWN_MAP_MS = 5_000
@@ -59,7 +59,7 @@ class _LoggedJob(msgspec.Struct, frozen=True):
 
 
 def read_rumen(
-    path: Path, job_class: JobClass, where: str | None = None, counted: Counted = iter
+    path: Path, job_class: JobClass, where: str | None = None, counted: CountedRows = iter
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Read a Rumen trace, plain or gzip: the jobs by (submission, name), the first at 0, and notes.
 
@@ -70,7 +70,7 @@ def read_rumen(
 
 
 def parse_rumen(
-    text: str, job_class: JobClass, where: str, counted: Counted = iter
+    text: str, job_class: JobClass, where: str, counted: CountedRows = iter
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Turn the text of a Rumen trace into jobs and notes; see ``read_rumen``."""
     kept: list[tuple[int, str, _LoggedJob, list[_Attempt], list[_Attempt]]] = []

@@ -30,7 +30,7 @@ from emulator.workload.parquet import read_parquet
 from emulator.workload.rumen import read_rumen
 from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
 from emulator.workload.synthetic import Calibration, synthetic
-from emulator.workload.trace_file import Counted
+from emulator.workload.trace_file import CountedRows
 from yarnctl.errors import BadInput
 
 Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged"]
@@ -88,7 +88,7 @@ def load(
     task_model: TaskModel | None = None,
     calibration: Calibration | None = None,
     seed: int = 0,
-    counted: Counted = iter,
+    counted: CountedRows = iter,
 ) -> Loaded:
     """Load the jobs that a SPEC names, all of ``job_class``.
 
@@ -150,7 +150,7 @@ def with_load(jobs: Sequence[Job], factor: float) -> tuple[Job, ...]:
 
 
 def _load_swim(
-    spec: Spec, job_class: JobClass, model: TaskModel, counted: Counted
+    spec: Spec, job_class: JobClass, model: TaskModel, counted: CountedRows
 ) -> tuple[tuple[Job, ...], list[str]]:
     path, where = Path(spec.name), spec.name
     if spec.kind == "packaged":

@@ -25,7 +25,7 @@ import msgspec
 
 from emulator.workload.job import KEY_GROUP_MS, LONGEST_MS, LONGEST_SAID, Job, JobClass, key_groups
 from emulator.workload.synthetic import TABLE_LENGTH, length_table
-from emulator.workload.trace_file import Counted, is_name, read_text, unique_names
+from emulator.workload.trace_file import CountedRows, is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class TaskModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def jobs_from_swim(
-    rows: SwimRows, job_class: JobClass, model: TaskModel, counted: Counted = iter
+    rows: SwimRows, job_class: JobClass, model: TaskModel, counted: CountedRows = iter
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Return one Job per row, in the rows' order, and notes on what was cut or renamed."""
     import numpy as np

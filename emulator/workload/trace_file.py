@@ -19,7 +19,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 Row = TypeVar("Row")
 
 
-class Counted(Protocol):
+class CountedRows(Protocol):
     """Passes rows on, and counts them for whoever watches."""
 
     def __call__(self, rows: Iterable[Row], /) -> Iterator[Row]:

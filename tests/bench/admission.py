@@ -16,7 +16,7 @@ from emulator.admission.compiled import replay_compiled
 from emulator.admission.plain.event_replay import replay
 from emulator.admission.replays import Asked, sweep
 from emulator.admission.traces.generator import TR2, generate
-from emulator.admission.traces.trace import Outcome, Trace, deadlines_ms, same
+from emulator.admission.traces.trace import ReplayOutcome, Trace, deadlines_ms, same
 from emulator.admission.traces.trace_files import write_trace
 from tests.bench.row import Row, cpu_ms, spread
 from tests.bench.simpy_admission import Model
@@ -35,7 +35,7 @@ def tr2() -> Trace:
     return generate(TR2, 0)
 
 
-def compiled(trace: Trace, name: str) -> Outcome:
+def compiled(trace: Trace, name: str) -> ReplayOutcome:
     """Replay once with the compiled twin; deadlines are twice the optimal time."""
     return replay_compiled(trace, deadlines_ms(trace, "Fixed2x", CAPACITY), CAPACITY, name, DEFAULT_CHOICES)
 

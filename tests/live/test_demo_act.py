@@ -16,7 +16,7 @@ import pytest
 
 from emulator.demo import live_act
 from emulator.demo.live_act import LivePlan, play
-from emulator.demo.programs import Failed, Programs
+from emulator.demo.programs import DemoFailed, Programs
 from emulator.live.node.process_supervisor import children
 
 SMALL = LivePlan(nodes=1, slots=3, reduces=2, words=160, pause_s=0.16, speed=10.0)
@@ -58,7 +58,7 @@ def test_a_differing_byte_is_seen(tmp_path: Path) -> None:
 def test_a_program_that_fails_ends_the_act_with_its_words(tmp_path: Path) -> None:
     with Programs(tmp_path) as programs:
         submit = programs.start("yarn-emulator", "submit", "--rm", "http://127.0.0.1:1", "--reducer", "cat")
-        with pytest.raises(Failed, match=r"yarn-emulator submit ended .*--input, --output"):
+        with pytest.raises(DemoFailed, match=r"yarn-emulator submit ended .*--input, --output"):
             submit.first_line()
 
 

@@ -437,7 +437,7 @@ def test_the_second_run_into_a_folder_is_refused_and_harms_nothing(small: Prepar
 
 
 def test_the_lock_is_held_until_the_pages_are_written(small: Prepared, tmp_path: Path) -> None:
-    def pages(_: runs.Outcome) -> dict[str, str]:
+    def pages(_: runs.Comparison) -> dict[str, str]:
         with pytest.raises(BadInput, match="another run is writing here"):
             folders.Folder(tmp_path, small.identity).open(replace=False)
         return {"report.html": "<p>"}
@@ -496,7 +496,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(
 ) -> None:
     out = tmp_path / "out"
 
-    def timed(order: runs.Order, journal: Path | None) -> tuple[Result, float]:
+    def timed(order: runs.RunOrder, journal: Path | None) -> tuple[Result, float]:
         if full == "journal" and order.scheme == "kill":
             raise OSError(28, "No space left on device")
         return whole(order, journal)
@@ -536,7 +536,7 @@ def names(out: Path) -> set[str]:
 def test_a_failure_keeps_what_is_whole_and_nothing_else(
     small: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(order: runs.Order, journal: Path | None) -> tuple[Result, float]:
+    def interrupted(order: runs.RunOrder, journal: Path | None) -> tuple[Result, float]:
         if order.scheme != "kill":
             return timed(order, journal)
         assert journal is not None
@@ -555,7 +555,7 @@ def test_a_failure_keeps_what_is_whole_and_nothing_else(
 def test_a_failure_before_anything_is_whole_leaves_nothing(
     small: Prepared, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(order: runs.Order, journal: Path | None) -> tuple[Result, float]:
+    def failing(order: runs.RunOrder, journal: Path | None) -> tuple[Result, float]:
         raise BadInput("job 7", "cannot be")
 
     monkeypatch.setattr(runs, "_timed", failing)

@@ -20,7 +20,7 @@ from emulator.experiments.results import cells, folder
 from emulator.experiments.results.cells import Cell, CellRuns, Plan, carry_out, identity_of
 from emulator.experiments.results.figures import Figure, errors, mean, quantile, row, share, stdev
 from emulator.experiments.results.folder import CELLS
-from emulator.experiments.results.runs import Done, run_experiment
+from emulator.experiments.results.runs import RunDone, run_experiment
 from emulator.experiments.results.workers import RunFailed
 from emulator.experiments.showing import paper_figures
 from emulator.scenario import prepare
@@ -267,7 +267,7 @@ def test_a_damaged_run_is_run_again(kept: Path, damage: Callable[[bytes], bytes]
 def test_an_interrupted_paper_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, run, begun = tmp_path / "out", cells.run_cell, []
 
-    def interrupted(order: tuple[str, Cell]) -> Done:
+    def interrupted(order: tuple[str, Cell]) -> RunDone:
         begun.append(order)
         if len(begun) == 4:
             raise KeyboardInterrupt

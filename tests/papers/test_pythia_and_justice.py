@@ -13,8 +13,8 @@ from emulator.admission.traces.generator import TR1, generate
 from emulator.cli.paper import command
 from emulator.experiments.papers import admission_cells, paper_justice, paper_pythia
 from emulator.experiments.papers.admission_cells import (
-    Cell,
-    Lab,
+    ReplayCell,
+    ReplayLab,
     all_bars,
     bound,
     by_interval,
@@ -88,7 +88,7 @@ def test_every_reading_of_the_paper_can_be_run_and_ours_comes_first():
 
 
 def test_a_cell_is_run_once_and_knows_its_readings(monkeypatch):
-    lab, ran = Lab(1, "python"), []
+    lab, ran = ReplayLab(1, "python"), []
 
     def counted(*order):
         ran.append(order)
@@ -96,12 +96,12 @@ def test_a_cell_is_run_once_and_knows_its_readings(monkeypatch):
 
     monkeypatch.setattr(admission_cells, "one", counted)
     for _ in range(2):
-        lab.mean(Cell("tr1", 2250, "Fixed2x", "pythia"), sdr)
+        lab.mean(ReplayCell("tr1", 2250, "Fixed2x", "pythia"), sdr)
     assert len(ran) == 1
     lab.choices = Choices(errors="surplus")
-    lab.mean(Cell("tr1", 2250, "Fixed2x", "pythia"), sdr)
+    lab.mean(ReplayCell("tr1", 2250, "Fixed2x", "pythia"), sdr)
     assert len(ran) == 1, "PYTHIA has no errors to weigh"
-    lab.mean(Cell("tr1", 2250, "Fixed2x", "justice"), sdr)
+    lab.mean(ReplayCell("tr1", 2250, "Fixed2x", "justice"), sdr)
     assert len(ran) == 2
 
 

@@ -13,8 +13,8 @@ from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding, reading
 from emulator.experiments.report.drawing import picture_svg
 from emulator.experiments.report.page import COLUMNS, paper_html, report_html, summary_row
-from emulator.experiments.results.figures import Claim, Figure, Row
-from emulator.experiments.results.runs import Outcome, run_experiment
+from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim
+from emulator.experiments.results.runs import Comparison, run_experiment
 from emulator.experiments.results.summary import ClassSummary, SchemeSummary, evicted_at_ms
 from emulator.experiments.showing import run_shown
 from emulator.scenario import Scenario, prepare
@@ -37,12 +37,12 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcome(out: Path) -> Outcome:
+def outcome(out: Path) -> Comparison:
     return run_experiment(prepare(SMALL), workers=1, out=out)
 
 
 @pytest.fixture(scope="module")
-def page(outcome: Outcome, out: Path) -> str:
+def page(outcome: Comparison, out: Path) -> str:
     return report_html(outcome, out=out)
 
 
@@ -83,14 +83,14 @@ def test_ids_that_are_used_exist(page: str) -> None:
     assert used <= defined
 
 
-def test_same_results_same_bytes(outcome: Outcome, out: Path, page: str) -> None:
+def test_same_results_same_bytes(outcome: Comparison, out: Path, page: str) -> None:
     assert report_html(outcome, out=out) == page
     assert picture_svg(outcome, out) == picture_svg(outcome, out)
     assert "<metadata>" not in page
     assert str(out) not in page
 
 
-def test_says_what_was_run_and_what_came_of_it(outcome: Outcome, page: str) -> None:
+def test_says_what_was_run_and_what_came_of_it(outcome: Comparison, page: str) -> None:
     assert f"<h1>{finding(outcome.summaries())}" in page
     assert "2 jobs from synthetic:production-s and synthetic:research-s on 3 nodes of 5 containers" in page
     assert outcome.prepared.identity in page
@@ -99,7 +99,7 @@ def test_says_what_was_run_and_what_came_of_it(outcome: Outcome, page: str) -> N
     assert "prefers-color-scheme: dark" in page
 
 
-def test_what_a_user_has_named_is_text(outcome: Outcome) -> None:
+def test_what_a_user_has_named_is_text(outcome: Comparison) -> None:
     prepared = outcome.prepared._replace(sources=("swim:<i>.tsv",), notes=('it\'s "<b>"',))
     page = report_html(outcome._replace(prepared=prepared), title="<script>mine</script>")
     assert not re.search("<(script|i|b)>", page)
@@ -108,14 +108,14 @@ def test_what_a_user_has_named_is_text(outcome: Outcome) -> None:
     assert "<dt>note</dt><dd>it&#39;s &#34;&lt;b&gt;&#34;</dd>" in page
 
 
-def test_suspensions_are_marked(outcome: Outcome, out: Path) -> None:
+def test_suspensions_are_marked(outcome: Comparison, out: Path) -> None:
     assert len(evicted_at_ms(out, "natjam")) == outcome.results["natjam"].suspensions > 0
     assert len(evicted_at_ms(out, "kill")) == outcome.results["kill"].kills > 0
     assert evicted_at_ms(out, "soft-cap") == ()
     assert evicted_at_ms(None, "natjam") == ()
 
 
-def test_without_journals_or_schemes_it_still_draws(outcome: Outcome) -> None:
+def test_without_journals_or_schemes_it_still_draws(outcome: Comparison) -> None:
     ideal = outcome._replace(results={"ideal": outcome.results["ideal"]})
     assert "Who holds the cluster" not in report_html(ideal)
     assert "Who holds the cluster" in report_html(outcome)
@@ -133,11 +133,11 @@ PAPER = Figure(
     "4",
     "Natjam & others",
     rows=(
-        Row("natjam <s> $x$", "production_s", 60.0, 120.0, 12.0, 5, 1.0),
-        Row("ideal", "production_s", 58.0, 58.0, 0.0, 5, None),
-        Row("kill", "production_s", None, 30.0, 0.0, 5, None),
+        FigureRow("natjam <s> $x$", "production_s", 60.0, 120.0, 12.0, 5, 1.0),
+        FigureRow("ideal", "production_s", 58.0, 58.0, 0.0, 5, None),
+        FigureRow("kill", "production_s", None, 30.0, 0.0, 5, None),
     ),
-    claims=(Claim("natjam < kill", "yes & no", "no", False, "default"),),
+    claims=(PaperClaim("natjam < kill", "yes & no", "no", False, "default"),),
     notes=("left open: <script>",),
 )
 
@@ -177,7 +177,7 @@ def test_a_whisker_is_one_standard_deviation_to_either_side() -> None:
 
 
 def test_each_metric_has_its_panel_and_a_figure_without_rows_no_plot() -> None:
-    more = Row("jobs that complete earlier", "share", 0.5, -0.25, 0.0, 1, None)
+    more = FigureRow("jobs that complete earlier", "share", 0.5, -0.25, 0.0, 1, None)
     svg = drawing.paper_svg(msgspec.structs.replace(PAPER, rows=(*PAPER.rows, more)))
     assert all(f">{metric}</text>" in svg for metric in ("production_s", "share"))
     assert ">-0.25</text>" in svg
@@ -187,7 +187,7 @@ def test_each_metric_has_its_panel_and_a_figure_without_rows_no_plot() -> None:
     assert len(bars(alone, "#12996f")) == 2
 
 
-def test_paper_beside_ours_on_a_page(outcome: Outcome) -> None:
+def test_paper_beside_ours_on_a_page(outcome: Comparison) -> None:
     page = report_html(outcome, figures=[PAPER])
     assert page.count("<svg") == 4
     assert "Paper against ours: figure 4. Natjam &amp; others" in page

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from emulator.experiments.results.folder import PAPER, Folder, code_digest
-from emulator.experiments.results.store import CellStore, SchemeStore, Store
-from emulator.virtual.run import JobResult, Result, Sample
+from emulator.experiments.results.store import CellStore, ResultStore, SchemeStore
+from emulator.virtual.run import JobResult, OccupancySample, Result
 from emulator.virtual.schemes import SCHEMES
 
 IDENTITY, OTHER = "ab" * 32, "cd" * 32
@@ -50,7 +50,7 @@ RESULT = Result(
     utilisation_ratio=0.5,
     makespan_ms=1505,
     events=77,
-    samples=(Sample(0, 1, 2, 0),),
+    samples=(OccupancySample(0, 1, 2, 0),),
 )
 
 
@@ -174,7 +174,7 @@ def test_a_cell_is_a_line_at_once_and_lines_are_put_in_order(paper: Folder) -> N
 
 
 def test_in_memory_nothing_is_on_disk() -> None:
-    store = Store()
+    store = ResultStore()
     store.keep("1", RESULT)
     assert (store.known, store.part("1")) == ({"1": RESULT}, None)
-    assert Store().known == {}
+    assert ResultStore().known == {}

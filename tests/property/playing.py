@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from emulator.cluster.entities import NEVER, REDUCE, RUNNING, Container
 from emulator.cluster.faults import Fault
-from emulator.invariants import Watch, check_all, check_end
+from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
 from emulator.virtual.shared_cpu import cluster_of
@@ -34,7 +34,7 @@ class Tally:
     def __init__(self) -> None:
         self.played = self.events = self.checks = self.suspensions = self.kills = self.orders = 0
 
-    def note(self, watch: Watch, kills: int = 0) -> None:
+    def note(self, watch: RunWatch, kills: int = 0) -> None:
         self.played += 1
         self.events += watch.kernel.events
         self.checks += watch.checks
@@ -105,7 +105,7 @@ FITS: dict[str, Callable[[Container], bool]] = {
 def play_bare(bare: Bare, tally: Tally) -> None:
     """Play a cluster without a controller to its end."""
     meddled = Meddled(bare)
-    watch = Watch(meddled)
+    watch = RunWatch(meddled)
     meddled.cluster.kernel.run(UNTIL_MS, lambda: check_all(watch))
     meddled.cluster.require_done()
     check_end(watch)
@@ -121,7 +121,7 @@ def play(scenario: Scenario, tally: Tally) -> None:
         parts = [tuple(job for job in jobs if job.job_class == each) for each in ("production", "research")]
     for part in filter(None, parts):
         run = Run(setup, part, scheme, MemoryJournal() if scheme.eviction else None)
-        watch = Watch(run)
+        watch = RunWatch(run)
         result = run.go(partial(check_all, watch), UNTIL_MS)
         check_end(watch)
         assert result.suspensions == 0 or scheme.name == "natjam"

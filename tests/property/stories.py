@@ -13,7 +13,7 @@ import msgspec
 from emulator.cluster.entities import QueueConfig
 from emulator.cluster.faults import Fault, MasterDead, NodeLost
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
-from emulator.invariants import Watch, check_all
+from emulator.invariants import RunWatch, check_all
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass
@@ -97,9 +97,9 @@ STORIES: dict[str, Callable[[], Stage]] = {
 }
 
 
-def tell(stage: Stage, after_each: Callable[[Watch], None] = lambda watch: None) -> Watch:
+def tell(stage: Stage, after_each: Callable[[RunWatch], None] = lambda watch: None) -> RunWatch:
     """Play a story to its end under watch; ``after_each`` may meddle before each check."""
-    watch = Watch(stage)
+    watch = RunWatch(stage)
 
     def check() -> None:
         after_each(watch)

@@ -17,7 +17,15 @@ import pytest
 from emulator.admission.optimum import optimum
 from emulator.admission.plain.event_replay import replay
 from emulator.admission.traces.generator import TR1, generate
-from emulator.admission.traces.trace import DEADLINES, NEVER, Optimal, Outcome, Trace, deadlines_ms, same
+from emulator.admission.traces.trace import (
+    DEADLINES,
+    NEVER,
+    Optimal,
+    ReplayOutcome,
+    Trace,
+    deadlines_ms,
+    same,
+)
 from tests.bench.simpy_admission import Model
 from tests.thoroughness import examples
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
@@ -73,7 +81,7 @@ def small(seed: int) -> tuple[Trace, np.ndarray, int]:
     return trace, deadlines_ms(trace, chance.choice(list(DEADLINES)), capacity, seed), capacity
 
 
-def most_held(outcome: Outcome) -> int:
+def most_held(outcome: ReplayOutcome) -> int:
     """Return the most containers held at once, counted from the outcome alone."""
     ran = outcome.containers > 0
     at_ms = np.concatenate((outcome.ended_at_ms[ran], outcome.started_at_ms[ran]))
@@ -82,7 +90,7 @@ def most_held(outcome: Outcome) -> int:
     return int(np.cumsum(change[order]).max(initial=0))
 
 
-def require_laws(trace: Trace, outcome: Outcome, name: str) -> None:
+def require_laws(trace: Trace, outcome: ReplayOutcome, name: str) -> None:
     """Raise AssertionError unless the outcome can be one."""
     ran = outcome.containers > 0
     due_ms = trace.submitted_at_ms + outcome.deadline_ms
@@ -221,13 +229,13 @@ def test_what_is_too_large_for_the_optimum_is_refused():
 # --- planted bugs -----------------------------------------------------------------------------
 
 
-def held(outcome: Outcome, field: str, change: Callable[[np.ndarray], None]) -> Outcome:
+def held(outcome: ReplayOutcome, field: str, change: Callable[[np.ndarray], None]) -> ReplayOutcome:
     """Return an outcome with one column changed."""
     columns = {
         name: getattr(outcome, name).copy() for name in ("started_at_ms", "ended_at_ms", "containers", "met")
     }
     change(columns[field])
-    return Outcome(outcome.capacity, outcome.deadline_ms, **columns)
+    return ReplayOutcome(outcome.capacity, outcome.deadline_ms, **columns)
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.resource_manager import container_id
 from emulator.cluster.scheduler import CapacityScheduler
 from emulator.cluster.suspension import Suspension
-from emulator.cluster.task import Manifest
-from emulator.invariants import AT_END, INVARIANTS, Watch, check_end
+from emulator.cluster.task import SavedReduce
+from emulator.invariants import AT_END, INVARIANTS, RunWatch, check_end
 from emulator.virtual.run import Run
 from tests.property.stories import STORIES, tell
 from yarnctl.deciding.model import Accepted
@@ -43,24 +43,24 @@ from yarnctl.journal.memory import MemoryJournal
 from yarnctl.loop import tick
 from yarnctl.units import Resources
 
-Corruption = Callable[[Watch], bool]
+Corruption = Callable[[RunWatch], bool]
 """Make one field wrong, or return False: not yet."""
 
 
 # --- fields that are wrong at one event -------------------------------------------------------
 
 
-def some(watch: Watch, **wanted: Any) -> Iterator[Container]:
+def some(watch: RunWatch, **wanted: Any) -> Iterator[Container]:
     """Yield the live containers whose fields have the wanted values."""
     for container in watch.live_now():
         if all(getattr(container, field) == value for field, value in wanted.items()):
             yield container
 
 
-def set_on(where: Callable[[Watch], Any], field: str, value: Callable[[Any], Any]) -> Corruption:
+def set_on(where: Callable[[RunWatch], Any], field: str, value: Callable[[Any], Any]) -> Corruption:
     """Return what sets a field of the first thing found to a wrong value."""
 
-    def corrupt(watch: Watch) -> bool:
+    def corrupt(watch: RunWatch) -> bool:
         found = where(watch)
         if found is not None:
             setattr(found, field, value(getattr(found, field)))
@@ -69,36 +69,36 @@ def set_on(where: Callable[[Watch], Any], field: str, value: Callable[[Any], Any
     return corrupt
 
 
-def first(**wanted: Any) -> Callable[[Watch], Container | None]:
+def first(**wanted: Any) -> Callable[[RunWatch], Container | None]:
     return lambda watch: next(some(watch, **wanted), None)
 
 
-def queue(watch: Watch) -> Any:
+def queue(watch: RunWatch) -> Any:
     return watch.scheduler.queues["research"]
 
 
-def app(watch: Watch) -> Any:
+def app(watch: RunWatch) -> Any:
     return next((each for each in watch.rm.applications.values() if each.asks), None)
 
 
-def saved(watch: Watch) -> tuple[AppMaster, int] | None:
+def saved(watch: RunWatch) -> tuple[AppMaster, int] | None:
     """Return a master and one of its reduces that has been saved."""
     return next(((master, task) for master in watch.masters for task in master.store), None)
 
 
-def off_beat(watch: Watch) -> Container | None:
+def off_beat(watch: RunWatch) -> Container | None:
     now_ms, interval_ms = watch.kernel.now_ms, watch.cluster.timing.nm_heartbeat_ms
     return next((each for each in some(watch) if (now_ms - each.node.phase_ms) % interval_ms), None)
 
 
-def lost_node_speaks(watch: Watch) -> bool:
+def lost_node_speaks(watch: RunWatch) -> bool:
     lost = [node for node in watch.nodes if node.lost]
     for node in lost:
         node.exited += (next(some(watch)),)
     return bool(lost)
 
 
-def another_number(watch: Watch) -> bool:
+def another_number(watch: RunWatch) -> bool:
     for container in some(watch):
         live = watch.scheduler.live
         live[container.number + 1000] = live.pop(container.number)
@@ -106,19 +106,19 @@ def another_number(watch: Watch) -> bool:
     return False
 
 
-def user_holds_more(watch: Watch) -> bool:
+def user_holds_more(watch: RunWatch) -> bool:
     users = queue(watch).users
     for user in users:
         users[user] += 1
     return bool(users)
 
 
-def unreserved(watch: Watch) -> bool:
+def unreserved(watch: RunWatch) -> bool:
     watch.masters[0].app.reserved[10] = 1
     return True
 
 
-def mail_lost(watch: Watch) -> bool:
+def mail_lost(watch: RunWatch) -> bool:
     for each in watch.rm.applications.values():
         if each.mail_granted:
             each.mail_granted.clear()
@@ -126,7 +126,7 @@ def mail_lost(watch: Watch) -> bool:
     return False
 
 
-def finished_lives(watch: Watch) -> bool:
+def finished_lives(watch: RunWatch) -> bool:
     for master in watch.masters:
         if master.app.finished_at_ms is not None:
             master.alive = True
@@ -134,7 +134,7 @@ def finished_lives(watch: Watch) -> bool:
     return False
 
 
-def gap(watch: Watch) -> bool:
+def gap(watch: RunWatch) -> bool:
     found = saved(watch)
     if found is None:
         return False
@@ -143,16 +143,16 @@ def gap(watch: Watch) -> bool:
     return True
 
 
-def foreign_generation(watch: Watch) -> bool:
+def foreign_generation(watch: RunWatch) -> bool:
     found = saved(watch)
     if found is None:
         return False
     master, task = found
-    master.store[task] = Manifest(7, master.store[task].keys_done)
+    master.store[task] = SavedReduce(7, master.store[task].keys_done)
     return True
 
 
-def checkpoint_lost(watch: Watch) -> bool:
+def checkpoint_lost(watch: RunWatch) -> bool:
     found = saved(watch)
     if found is None or found not in watch.saved:
         return False
@@ -161,7 +161,7 @@ def checkpoint_lost(watch: Watch) -> bool:
     return True
 
 
-def committed_by_nobody(watch: Watch) -> bool:
+def committed_by_nobody(watch: RunWatch) -> bool:
     for master in watch.masters:
         for task, attempt in enumerate(master.keys.committed):
             if attempt >= 0:
@@ -170,14 +170,14 @@ def committed_by_nobody(watch: Watch) -> bool:
     return False
 
 
-def order_from_the_future(watch: Watch) -> bool:
+def order_from_the_future(watch: RunWatch) -> bool:
     assert watch.controller is not None
     ledger = watch.controller.ledger
     ledger.issued -= 1 if ledger.open else 0
     return bool(ledger.open)
 
 
-def foreign_order(watch: Watch) -> bool:
+def foreign_order(watch: RunWatch) -> bool:
     assert watch.controller is not None
     ledger = watch.controller.ledger
     for container in some(watch, state=RUNNING):
@@ -193,21 +193,21 @@ def more(amount: int) -> Callable[[Any], Any]:
     return lambda value: value + amount
 
 
-def node(watch: Watch) -> Any:
+def node(watch: RunWatch) -> Any:
     return watch.nodes[0]
 
 
-def closed_node_list(watch: Watch) -> bool:
+def closed_node_list(watch: RunWatch) -> bool:
     was = bool(watch.rm.open_nodes)
     watch.rm.open_nodes.clear()
     return was
 
 
-def spent(watch: Watch) -> AppMaster | None:
+def spent(watch: RunWatch) -> AppMaster | None:
     return next(iter(watch.spent), None)
 
 
-def asking(watch: Watch) -> Any:
+def asking(watch: RunWatch) -> Any:
     found = app(watch)
     return found and found.asks[0]
 
@@ -371,15 +371,15 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
 # --- what is wrong at the end -----------------------------------------------------------------
 
 
-def uncommitted(watch: Watch) -> None:
+def uncommitted(watch: RunWatch) -> None:
     watch.masters[0].keys.committed[0] = -1
 
 
-def still_running(watch: Watch) -> None:
+def still_running(watch: RunWatch) -> None:
     next(some(watch, kind=AM)).state = RUNNING
 
 
-ENDINGS: dict[str, Callable[[Watch], Any]] = {
+ENDINGS: dict[str, Callable[[RunWatch], Any]] = {
     "all-jobs-are-done": set_on(lambda watch: watch.masters[0].app, "finished_at_ms", lambda _: None),
     "all-keys-are-committed": uncommitted,
     "only-last-exits-are-held": still_running,
@@ -417,7 +417,7 @@ def test_a_wrong_field_is_named(name):
     story, corrupt = FIELDS[name]
     planted: list[int] = []
 
-    def plant(watch: Watch) -> None:
+    def plant(watch: RunWatch) -> None:
         if not planted and watch.checks > 60 and corrupt(watch):
             planted.append(watch.kernel.now_ms)
 

@@ -16,17 +16,17 @@ from emulator.cluster.entities import AM, ENDED, MAP, NEVER, REDUCE, RELEASED, R
 from emulator.cluster.faults import HeartbeatLost, MasterDead, NodeLost, TaskDead
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
 from emulator.cluster.timing import PAPER
-from emulator.invariants import Watch, check_end
+from emulator.invariants import RunWatch, check_end
 from tests.property.stories import Stage, bare, job, tell
 
 
 class Seen:
     """Every container that ever ran in a story, in the order in which they were granted."""
 
-    def __init__(self, stage: Stage, also: Callable[[Watch], None] = lambda watch: None) -> None:
+    def __init__(self, stage: Stage, also: Callable[[RunWatch], None] = lambda watch: None) -> None:
         self.containers: dict[int, Container] = {}
 
-        def look(watch: Watch) -> None:
+        def look(watch: RunWatch) -> None:
             for container in watch.live_now():
                 self.containers.setdefault(container.number, container)
             also(watch)
@@ -78,7 +78,7 @@ def test_plain_reduces_come_one_per_node_and_heartbeat_maps_all_at_once():
 def test_slow_start_holds_the_reduces_back(ratio, maps_done):
     done_then: list[int] = []
 
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         master = watch.masters[0] if watch.masters else None
         if master and master.reduces_asked and not done_then:
             done_then.append(len(master.map_node) - master.maps_left)
@@ -90,7 +90,7 @@ def test_slow_start_holds_the_reduces_back(ratio, maps_done):
 
 
 def test_reduces_are_not_asked_for_while_a_map_has_no_container():
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         for master in watch.masters:
             if master.alive and master.pending.unassigned[MAP_PRIORITY]:
                 assert not master.reduces_asked
@@ -119,7 +119,7 @@ def test_a_job_may_have_no_maps_no_reduces_or_nothing(maps, reduces):
 def test_progress_never_falls_while_nothing_goes_wrong():
     seen_ratio = [0.0]
 
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         if watch.masters and watch.masters[0].alive:
             ratio = watch.masters[0].progress_ratio(watch.kernel.now_ms)
             assert ratio >= seen_ratio[0]
@@ -197,7 +197,7 @@ def test_a_master_that_dies_while_its_job_commits_commits_again():
 def test_a_container_killed_in_the_mailbox_is_not_freed_twice_when_the_master_dies():
     done: list[int] = []
 
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         mail = [each for master in watch.masters for each in master.app.mail_granted]
         if mail and not done:
             done.append(mail[0].number)
@@ -211,7 +211,7 @@ def test_a_container_killed_in_the_mailbox_is_not_freed_twice_when_the_master_di
 def test_what_the_rm_took_is_lost_up_to_then_though_the_master_dies_before_it_hears():
     taken: list[Container] = []
 
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         now_ms = watch.kernel.now_ms
         for container in watch.live_now():
             if not taken and container.kind == REDUCE and now_ms > container.work_at_ms + 2000:
@@ -283,7 +283,7 @@ def test_a_new_master_is_left_alone_when_the_node_of_the_old_one_is_lost():
 def test_what_ends_at_the_instant_of_a_beat_that_has_been_is_told_by_the_next():
     ended: list[Container] = []
 
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         now_ms = watch.kernel.now_ms
         for container in watch.live_now():
             fresh = container.kind == MAP and container.state == RUNNING

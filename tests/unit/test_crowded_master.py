@@ -13,7 +13,7 @@ from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.cluster.faults import MasterDead, NodeLost, TaskDead
 from emulator.cluster.pending_tasks import REDUCE_PRIORITY
 from emulator.cluster.timing import HADOOP3, PAPER, Timing, crowded
-from emulator.invariants import Watch, check_all, check_end
+from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.virtual.shared_cpu import CrowdedMaster
@@ -33,7 +33,7 @@ class Seen:
         self.containers: dict[int, Container] = {}
         self.works_at_ms: dict[int, int] = {}
 
-        def look(watch: Watch) -> None:
+        def look(watch: RunWatch) -> None:
             for container in watch.live_now():
                 self.containers.setdefault(container.number, container)
                 if container.work_at_ms != NEVER:
@@ -127,7 +127,7 @@ def test_whatever_dies_on_the_way_every_key_is_done_once(timing):
 def test_what_a_dead_master_was_about_to_ask_for_is_forgotten():
     due: list[int] = []
 
-    def look(watch: Watch) -> None:
+    def look(watch: RunWatch) -> None:
         for master in watch.masters:
             due.append(master.due(REDUCE_PRIORITY))
             assert master.alive or not due[-1]
@@ -167,7 +167,7 @@ def test_suspended_tasks_come_back_through_the_crowd():
         validate=True,
     )
     run = Run(setup, (*RESEARCH, PRODUCTION), SCHEMES["natjam"], MemoryJournal())
-    watch = Watch(run)
+    watch = RunWatch(run)
     result = run.go(lambda: check_all(watch))
     check_end(watch)
     assert result.suspensions > 0

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from emulator.cluster.entities import Container
-from emulator.cluster.task import Manifest
+from emulator.cluster.task import SavedReduce
 from emulator.cluster.timing import PAPER
 from emulator.experiments.papers.natjam_micro import Lab
 from emulator.experiments.papers.paper_natjam import ALTERNATIVES
@@ -83,7 +83,7 @@ def test_the_queue_of_suspended_reduces(order, queue):
     master = Waiting(job, NOBODY, run.cluster, order)
     master.pending.unassigned = {3: deque(), 10: deque()}
     for task_number in (2, 0, 1):
-        master.store[task_number] = Manifest(1, 0)
+        master.store[task_number] = SavedReduce(1, 0)
         master.pending.add_reduce(task_number)
     assert list(master.pending.unassigned[3]) == queue
 

@@ -19,8 +19,8 @@ from emulator.cluster.entities import (
     Ask,
     Container,
     Node,
+    NodeReservation,
     QueueConfig,
-    Reservation,
 )
 from emulator.cluster.resource_manager import ResourceManager
 from yarnctl.deciding.model import ContainerEnded, ContainerGranted
@@ -259,7 +259,7 @@ def test_an_ask_that_does_not_fit_keeps_the_node_until_it_does():
     office.rm.scheduler.reprioritise(second, 1)
     assert office.beat(0, (tasks[0],)) == []  # one slot is free; the small ask may not have it
     kept = office.rm.nodes[0].reserved
-    assert isinstance(kept, Reservation)
+    assert isinstance(kept, NodeReservation)
     assert (kept.app, kept.ask) == (second, large)
     assert office.beat(0, (tasks[1],)) == [(2, 10)]
     assert office.rm.nodes[0].reserved is None

@@ -14,7 +14,7 @@ import pytest
 from emulator.cluster.entities import AM, MAP, REDUCE, Container
 from emulator.cluster.preemption import TUNED, CapacityPreemption, PreemptionConfig
 from emulator.cluster.timing import PAPER
-from emulator.invariants import Watch, check_all, check_end
+from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Result, Run, Setup, run_scheme
 from emulator.virtual.schemes import SCHEMES, queues_of
 from emulator.workload.job import Job
@@ -46,7 +46,7 @@ class Told:
     ) -> None:
         scheme = SCHEMES[name]
         self.run = Run(setup, jobs, scheme, MemoryJournal() if scheme.eviction else None)
-        self.watch = Watch(self.run)
+        self.watch = RunWatch(self.run)
         self.most: dict[str, int] = {}
         self.first_kill_ms: int | None = None
         self.killed: list[Container] = []

@@ -17,7 +17,7 @@ from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED
 from emulator.cluster.faults import Fault, MasterDead, NodeLost, StoreDown
 from emulator.cluster.task import key_end_ms, keys_done
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
-from emulator.invariants import Watch, check_end
+from emulator.invariants import RunWatch, check_end
 from emulator.virtual.port import VirtualPort
 from tests.property.playing import Meddled
 from tests.property.stories import bare, job, tell
@@ -54,7 +54,7 @@ class Played:
         self.master = self.watch.masters[0]
         self.facts += self.watch.rm.facts
 
-    def look(self, watch: Watch) -> None:
+    def look(self, watch: RunWatch) -> None:
         for container in watch.live_now():
             if container.kind == REDUCE and container.task == 0 and container not in self.reduces:
                 self.reduces.append(container)

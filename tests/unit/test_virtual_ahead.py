@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.cluster.timing import HADOOP3, crowded
-from emulator.invariants import Watch, check_all, check_end
+from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Result, Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
@@ -22,7 +22,7 @@ FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
 def play(scheme: str, seed: int) -> tuple[Result, MemoryJournal]:
     journal, benched = MemoryJournal(), ALL[scheme]
     run = Run(setup_of(FITTED, benched, seed), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
-    watch = Watch(run)
+    watch = RunWatch(run)
     result = run.go(lambda: check_all(watch))
     check_end(watch)
     return result, journal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.cluster.timing import HADOOP3, crowded
-from emulator.invariants import Watch, check_all, check_end
+from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
@@ -23,7 +23,7 @@ def play(
     journal = MemoryJournal()
     benched = ALL[scheme]
     run = Run(setup_of(FITTED, benched, 3), jobs_of(FITTED, benched, 46_000), twin(benched), journal)
-    watch = Watch(run)
+    watch = RunWatch(run)
 
     def look() -> None:
         check_all(watch)

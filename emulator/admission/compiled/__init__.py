@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from emulator.admission.compiled import kernels
-from emulator.admission.traces.trace import NEVER, Outcome
+from emulator.admission.traces.trace import NEVER, ReplayOutcome
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SIZED = {"oracle": kernels.ORACLE, "pythia": kernels.PYTHIA, "justice": kernels.
 
 def replay_compiled(
     trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, name: str, choices: Choices
-) -> Outcome:
+) -> ReplayOutcome:
     """Replay as ``emulator.admission.plain.event_replay.replay`` does; runs without the interpreter's
     lock.
     """
@@ -42,7 +42,7 @@ def replay_compiled(
         kernels.sized(_rules(name, capacity, choices), *columns, *told)
     else:
         kernels.shared(capacity, SIZINGS[name].drops_late, columns, told)
-    return Outcome(capacity, deadline_ms, *told)
+    return ReplayOutcome(capacity, deadline_ms, *told)
 
 
 def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
@@ -61,7 +61,7 @@ def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
     )
 
 
-def _rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool) -> Outcome:
+def _rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool) -> ReplayOutcome:
     from emulator.admission.compiled.rebalancing import Columns, Ends, rebalanced
     from emulator.admission.plain.rebalanced import averaged, require_small
 

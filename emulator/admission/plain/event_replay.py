@@ -11,7 +11,7 @@ import heapq
 from typing import TYPE_CHECKING, Any
 
 from emulator.admission.plain.rebalanced import replay_rebalanced
-from emulator.admission.traces.trace import NEVER, Outcome, Trace
+from emulator.admission.traces.trace import NEVER, ReplayOutcome, Trace
 from yarnctl.deciding.admission.mechanisms import choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
@@ -117,7 +117,7 @@ def replay(
     capacity: int,
     sizing: Sizing[Any, Any],
     choices: Choices = DEFAULT_CHOICES,
-) -> Outcome:
+) -> ReplayOutcome:
     """Replay a trace on ``capacity`` containers; returns what became of each job."""
     import numpy as np
 
@@ -127,7 +127,9 @@ def replay(
     state.run()
     columns = (state.started, state.ended, state.containers)
     started, ended, containers = (np.array(column, dtype=np.int64) for column in columns)
-    return Outcome(capacity, deadline_ms, started, ended, containers, np.array(state.met, dtype=np.bool_))
+    return ReplayOutcome(
+        capacity, deadline_ms, started, ended, containers, np.array(state.met, dtype=np.bool_)
+    )
 
 
 def _requests(trace: Trace, deadline_ms: NDArray[np.int64]) -> list[Request]:

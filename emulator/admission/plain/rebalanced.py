@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from emulator.admission.traces.trace import NEVER, Outcome, Trace
+from emulator.admission.traces.trace import NEVER, ReplayOutcome, Trace
 from yarnctl.deciding.admission.fair_share import group_shares
 from yarnctl.errors import BadInput
 
@@ -92,7 +92,9 @@ class _Rebalanced:
         return int(min(self.tasks[job], self.capacity))
 
 
-def replay_rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool) -> Outcome:
+def replay_rebalanced(
+    trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool
+) -> ReplayOutcome:
     """Replay NoDrop FS or Reactive FS, rebalanced at every event."""
     import numpy as np
 
@@ -112,7 +114,7 @@ def averaged(
     ended: NDArray[np.int64],
     left: NDArray[np.int64],
     met: NDArray[np.bool_],
-) -> Outcome:
+) -> ReplayOutcome:
     """Return the outcome with the mean of the containers that each job had while it ran (at least one)."""
     import numpy as np
 
@@ -120,4 +122,4 @@ def averaged(
     span_ms = np.maximum(ended - started, 1)
     mean = np.clip((2 * spent + span_ms) // (2 * span_ms), 1, np.minimum(trace.tasks, capacity))
     containers = np.where(started == NEVER, 0, mean)
-    return Outcome(capacity, deadline_ms, started, ended, containers, met, spent)
+    return ReplayOutcome(capacity, deadline_ms, started, ended, containers, met, spent)

@@ -142,7 +142,7 @@ NEVER = -1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class ReplayOutcome:
     """What became of each job, as int64 columns beside the trace's.
 
     ``started_at_ms`` (-1: never), ``containers`` (0: none), ``ended_at_ms``: when it was done,
@@ -159,7 +159,7 @@ class Outcome:
     spent_ms: NDArray[np.int64] | None = None
 
 
-def same(left: Outcome, right: Outcome) -> str | None:
+def same(left: ReplayOutcome, right: ReplayOutcome) -> str | None:
     """Return None if two outcomes are the same job by job, else the first difference in words."""
     import numpy as np
 

@@ -24,7 +24,16 @@ from emulator.admission.metrics import Scores
 from emulator.admission.replays import Asked, one
 from emulator.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
 from emulator.admission.traces.trace import Trace
-from emulator.experiments.results.figures import Claim, Figure, Row, Verdict, above_zero, mean, row, worst
+from emulator.experiments.results.figures import (
+    Figure,
+    FigureRow,
+    PaperClaim,
+    Verdict,
+    above_zero,
+    mean,
+    row,
+    worst,
+)
 from emulator.experiments.results.workers import cores
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
@@ -36,7 +45,7 @@ TIGHT, MODERATE = {"tr1": 2250, "tr2": 2500}, {"tr1": 4500, "tr2": 5000}
 Metric = Callable[[Scores], float]
 
 
-class Cell(NamedTuple):
+class ReplayCell(NamedTuple):
     """One replay."""
 
     trace: str
@@ -51,44 +60,44 @@ def made(name: str, seed: int) -> Trace:
     return generate(PUBLISHED[name], seed)
 
 
-class JudgedClaim(Claim, frozen=True, kw_only=True):
+class JudgedClaim(PaperClaim, frozen=True, kw_only=True):
     """A claim, by what it is judged, and its verdict: a tie is a tie, and does not hold."""
 
     judged: Literal["ordering", "sign", "bound", "range"]
     verdict: Verdict
 
 
-class Lab:
+class ReplayLab:
     """Runs cells, ``runs`` seeds each, and remembers them."""
 
     def __init__(self, runs: int, engine: Engine, workers: int | None = None) -> None:
         self.runs, self.engine = runs, engine
         self.workers = (workers or cores()) if engine == "compiled" else 1
         self.choices = DEFAULT_CHOICES
-        self.known: dict[tuple[Cell, int, Choices], Scores] = {}
+        self.known: dict[tuple[ReplayCell, int, Choices], Scores] = {}
 
-    def scores(self, cell: Cell) -> list[Scores]:
+    def scores(self, cell: ReplayCell) -> list[Scores]:
         """Return the metrics of a cell, one per seed."""
         return [self._one(cell, seed) for seed in range(self.runs)]
 
-    def values(self, cell: Cell, metric: Metric) -> list[float]:
+    def values(self, cell: ReplayCell, metric: Metric) -> list[float]:
         """Return one metric of a cell, one value per seed."""
         return [metric(each) for each in self.scores(cell)]
 
-    def mean(self, cell: Cell, metric: Metric) -> float:
+    def mean(self, cell: ReplayCell, metric: Metric) -> float:
         """Return the mean of one metric over the seeds."""
         return mean(self.values(cell, metric))
 
-    def more(self, cell: Cell, other: str, metric: Metric) -> float:
+    def more(self, cell: ReplayCell, other: str, metric: Metric) -> float:
         """Return by how many percent a cell's metric is above that of another allocator."""
         return percent_above(self.mean(cell, metric), self.mean(cell._replace(allocator=other), metric))
 
-    def more_each(self, cell: Cell, other: str, metric: Metric) -> list[float]:
+    def more_each(self, cell: ReplayCell, other: str, metric: Metric) -> list[float]:
         """Return, trace by trace, by how many percent a cell's metric is above that of another allocator."""
         ours, theirs = self.values(cell, metric), self.values(cell._replace(allocator=other), metric)
         return [percent_above(*pair) for pair in zip(ours, theirs, strict=True)]
 
-    def prepare(self, cells: Iterable[Cell], progress: ProgressBar) -> None:
+    def prepare(self, cells: Iterable[ReplayCell], progress: ProgressBar) -> None:
         """Run cells ahead, on several threads where the engine lets go of the interpreter."""
         orders = [(cell, seed) for cell in dict.fromkeys(cells) for seed in range(self.runs)]
         orders = [order for order in orders if self._key(*order) not in self.known]
@@ -100,14 +109,14 @@ class Lab:
             for _ in pool.map(lambda order: self._one(*order), orders):
                 progress.step()
 
-    def _one(self, cell: Cell, seed: int) -> Scores:
+    def _one(self, cell: ReplayCell, seed: int) -> Scores:
         key = self._key(cell, seed)
         if key not in self.known:
             asked = Asked(cell.capacity, cell.deadlines, (), self.engine, seed, key[2])
             self.known[key] = one(made(cell.trace, seed), cell.allocator, asked)
         return self.known[key]
 
-    def _key(self, cell: Cell, seed: int) -> tuple[Cell, int, Choices]:
+    def _key(self, cell: ReplayCell, seed: int) -> tuple[ReplayCell, int, Choices]:
         read = SIZINGS[cell.allocator].learn is SIZINGS["justice"].learn
         return cell, seed, self.choices if read else DEFAULT_CHOICES
 
@@ -119,7 +128,7 @@ def percent_above(ours: float, theirs: float) -> float:
     return (ours / theirs - 1) * 100
 
 
-def bar(lab: Lab, cell: Cell, name: str, metric: Metric) -> Row:
+def bar(lab: ReplayLab, cell: ReplayCell, name: str, metric: Metric) -> FigureRow:
     """Return one bar of a graph: the papers print no numbers beside them."""
     label = f"{cell.trace} {cell.capacity} {cell.deadlines} {cell.allocator}"
     return row(label, name, None, lab.values(cell, metric))
@@ -231,7 +240,7 @@ NAMES = (
 
 def table_1(runs: int) -> Figure:
     """Return Table I with what the text says around Fig. 1."""
-    rows: list[Row] = []
+    rows: list[FigureRow] = []
     for name, numbers in PUBLISHED_NUMBERS.items():
         ours = [_measured(made(name, seed)) for seed in range(runs)]
         for place, paper in enumerate(numbers):

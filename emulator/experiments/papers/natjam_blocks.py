@@ -30,7 +30,7 @@ from emulator.experiments.papers.natjam_micro import (
     times_6,
 )
 from emulator.experiments.results.cells import Plan, Runner, carry_out
-from emulator.experiments.results.figures import Figure, Row, Verdict, above_zero, errors, mean, worst
+from emulator.experiments.results.figures import Figure, FigureRow, Verdict, above_zero, errors, mean, worst
 from emulator.virtual.run import Result
 
 RESOLUTION_S = 0.1
@@ -233,7 +233,7 @@ def _pooled(blocks: Sequence[Sequence[Block]]) -> tuple[float | None, float | No
     return errors(figures)
 
 
-def _over_all(bars: Sequence[Row]) -> Row:
+def _over_all(bars: Sequence[FigureRow]) -> FigureRow:
     ours, paper = mean([bar.ours for bar in bars]), bars[0].paper
     error = None if bars[0].relative_error is None or not paper else round((ours - paper) / paper, 5)
     return msgspec.structs.replace(bars[0], ours=round(ours, 3), relative_error=error)

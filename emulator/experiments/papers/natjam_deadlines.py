@@ -14,7 +14,7 @@ import msgspec
 
 from emulator.cluster.timing import PAPER
 from emulator.experiments.results.cells import Cell, Plan, gather
-from emulator.experiments.results.figures import Claim, Figure, Row, mean, row
+from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
@@ -76,7 +76,7 @@ def figure_10(runs: int, calibration: Calibration) -> Plan[Figure]:
             groups[profile, policy] = [deadline_cell(jobs, policy, profile, seed) for seed in range(runs)]
     found = yield from gather(groups)
     rows = [row("one job alone", "completion_s", 87.0, _makespans_s(found["", ""]), counts=False)]
-    claims: list[Claim] = []
+    claims: list[PaperClaim] = []
     for profile in PROFILES_SHOWN:
         results = {policy: found[profile, policy] for policy in MAKESPANS_S}
         spans = {policy: _makespans_s(each) for policy, each in results.items()}
@@ -91,7 +91,7 @@ def _makespans_s(results: Sequence[Result]) -> list[float]:
     return [each.makespan_ms / 1000 for each in results]
 
 
-def _claims_10(profile: str, results: dict[str, list[Result]], spans_s: dict[str, float]) -> list[Claim]:
+def _claims_10(profile: str, results: dict[str, list[Result]], spans_s: dict[str, float]) -> list[PaperClaim]:
     ratio = spans_s["MLF"] / spans_s["MDF"]
     met = {
         policy: sum(margin >= 0 for each in found for margin in margins_s(each))
@@ -100,17 +100,17 @@ def _claims_10(profile: str, results: dict[str, list[Result]], spans_s: dict[str
     wanted = 3 * len(results["MDF"])
     spread = max(max(finished_s(each)) / min(finished_s(each)) for each in results["MLF"])
     return [
-        Claim(
+        PaperClaim(
             "MDF meets all three deadlines",
             "3 of 3",
             f"{met['MDF']} of {wanted}",
             met["MDF"] == wanted,
             profile,
         ),
-        Claim(
+        PaperClaim(
             "MLF misses all three deadlines", "0 of 3", f"{met['MLF']} of {wanted}", met["MLF"] == 0, profile
         ),
-        Claim(
+        PaperClaim(
             "MLF: the jobs run in lockstep (last / first finish <= 1.15)",
             "lockstep",
             f"{spread:.2f}",
@@ -118,7 +118,7 @@ def _claims_10(profile: str, results: dict[str, list[Result]], spans_s: dict[str
             profile,
         ),
         *(
-            Claim(
+            PaperClaim(
                 f"makespan of {policy}, +- {MAKESPAN_TOLERANCE:.0%}",
                 f"{paper:.0f} s",
                 f"{spans_s[policy]:.0f} s",
@@ -127,7 +127,7 @@ def _claims_10(profile: str, results: dict[str, list[Result]], spans_s: dict[str
             )
             for policy, paper in MAKESPANS_S.items()
         ),
-        Claim(
+        PaperClaim(
             f"makespan MLF / MDF, +- {RATIO_TOLERANCE}",
             "1.37",
             f"{ratio:.2f}",
@@ -151,8 +151,8 @@ def figure_11(runs: int, calibration: Calibration) -> Plan[Figure]:
         }
     )
     margins = {key: [margins_s(each) for each in results] for key, results in found.items()}
-    rows: list[Row] = []
-    claims: list[Claim] = []
+    rows: list[FigureRow] = []
+    claims: list[PaperClaim] = []
     for profile in PROFILES_SHOWN:
         first = {epsilon: [each[0] for each in margins[profile, epsilon, 1.0]] for epsilon in EPSILONS}
         second = {epsilon: [each[1] for each in margins[profile, epsilon, 1.0]] for epsilon in EPSILONS}
@@ -167,7 +167,7 @@ def figure_11(runs: int, calibration: Calibration) -> Plan[Figure]:
     return Figure("11", "Effect of deadlines: two jobs", tuple(rows), tuple(claims))
 
 
-def _met_from(claim: str, margins: dict[float, list[float]], paper: float, profile: str) -> Claim:
+def _met_from(claim: str, margins: dict[float, list[float]], paper: float, profile: str) -> PaperClaim:
     """The smallest epsilon from which on all margins are >= 0; it holds if it is the paper's."""
     met = [
         epsilon
@@ -175,16 +175,18 @@ def _met_from(claim: str, margins: dict[float, list[float]], paper: float, profi
         if all(min(margins[each]) >= 0 for each in EPSILONS if each >= epsilon)
     ]
     shown = f"from {met[0]} on" if met else "nowhere"
-    return Claim(f"{claim} from the same epsilon on", f"from {paper} on", shown, met[:1] == [paper], profile)
+    return PaperClaim(
+        f"{claim} from the same epsilon on", f"from {paper} on", shown, met[:1] == [paper], profile
+    )
 
 
-def _size_claim(margins: Sequence[float], profile: str) -> Claim:
+def _size_claim(margins: Sequence[float], profile: str) -> PaperClaim:
     """The size of the second job against the first: does it change the more urgent one's margin?
 
     ``margins`` are Job 1's, in parts of its clean time, one per size.
     """
     changed = max(margins) - min(margins)
-    return Claim(
+    return PaperClaim(
         f"size of Job 2 from 0.4 to 2.0: Job 1's margin changes by at most {LITTLE} of the clean time",
         "little effect",
         f"{changed:.2f} ({', '.join(f'{each:+.2f}' for each in margins)})",
@@ -196,7 +198,7 @@ def _size_claim(margins: Sequence[float], profile: str) -> Claim:
 # --- how the 87 s are split --------------------------------------------------------------------
 
 
-class Split(msgspec.Struct, frozen=True):
+class JobSplit(msgspec.Struct, frozen=True):
     """One split of a job's 87 s, and what becomes of Figs 10 and 11 with it (profile ``paper``)."""
 
     map_s: float
@@ -209,7 +211,7 @@ class Split(msgspec.Struct, frozen=True):
     failed: tuple[str, ...]
 
 
-def splits(runs: int, calibration: Calibration) -> Plan[list[Split]]:
+def splits(runs: int, calibration: Calibration) -> Plan[list[JobSplit]]:
     """Run Figs 10 and 11 with every split."""
     found = []
     for map_ms, lmax_ms in SPLITS:
@@ -220,7 +222,7 @@ def splits(runs: int, calibration: Calibration) -> Plan[list[Split]]:
         claims = (claim for claim in (*ten.claims, *eleven.claims) if claim.profile == "paper")
         failed = tuple(f"{claim.claim}: {claim.ours}" for claim in claims if not claim.holds)
         found.append(
-            Split(
+            JobSplit(
                 map_s=map_ms / 1000,
                 longest_reduce_s=lmax_ms / 1000,
                 ours=(map_ms, lmax_ms) == (calibration.emulab_map_ms, calibration.emulab_lmax_ms),

@@ -16,7 +16,7 @@ import msgspec
 from emulator.cluster.timing import PAPER as PAPER_TIMING
 from emulator.cluster.timing import Timing
 from emulator.experiments.results.cells import Cell, Plan, gather
-from emulator.experiments.results.figures import Claim, Figure, Row, row
+from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, row
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import KEY_GROUP_MS, Job, JobClass, key_groups
@@ -193,7 +193,7 @@ def of_figure_4(found: Mapping[str, Sequence[Result]]) -> Figure:
     return Figure("4", "Natjam vs. existing techniques: Research-XL, then Production-S", rows, claims)
 
 
-def _claims_4(rows: Sequence[Row]) -> tuple[Claim, ...]:
+def _claims_4(rows: Sequence[FigureRow]) -> tuple[PaperClaim, ...]:
     ours = {(each.label, each.metric): each.ours for each in rows}
     times = {
         job_class: [ours[name, f"{job_class}_s"] for name in chain] for job_class, chain in CHAINS_4.items()
@@ -216,13 +216,13 @@ def _chain_words(job_class: JobClass) -> str:
     return f"{job_class}: {' < '.join(name.replace('-', ' ') for name in CHAINS_4[job_class])}"
 
 
-def _ordered(claim: str, values: list[float]) -> Claim:
+def _ordered(claim: str, values: list[float]) -> PaperClaim:
     shown = " < ".join(f"{value:.1f}" for value in values)
-    return Claim(claim, "holds", shown, all(a < b for a, b in pairwise(values)))
+    return PaperClaim(claim, "holds", shown, all(a < b for a, b in pairwise(values)))
 
 
-def _near(claim: str, paper: float, ours: float, tolerance: float) -> Claim:
-    return Claim(
+def _near(claim: str, paper: float, ours: float, tolerance: float) -> PaperClaim:
+    return PaperClaim(
         f"{claim} (+- {tolerance:.2f})", f"{paper:.2f}", f"{ours:.2f}", abs(ours - paper) <= tolerance
     )
 
@@ -240,7 +240,7 @@ def runs_5(lab: Lab) -> Plan[dict[tuple[str, str], list[Result]]]:
 
 def of_figure_5(found: Mapping[tuple[str, str], Sequence[Result]]) -> Figure:
     """Return Fig 5 of the runs of each (task policy, size of the production job); claims need them all."""
-    rows: list[Row] = []
+    rows: list[FigureRow] = []
     for key, papers in FIG5_S.items():
         for job_class, paper in zip(("production", "research"), papers, strict=True):
             if key in found:
@@ -250,7 +250,7 @@ def of_figure_5(found: Mapping[tuple[str, str], Sequence[Result]]) -> Figure:
     return Figure("5", "Task eviction policies", tuple(rows), claims)
 
 
-def _claims_5(rows: Sequence[Row]) -> tuple[Claim, ...]:
+def _claims_5(rows: Sequence[FigureRow]) -> tuple[PaperClaim, ...]:
     ours = {(each.label, each.metric): each.ours for each in rows}
     claims = []
     for size in ("s", "l"):
@@ -258,7 +258,9 @@ def _claims_5(rows: Sequence[Row]) -> tuple[Claim, ...]:
             policy: ours[f"{policy} production-{size}", "research_s"] for policy in ("SRT", "LRT", "random")
         }
         best = times["SRT"] < min(times["LRT"], times["random"])
-        claims.append(Claim(f"production-{size}: SRT is best for research", "holds", _shown(times), best))
+        claims.append(
+            PaperClaim(f"production-{size}: SRT is best for research", "holds", _shown(times), best)
+        )
     times_s = [ours[f"{policy} production-s", "research_s"] for policy in ("SRT", "random", "LRT")]
     claims.append(_ordered("production-s: SRT < random < LRT for research", times_s))
     return tuple(claims)
@@ -302,7 +304,7 @@ def evicted_of_small(results: Sequence[Result]) -> int:
 
 def of_figure_6(lab: Lab, found: Mapping[tuple[str, str], Sequence[Result]]) -> Figure:
     """Return Fig 6 of its runs."""
-    rows: list[Row] = []
+    rows: list[FigureRow] = []
     for (policy, size), papers in FIG6_S.items():
         pair = times_6(lab, size, found[policy, size])
         names = ("research-m", "research-m") if size == "m" else ("research-l", "research-s")
@@ -318,30 +320,30 @@ def _completion_s(result: Result, name: str) -> float:
     return next(job.completion_ms for job in result.jobs if job.name == name) / 1000
 
 
-def _claims_6(rows: list[Row], untouched: int) -> tuple[Claim, ...]:
+def _claims_6(rows: list[FigureRow], untouched: int) -> tuple[PaperClaim, ...]:
     ours = {each.label: each.ours for each in rows}
     last = {policy: ours[f"{policy} M+M research-m 2"] for policy in ("PR", "MR", "LR")}
     small = {policy: ours[f"{policy} L+S research-s 2"] for policy in ("PR", "MR", "LR")}
     return (
-        Claim(
+        PaperClaim(
             "M+M: LR is worst for one of two equal jobs",
             "228.8 vs 201",
             _shown(last),
             last["LR"] == max(last.values()),
         ),
-        Claim(
+        PaperClaim(
             "M+M: PR and MR within 5 s of each other",
             "0.6 s",
             f"{abs(last['PR'] - last['MR']):.1f} s",
             abs(last["PR"] - last["MR"]) <= 5,
         ),
-        Claim(
+        PaperClaim(
             "L+S: MR < PR < LR for the small job",
             "204.8 < 213.8 < 252.4",
             _shown(small),
             small["MR"] < small["PR"] < small["LR"],
         ),
-        Claim("L+S: MR evicts no task of Research-S", "0", str(untouched), untouched == 0),
+        PaperClaim("L+S: MR evicts no task of Research-S", "0", str(untouched), untouched == 0),
     )
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from emulator.cluster.timing import PAPER
 from emulator.experiments.results.cells import Cell, Plan, gather
-from emulator.experiments.results.figures import Claim, Figure, Row, mean, quantile, row, share
+from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, quantile, row, share
 from emulator.virtual.run import Result, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job, JobClass
@@ -46,7 +46,7 @@ Times = dict[str, dict[str, float]]
 """Completion of each job, s, by scheme and the job's name."""
 
 
-class Trace(msgspec.Struct, frozen=True):
+class WindowTimes(msgspec.Struct, frozen=True):
     """What came of one window."""
 
     production: Times
@@ -86,22 +86,22 @@ def _cells(size: tuple[int, int], place: int) -> list[Cell]:
     return [*shared, Cell(_setup(size), merge(production, ()), SCHEMES["soft-cap"])]
 
 
-def windows(size: tuple[int, int]) -> Plan[list[Trace]]:
+def windows(size: tuple[int, int]) -> Plan[list[WindowTimes]]:
     """Run all windows on a cluster of so many nodes and slots per node."""
     found = yield from gather({place: _cells(size, place) for place in range(len(WINDOWS))})
     return [_trace(results) for results in found.values()]
 
 
-def _trace(results: Sequence[Result]) -> Trace:
+def _trace(results: Sequence[Result]) -> WindowTimes:
     runs = dict(zip(SHARED, results, strict=False))
     production = {name: _completion_s(run, "production") for name, run in runs.items()}
-    return Trace(
+    return WindowTimes(
         {**production, "alone": _completion_s(results[-1], "production")},
         {name: _completion_s(run, "research") for name, run in runs.items()},
     )
 
 
-def differences(traces: Sequence[Trace], job_class: JobClass, other: str) -> list[float]:
+def differences(traces: Sequence[WindowTimes], job_class: JobClass, other: str) -> list[float]:
     """Return completion under Natjam minus completion under ``other``, s, of every job of all windows."""
     found: list[float] = []
     for trace in traces:
@@ -124,20 +124,20 @@ def same_kind(paper: float, ours: float) -> bool:
     return paper * ours > 0 and abs(paper) / 10 <= abs(ours) <= abs(paper) * 10
 
 
-def _at(values: list[float], what: str, ratio: float, paper: float) -> tuple[Row, Claim]:
+def _at(values: list[float], what: str, ratio: float, paper: float) -> tuple[FigureRow, PaperClaim]:
     ours = quantile(values, ratio)
     label = f"{what}: {ratio:.0%} of jobs at or below"
     return (
         row(label, "difference_s", paper, [ours], counts=False),
-        Claim(f"{label} ({SAME_KIND})", f"{paper:+g} s", f"{ours:+.1f} s", same_kind(paper, ours)),
+        PaperClaim(f"{label} ({SAME_KIND})", f"{paper:+g} s", f"{ours:+.1f} s", same_kind(paper, ours)),
     )
 
 
-def _within(values: float, what: str, paper: float) -> tuple[Row, Claim]:
+def _within(values: float, what: str, paper: float) -> tuple[FigureRow, PaperClaim]:
     """The paper says that something is within +- ``paper`` s: ours may be ten times as far, or nearer."""
     return (
         row(what, "difference_s", paper, [values], counts=False),
-        Claim(
+        PaperClaim(
             f"{what}: at most ten times the paper's",
             f"within {paper:g} s",
             f"{values:+.2f} s",
@@ -146,17 +146,19 @@ def _within(values: float, what: str, paper: float) -> tuple[Row, Claim]:
     )
 
 
-def _most(values: list[float], what: str, least_s: float, paper: float) -> tuple[Row, Claim]:
+def _most(values: list[float], what: str, least_s: float, paper: float) -> tuple[FigureRow, PaperClaim]:
     """The paper says that only the share ``paper`` is ``least_s`` or more later."""
     ours = 1 - share(values, least_s - 1e-9)
     label = f"{what}: share of jobs {least_s:g} s or more later"
     return (
         row(label, "share", paper, [ours], counts=False),
-        Claim(f"{label}: at most ten times the paper's", f"{paper:.0%}", f"{ours:.1%}", ours <= 10 * paper),
+        PaperClaim(
+            f"{label}: at most ten times the paper's", f"{paper:.0%}", f"{ours:.1%}", ours <= 10 * paper
+        ),
     )
 
 
-def _figure(number: str, title: str, pairs: list[tuple[Row, Claim]]) -> Figure:
+def _figure(number: str, title: str, pairs: list[tuple[FigureRow, PaperClaim]]) -> Figure:
     notes = (f"five windows of FB-2009, hours (production, research): {WINDOWS}; pooled",)
     return Figure(number, title, tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), notes)
 
@@ -212,7 +214,7 @@ def figure_13() -> Plan[Figure]:
         pairs.append(
             (
                 row(label, "share", paper, [ours], counts=False),
-                Claim(f"{label} ({SAME_KIND})", f"{paper:.0%}", f"{ours:.0%}", same_kind(paper, ours)),
+                PaperClaim(f"{label} ({SAME_KIND})", f"{paper:.0%}", f"{ours:.0%}", same_kind(paper, ours)),
             )
         )
     pairs.append(_at(research, "research, worst", 1.0, 390.0))
@@ -292,14 +294,16 @@ def _figure_12(gains: Sequence[float]) -> Figure:
         row("worst loss in margin", "difference_s", -1000.0, [worst], counts=False),
     )
     claims = (
-        Claim(
+        PaperClaim(
             "Natjam-R's margin is better for most jobs (more than half)",
             "69 %",
             f"{better:.0%}",
             better > 0.5,
         ),
-        Claim(f"best gain in margin ({SAME_KIND})", "366 s", f"{best:.0f} s", same_kind(366.0, best)),
-        Claim(f"worst loss in margin ({SAME_KIND})", "-1000 s", f"{worst:.0f} s", same_kind(-1000.0, worst)),
+        PaperClaim(f"best gain in margin ({SAME_KIND})", "366 s", f"{best:.0f} s", same_kind(366.0, best)),
+        PaperClaim(
+            f"worst loss in margin ({SAME_KIND})", "-1000 s", f"{worst:.0f} s", same_kind(-1000.0, worst)
+        ),
     )
     hours = tuple(production for production, _ in WINDOWS)
     notes = (f"production hours {hours} of FB-2009 at peak load {DEADLINE_PEAK}; pooled",)

@@ -17,10 +17,10 @@ from emulator.admission.traces.trace import DEADLINES
 from emulator.experiments.papers.admission_cells import (
     MODERATE,
     TIGHT,
-    Cell,
     JudgedClaim,
-    Lab,
     Metric,
+    ReplayCell,
+    ReplayLab,
     all_bars,
     bar,
     bound,
@@ -52,9 +52,9 @@ IDLE = {10: (0.81, 0.68, 0.59, 0.98), 100: (0.80, 0.52, 0.41, 0.76)}
 """Section 5.4: shares of idle groups beyond 100, 500 and 1000 s, and how probable it is that one is there."""
 
 
-def ours_at(trace: str, capacity: int) -> list[Cell]:
+def ours_at(trace: str, capacity: int) -> list[ReplayCell]:
     """Return Justice's cells of one graph."""
-    return [Cell(trace, capacity, each, "justice") for each in DEADLINES]
+    return [ReplayCell(trace, capacity, each, "justice") for each in DEADLINES]
 
 
 def graphs() -> list[tuple[str, int]]:
@@ -62,14 +62,14 @@ def graphs() -> list[tuple[str, int]]:
     return [(trace, size[trace]) for trace in TIGHT for size in (TIGHT, MODERATE)]
 
 
-def cells_of(numbers: Sequence[str]) -> list[Cell]:
+def cells_of(numbers: Sequence[str]) -> list[ReplayCell]:
     """Return what the figures will ask for."""
     if not set(numbers) - {"1", "8"}:
         return []
     return [cell._replace(allocator=name) for place in graphs() for cell in ours_at(*place) for name in ALL]
 
 
-def _rows(lab: Lab, name: str, metric: Metric) -> tuple[Any, ...]:
+def _rows(lab: ReplayLab, name: str, metric: Metric) -> tuple[Any, ...]:
     return tuple(bar(lab, cell, name, metric) for cell in cells_of((name,)))
 
 
@@ -77,25 +77,25 @@ Bars = dict[str, list[float]]
 """By deadlines: how many percent Justice is above another allocator, trace by trace."""
 
 
-def _over(lab: Lab, other: str, metric: Metric, trace: str, capacity: int) -> Bars:
+def _over(lab: ReplayLab, other: str, metric: Metric, trace: str, capacity: int) -> Bars:
     return {cell.deadlines: lab.more_each(cell, other, metric) for cell in ours_at(trace, capacity)}
 
 
-def _tight_bars(lab: Lab, metric: Metric) -> list[list[float]]:
+def _tight_bars(lab: ReplayLab, metric: Metric) -> list[list[float]]:
     """Return Justice against both fair sharers in every graph of the smaller capacities."""
     places = [(trace, TIGHT[trace]) for trace in TIGHT]
     return [bar for place in places for other in FAIR for bar in _over(lab, other, metric, *place).values()]
 
 
-def figure_2(lab: Lab) -> Figure:
+def figure_2(lab: ReplayLab) -> Figure:
     """Fairness."""
     oracle = _over(lab, "oracle", fairness, "tr1", TIGHT["tr1"])["Aria1x3x"]
     reactive = [
-        lab.more_each(Cell("tr1", TIGHT["tr1"], each, "reactive_fs"), "no_drop_fs", fairness)
+        lab.more_each(ReplayCell("tr1", TIGHT["tr1"], each, "reactive_fs"), "no_drop_fs", fairness)
         for each in DEADLINES
     ]
     baseline = [
-        lab.more_each(Cell("tr2", TIGHT["tr2"], each, "no_drop_fs"), "reactive_fs", fairness)
+        lab.more_each(ReplayCell("tr2", TIGHT["tr2"], each, "no_drop_fs"), "reactive_fs", fairness)
         for each in DEADLINES
     ]
     claims = (
@@ -113,7 +113,7 @@ def figure_2(lab: Lab) -> Figure:
     )
 
 
-def figure_3(lab: Lab) -> Figure:
+def figure_3(lab: ReplayLab) -> Figure:
     """Equality."""
     claims = []
     for size, most in ((TIGHT, 23), (MODERATE, 17)):
@@ -131,7 +131,7 @@ def figure_3(lab: Lab) -> Figure:
     )
 
 
-def figure_4(lab: Lab) -> Figure:
+def figure_4(lab: ReplayLab) -> Figure:
     """Satisfied deadlines."""
     claims = []
     for trace in TIGHT:
@@ -172,13 +172,13 @@ def _between(said: str, paper: tuple[int, int], bars: Sequence[Sequence[float]])
     return JudgedClaim(f"{said} (sign)", words, told, verdict == "holds", judged="sign", verdict=verdict)
 
 
-def figure_5(lab: Lab) -> Figure:
+def figure_5(lab: ReplayLab) -> Figure:
     """Productive time."""
     tight = {other: _over(lab, other, ptr, "tr1", TIGHT["tr1"]) for other in ("reactive_fs", "oracle")}
     moderate = {other: _over(lab, other, ptr, "tr1", MODERATE["tr1"]) for other in (*FAIR, "oracle")}
     below = mean(extremes(min, list(tight["oracle"].values())))
     alike = mean(extremes(min, [moderate["oracle"][name] for name in ("Fixed1x", "Fixed2x", "90loose")]))
-    baseline = max(lab.mean(Cell("tr1", TIGHT["tr1"], each, "no_drop_fs"), ptr) for each in DEADLINES)
+    baseline = max(lab.mean(ReplayCell("tr1", TIGHT["tr1"], each, "no_drop_fs"), ptr) for each in DEADLINES)
     most = {
         "tight": extremes(max, list(tight["reactive_fs"].values())),
         "moderate": extremes(max, list(moderate["reactive_fs"].values())),
@@ -207,11 +207,11 @@ def figure_5(lab: Lab) -> Figure:
     return Figure("5", "Productive time", _rows(lab, "ptr", ptr), claims, (UNKNOWN,))
 
 
-def figure_6(lab: Lab) -> Figure:
+def figure_6(lab: ReplayLab) -> Figure:
     """Wasted time."""
     lower = mean(extremes(min, list(_over(lab, "reactive_fs", wtr, "tr1", TIGHT["tr1"]).values())))
     missed = min(
-        lab.mean(Cell(*place, each, "no_drop_fs"), wtr) for place in graphs()[::2] for each in DEADLINES
+        lab.mean(ReplayCell(*place, each, "no_drop_fs"), wtr) for place in graphs()[::2] for each in DEADLINES
     )
     claims = (
         bound(
@@ -230,14 +230,14 @@ def figure_6(lab: Lab) -> Figure:
     return Figure("6", "Wasted time", _rows(lab, "wtr", wtr), claims, (UNKNOWN,))
 
 
-def figure_7(lab: Lab) -> Figure:
+def figure_7(lab: ReplayLab) -> Figure:
     """Utilisation."""
     bars = _tight_bars(lab, utilisation)
     claim = all_bars("tight: lower utilisation than the fair sharers", bars, sign=-1)
     return Figure("7", "Utilisation", _rows(lab, "utilisation", utilisation), (claim,), (UNKNOWN,))
 
 
-def figure_8(lab: Lab) -> Figure:
+def figure_8(lab: ReplayLab) -> Figure:
     """Idle times of groups of CPUs: TR1, 2250 CPUs, Aria1x3x."""
     rows = []
     for size, paper in IDLE.items():
@@ -252,7 +252,7 @@ def figure_8(lab: Lab) -> Figure:
     return Figure("8", "Idle times of groups of CPUs", tuple(rows), (), notes)
 
 
-def _idle(lab: Lab, seed: int, size: int) -> tuple[float, ...]:
+def _idle(lab: ReplayLab, seed: int, size: int) -> tuple[float, ...]:
     from emulator.admission.traces.trace import deadlines_ms
 
     trace, capacity = made("tr1", seed), TIGHT["tr1"]
@@ -262,7 +262,7 @@ def _idle(lab: Lab, seed: int, size: int) -> tuple[float, ...]:
     return (*(groups.longer_than(seconds * 1000) for seconds in (100, 500, 1000)), groups.present_ratio)
 
 
-FIGURES: dict[str, Callable[[Lab], Figure]] = {
+FIGURES: dict[str, Callable[[ReplayLab], Figure]] = {
     "1": lambda lab: table_1(lab.runs),
     "2": figure_2,
     "3": figure_3,
@@ -281,14 +281,14 @@ def paper_justice(wanted: str, runs: int, engine: str | None, workers: int | Non
         FIGURES,
         cells_of,
         figure_numbers(wanted, list(FIGURES)),
-        Lab(runs, chosen(engine), workers),
+        ReplayLab(runs, chosen(engine), workers),
     )
 
 
 # --- what the paper leaves open ---------------------------------------------------------------
 
 
-class Reading(msgspec.Struct, frozen=True):
+class PaperReading(msgspec.Struct, frozen=True):
     """One reading of the paper: what is chosen, and how many of the claims of Figs 2 to 7 fail under it."""
 
     choice: str
@@ -313,9 +313,9 @@ READINGS: dict[str, dict[str, Any]] = {
 """Readings by their name, as changes to our choices."""
 
 
-def readings(runs: int, engine: str | None, workers: int | None) -> list[Reading]:
+def readings(runs: int, engine: str | None, workers: int | None) -> list[PaperReading]:
     """Run Figs 2 to 7 under every reading that the paper allows, ours first."""
-    lab = Lab(runs, chosen(engine), workers)
+    lab = ReplayLab(runs, chosen(engine), workers)
     found = []
     with ProgressBar("replays") as progress:
         for name, changes in READINGS.items():
@@ -323,5 +323,5 @@ def readings(runs: int, engine: str | None, workers: int | None) -> list[Reading
             lab.prepare(cells_of(("2",)), progress)
             claims = [claim for number in "234567" for claim in FIGURES[number](lab).claims]
             failed = tuple(claim.claim for claim in claims if not claim.holds)
-            found.append(Reading(name, not changes, len(failed), failed))
+            found.append(PaperReading(name, not changes, len(failed), failed))
     return found

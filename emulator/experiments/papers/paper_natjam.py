@@ -240,7 +240,7 @@ class Open(msgspec.Struct, frozen=True):
     """What Fig 3 leaves open: the choices in Figs 4 to 6, and how the 87 s of Figs 10 and 11 are split."""
 
     alternatives: list[Alternative]
-    splits: list[natjam_deadlines.Split]
+    splits: list[natjam_deadlines.JobSplit]
 
 
 def alternatives_kept(runs: int, *, out: Path | None, workers: int | None) -> Open:

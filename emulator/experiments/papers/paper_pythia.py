@@ -14,10 +14,10 @@ from emulator.admission.engines import chosen
 from emulator.experiments.papers.admission_cells import (
     MODERATE,
     TIGHT,
-    Cell,
     JudgedClaim,
-    Lab,
     Metric,
+    ReplayCell,
+    ReplayLab,
     all_bars,
     bar,
     bound,
@@ -46,22 +46,22 @@ UNKNOWN = (
 )
 
 
-def fixed(trace: str) -> list[Cell]:
+def fixed(trace: str) -> list[ReplayCell]:
     """Return the cells of Figs 2 and 3."""
-    return [Cell(trace, each, "Fixed2x", name) for each in CAPACITIES[trace] for name in ALL]
+    return [ReplayCell(trace, each, "Fixed2x", name) for each in CAPACITIES[trace] for name in ALL]
 
 
-def variable(capacity: int) -> list[Cell]:
+def variable(capacity: int) -> list[ReplayCell]:
     """Return the cells of one graph of Figs 4 and 5."""
-    return [Cell("tr1", capacity, each, name) for each in VARIABLE for name in ALL]
+    return [ReplayCell("tr1", capacity, each, name) for each in VARIABLE for name in ALL]
 
 
-def tightest(trace: str, allocator: str = "pythia") -> Cell:
+def tightest(trace: str, allocator: str = "pythia") -> ReplayCell:
     """Return the cell of the smallest capacity."""
-    return Cell(trace, TIGHT[trace], "Fixed2x", allocator)
+    return ReplayCell(trace, TIGHT[trace], "Fixed2x", allocator)
 
 
-def figure_2(lab: Lab) -> Figure:
+def figure_2(lab: ReplayLab) -> Figure:
     """SDR with fixed deadlines, over capacities."""
     rows = [bar(lab, cell, "sdr", sdr) for trace in TIGHT for cell in fixed(trace)]
     no_drop = tightest("tr1", "no_drop_fs")
@@ -91,13 +91,13 @@ def extremes(pick: Callable[[Sequence[float]], float], columns: Sequence[Sequenc
     return [pick(values) for values in zip(*columns, strict=True)]
 
 
-def _near_oracle(lab: Lab, cells: Sequence[Cell], trace: str) -> JudgedClaim:
+def _near_oracle(lab: ReplayLab, cells: Sequence[ReplayCell], trace: str) -> JudgedClaim:
     worst = mean(extremes(min, [lab.more_each(cell, "oracle", sdr) for cell in cells]))
     return bound(f"{trace}: similar to the Oracle (within 5 %)", "-5 % at worst", percent(worst), worst >= -5)
 
 
-def _alike(lab: Lab, trace: str) -> JudgedClaim:
-    cells = [Cell(trace, CAPACITIES[trace][-1], "Fixed2x", name) for name in ALL]
+def _alike(lab: ReplayLab, trace: str) -> JudgedClaim:
+    cells = [ReplayCell(trace, CAPACITIES[trace][-1], "Fixed2x", name) for name in ALL]
     found = [lab.mean(cell, sdr) for cell in cells]
     told = f"{min(found):.3f} to {max(found):.3f}"
     return bound(
@@ -108,7 +108,7 @@ def _alike(lab: Lab, trace: str) -> JudgedClaim:
     )
 
 
-def figure_3(lab: Lab) -> Figure:
+def figure_3(lab: ReplayLab) -> Figure:
     """PTR with fixed deadlines, over capacities."""
     rows = [bar(lab, cell, "ptr", ptr) for trace in TIGHT for cell in fixed(trace)]
     ours = [cell for trace in TIGHT for cell in fixed(trace) if cell.allocator == "pythia"]
@@ -145,13 +145,13 @@ def figure_3(lab: Lab) -> Figure:
     return Figure("3", "Productive time, fixed deadlines of 2x", tuple(rows), claims, (UNKNOWN,))
 
 
-def _graphs(lab: Lab, name: str, metric: Metric) -> Iterator[Any]:
+def _graphs(lab: ReplayLab, name: str, metric: Metric) -> Iterator[Any]:
     for capacity in (TIGHT["tr1"], MODERATE["tr1"]):
         for cell in variable(capacity):
             yield bar(lab, cell, name, metric)
 
 
-def figure_4(lab: Lab) -> Figure:
+def figure_4(lab: ReplayLab) -> Figure:
     """SDR with variable deadlines."""
     claims = []
     for capacity, most in ((TIGHT["tr1"], 177), (MODERATE["tr1"], 58)):
@@ -169,7 +169,7 @@ def figure_4(lab: Lab) -> Figure:
     )
 
 
-def figure_5(lab: Lab) -> Figure:
+def figure_5(lab: ReplayLab) -> Figure:
     """PTR with variable deadlines, and the waste that its text gives."""
     rows = [*_graphs(lab, "ptr", ptr), *_graphs(lab, "wtr", wtr)]
     ours = [
@@ -203,9 +203,9 @@ def _subset(verdicts: Sequence[Verdict]) -> JudgedClaim:
     return JudgedClaim(said, "some", told, verdict == "holds", judged="ordering", verdict=verdict)
 
 
-def _waste(lab: Lab, name: str, capacity: int, low: int, high: int) -> JudgedClaim:
+def _waste(lab: ReplayLab, name: str, capacity: int, low: int, high: int) -> JudgedClaim:
     """A range of waste in whole percent (WTR): all of ours lie in it."""
-    found = [round(lab.mean(Cell("tr1", capacity, each, name), wtr) * 100) for each in VARIABLE]
+    found = [round(lab.mean(ReplayCell("tr1", capacity, each, name), wtr) * 100) for each in VARIABLE]
     said = f"{name} wastes so much of all computation at {capacity} CPUs (range)"
     holds = low <= min(found) and max(found) <= high
     verdict: Verdict = "holds" if holds else "fails"
@@ -213,7 +213,7 @@ def _waste(lab: Lab, name: str, capacity: int, low: int, high: int) -> JudgedCla
     return JudgedClaim(said, f"{low} to {high} %", told, holds, judged="range", verdict=verdict)
 
 
-FIGURES: dict[str, Callable[[Lab], Figure]] = {
+FIGURES: dict[str, Callable[[ReplayLab], Figure]] = {
     "1": lambda lab: table_1(lab.runs),
     "2": figure_2,
     "3": figure_3,
@@ -222,9 +222,9 @@ FIGURES: dict[str, Callable[[Lab], Figure]] = {
 }
 
 
-def cells_of(numbers: Sequence[str]) -> list[Cell]:
+def cells_of(numbers: Sequence[str]) -> list[ReplayCell]:
     """Return what the figures will ask for."""
-    found: list[Cell] = []
+    found: list[ReplayCell] = []
     if {"2", "3"} & set(numbers):
         found += [cell for trace in TIGHT for cell in fixed(trace)]
     if {"4", "5"} & set(numbers):
@@ -244,16 +244,20 @@ def figure_numbers(wanted: str, known: Sequence[str]) -> list[str]:
 def paper_pythia(wanted: str, runs: int, engine: str | None, workers: int | None) -> dict[str, Any]:
     """Run the figures, ``runs`` traces each; return the report."""
     return replayed(
-        "pythia", FIGURES, cells_of, figure_numbers(wanted, list(FIGURES)), Lab(runs, chosen(engine), workers)
+        "pythia",
+        FIGURES,
+        cells_of,
+        figure_numbers(wanted, list(FIGURES)),
+        ReplayLab(runs, chosen(engine), workers),
     )
 
 
 def replayed(
     paper: str,
-    figures: Mapping[str, Callable[[Lab], Figure]],
-    cells: Callable[[Sequence[str]], list[Cell]],
+    figures: Mapping[str, Callable[[ReplayLab], Figure]],
+    cells: Callable[[Sequence[str]], list[ReplayCell]],
     numbers: Sequence[str],
-    lab: Lab,
+    lab: ReplayLab,
 ) -> dict[str, Any]:
     """Replay all cells of these figures at once, then make the figures; return the report."""
     with ProgressBar("replays") as progress:

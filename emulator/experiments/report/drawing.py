@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding
-from emulator.experiments.results.runs import Outcome
+from emulator.experiments.results.runs import Comparison
 from emulator.experiments.results.summary import SchemeSummary, completions_ms, evicted_at_ms
 from emulator.scenario import node_size
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from emulator.experiments.results.figures import Figure as PaperFigure
-    from emulator.experiments.results.figures import Row
-    from emulator.virtual.run import Result, Sample
+    from emulator.experiments.results.figures import FigureRow
+    from emulator.virtual.run import OccupancySample, Result
 
 
 INK = "#010203"
@@ -239,7 +239,7 @@ def _shown_min(ends: Sequence[float]) -> float:
     return others[0] * 1.05 if others and longest > others[0] * STRETCH else longest
 
 
-def _areas(axes: Axes, samples: Sequence[Sample], total_mib: int) -> None:
+def _areas(axes: Axes, samples: Sequence[OccupancySample], total_mib: int) -> None:
     every = max(1, -(-len(samples) // MOST_POINTS))
     kept = samples[::every]
     minutes = [sample.at_ms / 60_000 for sample in kept]
@@ -310,7 +310,7 @@ def paper_svg(figure: PaperFigure) -> str:
         return text_of(drawn)
 
 
-def _beside(axes: Axes, metric: str, rows: Sequence[Row]) -> None:
+def _beside(axes: Axes, metric: str, rows: Sequence[FigureRow]) -> None:
     """Draw the rows of one metric from above: the paper's bar, if there is one, and under it ours."""
     theirs = [(place, row.paper) for place, row in enumerate(rows) if row.paper is not None]
     aside = 0.19 if theirs else 0.0
@@ -365,7 +365,7 @@ BESIDE = ("soft-cap", "yarn-tuned", "natjam")
 """The schemes whose occupancy is shown: no preemption, YARN's own, and ours."""
 
 
-def picture_svg(outcome: Outcome, out: Path | None) -> str:
+def picture_svg(outcome: Comparison, out: Path | None) -> str:
     """Draw means and losses of all schemes, and under them who holds the cluster under three."""
     summaries, results = outcome.summaries(), outcome.results
     scenario = outcome.prepared.scenario

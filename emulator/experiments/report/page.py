@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from emulator.experiments.report import drawing
 from emulator.experiments.report.conclusions import finding, over_ideal, reading
 from emulator.experiments.results.figures import Figure
-from emulator.experiments.results.runs import Outcome
+from emulator.experiments.results.runs import Comparison
 from emulator.experiments.results.summary import SchemeSummary, evicted_at_ms
 from emulator.scenario import Prepared, node_size
 from emulator.virtual.schemes import SCHEMES
@@ -58,7 +58,7 @@ def _whole(value: float | None) -> int | None:
 
 
 def report_html(
-    outcome: Outcome, *, out: Path | None = None, title: str = "", figures: Sequence[Figure] = ()
+    outcome: Comparison, *, out: Path | None = None, title: str = "", figures: Sequence[Figure] = ()
 ) -> str:
     """Return the page. ``out`` is where the journals are; ``figures``: a paper's that this is a run of."""
     summaries = outcome.summaries()
@@ -129,7 +129,7 @@ def _how_many(figure: Figure) -> str:
 # --- what is said -----------------------------------------------------------------------------
 
 
-class _Line(NamedTuple):
+class _SchemeLine(NamedTuple):
     """One scheme in the table: its name, what it is, and what stands behind the name."""
 
     name: str
@@ -138,11 +138,11 @@ class _Line(NamedTuple):
     values: tuple[Cell, ...]
 
 
-def _line(summaries: Mapping[str, SchemeSummary], name: str) -> _Line:
+def _line(summaries: Mapping[str, SchemeSummary], name: str) -> _SchemeLine:
     one = summaries[name]
     ratio = over_ideal(summaries, one, "production")
     against = "" if ratio is None or name == "ideal" else f"{ratio:+.0%}"
-    return _Line(name, SCHEMES[name].what, against, summary_row(name, one)[1:])
+    return _SchemeLine(name, SCHEMES[name].what, against, summary_row(name, one)[1:])
 
 
 def _what_was_run(prepared: Prepared) -> str:
@@ -157,7 +157,7 @@ def _size(prepared: Prepared) -> str:
     return f"{size.memory_mib} MiB and {size.vcores} vcores"
 
 
-def _occupancy_svg(outcome: Outcome, out: Path | None) -> str:
+def _occupancy_svg(outcome: Comparison, out: Path | None) -> str:
     scenario = outcome.prepared.scenario
     total_mib = scenario.nodes * node_size(scenario).memory_mib
     marks = {name: evicted_at_ms(out, name) for name in outcome.results}

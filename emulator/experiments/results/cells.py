@@ -17,8 +17,8 @@ from typing import TypeVar
 import msgspec
 
 from emulator.experiments.results.folder import Folder
-from emulator.experiments.results.runs import Done, NoJournal
-from emulator.experiments.results.store import CellStore, Store
+from emulator.experiments.results.runs import NoJournal, RunDone
+from emulator.experiments.results.store import CellStore, ResultStore
 from emulator.experiments.results.workers import spread
 from emulator.virtual.run import Result, Setup, run_scheme
 from emulator.virtual.schemes import Scheme
@@ -89,12 +89,12 @@ def carry_out(plans: Sequence[Plan[Answer]], run: Runner) -> list[Answer]:
     return [answers[place] for place in range(len(plans))]
 
 
-def run_cell(order: tuple[str, Cell]) -> Done:
+def run_cell(order: tuple[str, Cell]) -> RunDone:
     """Run one cell."""
     identity, cell = order
     begun = time.perf_counter()
     result = run_scheme(cell.setup, cell.jobs, cell.scheme, NoJournal())
-    return Done(identity, result, time.perf_counter() - begun)
+    return RunDone(identity, result, time.perf_counter() - begun)
 
 
 def _named(order: tuple[str, Cell]) -> str:
@@ -109,7 +109,7 @@ class CellRuns:
     """
 
     def __init__(self, folder: Folder | None, workers: int | None, progress: ProgressBar) -> None:
-        self.store: Store = CellStore(folder) if folder else Store()
+        self.store: ResultStore = CellStore(folder) if folder else ResultStore()
         self.workers = workers
         self.progress = progress
         self.ran = 0

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 
-class Row(msgspec.Struct, frozen=True, omit_defaults=False):
+class FigureRow(msgspec.Struct, frozen=True, omit_defaults=False):
     """One number. ``metric`` names it with its unit; ``relative_error`` is None when it says nothing."""
 
     label: str
@@ -31,7 +31,7 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=False):
     relative_error: float | None
 
 
-class Claim(msgspec.Struct, frozen=True):
+class PaperClaim(msgspec.Struct, frozen=True):
     """One sentence of the paper, our figure for it, and whether it holds under ``profile``."""
 
     claim: str
@@ -46,16 +46,20 @@ class Figure(msgspec.Struct, frozen=True):
 
     figure: str
     title: str
-    rows: tuple[Row, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    rows: tuple[FigureRow, ...] = ()
+    claims: tuple[PaperClaim, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def row(label: str, metric: str, paper: float | None, values: Sequence[float], counts: bool = True) -> Row:
+def row(
+    label: str, metric: str, paper: float | None, values: Sequence[float], counts: bool = True
+) -> FigureRow:
     """Make a row from the values of several runs; ``counts`` False gives it no relative error."""
     ours = mean(values)
     error = (ours - paper) / paper if counts and paper else None
-    return Row(label, metric, paper, round(ours, 3), round(stdev(values), 3), len(values), _short(error))
+    return FigureRow(
+        label, metric, paper, round(ours, 3), round(stdev(values), 3), len(values), _short(error)
+    )
 
 
 def _short(error: float | None) -> float | None:

@@ -45,7 +45,7 @@ _TRIES = 100
 UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
 
 
-class Layout(NamedTuple):
+class FolderLayout(NamedTuple):
     """What may stand in a folder: whole files, the manifest first, and folders of its own.
 
     ``kind`` is what the manifest says it is, ``kept`` what a failed run leaves for the next.
@@ -63,13 +63,13 @@ class Layout(NamedTuple):
         return bool(mark) and ours and re.fullmatch("[0-9]{1,10}", number) is not None
 
 
-EXPERIMENT = Layout(
+EXPERIMENT = FolderLayout(
     kind="yarn-emulator results",
     files=("manifest.json", "results.json", "run.json", "report.html", "demo.svg"),
     folders=tuple(SCHEMES),
     kept=tuple(SCHEMES),
 )
-PAPER = Layout(
+PAPER = FolderLayout(
     kind="yarn-emulator paper",
     files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
     folders=(),
@@ -84,7 +84,7 @@ class FileFact(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class FolderManifest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose results a folder holds. ``code`` is a digest of the program that made them.
 
     ``files`` tells every finished scheme's files: what differs from it is damaged.
@@ -131,7 +131,7 @@ def write_whole(path: Path, data: bytes) -> None:
 class Folder:
     """A folder of results of one identity; from ``open`` to ``close`` nobody else writes into it."""
 
-    def __init__(self, path: Path, identity: str, layout: Layout = EXPERIMENT) -> None:
+    def __init__(self, path: Path, identity: str, layout: FolderLayout = EXPERIMENT) -> None:
         self.path = path
         self.identity = identity
         self.layout = layout
@@ -184,9 +184,9 @@ class Folder:
         if above is not None and not above.is_dir():
             raise BadInput(f"--out {self.path}", f"{above} is not a folder", "give another place")
 
-    def _manifest(self) -> Manifest | None:
+    def _manifest(self) -> FolderManifest | None:
         try:
-            found = msgspec.json.decode((self.path / "manifest.json").read_bytes(), type=Manifest)
+            found = msgspec.json.decode((self.path / "manifest.json").read_bytes(), type=FolderManifest)
         except UNREADABLE:
             return None
         return found if found.kind == self.layout.kind else None
@@ -226,7 +226,7 @@ class Folder:
 
     def _write_manifest(self) -> None:
         files = {name: self.files[name] for name in self.layout.folders if name in self.files}
-        ours = Manifest(kind=self.layout.kind, identity=self.identity, code=self.code, files=files)
+        ours = FolderManifest(kind=self.layout.kind, identity=self.identity, code=self.code, files=files)
         write_whole(self.path / "manifest.json", encoded(ours))
 
     def _make(self) -> None:

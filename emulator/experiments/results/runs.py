@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import msgspec
 
 from emulator.experiments.results.folder import JOURNAL, Folder, unwritable, write_whole
-from emulator.experiments.results.store import SchemeStore, Store
+from emulator.experiments.results.store import ResultStore, SchemeStore
 from emulator.experiments.results.summary import SchemeSummary, summary_of
 from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MOST_WALL_S = 1e9
 
 
-class Progress(Protocol):
+class RunProgress(Protocol):
     """Whoever wants to hear of schemes that are done."""
 
     def finished(self, scheme: str, wall_s: float | None) -> None:
@@ -41,7 +41,7 @@ class Progress(Protocol):
         ...
 
 
-class Outcome(NamedTuple):
+class Comparison(NamedTuple):
     """What came of an experiment: results by scheme in a fixed order, and the seconds each took.
 
     ``wall_s`` has None where an earlier run, interrupted, did not say. ``ran`` are the schemes
@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
         return {name: summary_of(result) for name, result in self.results.items()}
 
 
-class Order(NamedTuple):
+class RunOrder(NamedTuple):
     """One run, as it is handed to a worker; ``part`` is the temporary folder of what is kept of it."""
 
     prepared: Prepared
@@ -67,7 +67,7 @@ class Order(NamedTuple):
     journal: bool
 
 
-class Done(NamedTuple):
+class RunDone(NamedTuple):
     """One run's result, and the seconds it took."""
 
     name: str
@@ -82,7 +82,7 @@ class NoJournal:
         """Forget the records."""
 
 
-Pages = Callable[[Outcome], Mapping[str, str]]
+Pages = Callable[[Comparison], Mapping[str, str]]
 """Draws an outcome: the text of each file to be written into the folder."""
 
 
@@ -93,15 +93,15 @@ def run_experiment(
     journal: bool = True,
     workers: int | None = None,
     replace: bool = False,
-    progress: Progress | None = None,
+    progress: RunProgress | None = None,
     pages: Pages | None = None,
-) -> Outcome:
+) -> Comparison:
     """Run what is not finished yet; with ``out``, keep results, journals, ``run.json`` and pages there.
 
     ``replace``: results of another scenario in ``out`` make room instead of being an error.
     """
     if out is None:
-        return _run_left(prepared, Store(), {}, journal, workers, progress)
+        return _run_left(prepared, ResultStore(), {}, journal, workers, progress)
     folder = Folder(out, prepared.identity)
     with folder.opened(replace):
         known = _known_walls(folder)
@@ -115,12 +115,12 @@ def run_experiment(
 
 def _run_left(
     prepared: Prepared,
-    store: Store,
+    store: ResultStore,
     walls: Mapping[str, float],
     journal: bool,
     workers: int | None,
-    progress: Progress | None,
-) -> Outcome:
+    progress: RunProgress | None,
+) -> Comparison:
     """Run the schemes that the store does not have; ``walls``: the seconds of those that it has."""
     wanted = [name for name in SCHEMES if name in prepared.scenario.schemes]
     left = [name for name in wanted if name not in store.known]
@@ -128,14 +128,14 @@ def _run_left(
         if progress and name in store.known:
             progress.finished(name, None)
     all_walls = dict(walls)
-    orders = [Order(prepared, name, store.part(name), journal) for name in left]
+    orders = [RunOrder(prepared, name, store.part(name), journal) for name in left]
     for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
         store.keep(done.name, done.result)
         all_walls[done.name] = done.wall_s
         if progress:
             progress.finished(done.name, done.wall_s)
     results = {name: store.known[name] for name in wanted}
-    return Outcome(prepared, results, {name: all_walls.get(name) for name in wanted}, tuple(left))
+    return Comparison(prepared, results, {name: all_walls.get(name) for name in wanted}, tuple(left))
 
 
 def _known_walls(folder: Folder) -> dict[str, float]:
@@ -150,12 +150,12 @@ def _known_walls(folder: Folder) -> dict[str, float]:
 # --- JSON ------------------------------------------------------------------------------------
 
 
-def results_json(outcome: Outcome) -> dict[str, object]:
+def results_json(outcome: Comparison) -> dict[str, object]:
     """Return what ``results.json`` holds."""
     return {"schemes": outcome.summaries(), "identity": outcome.prepared.identity}
 
 
-def compare_json(outcome: Outcome) -> dict[str, object]:
+def compare_json(outcome: Comparison) -> dict[str, object]:
     """Return what ``compare --json`` prints: the results, and the seconds each scheme took."""
     schemes = {
         name: {**msgspec.structs.asdict(summary), "wall_s": _rounded(outcome.wall_s.get(name))}
@@ -164,7 +164,7 @@ def compare_json(outcome: Outcome) -> dict[str, object]:
     return {"schemes": schemes, "identity": outcome.prepared.identity}
 
 
-def run_json(outcome: Outcome, known: Mapping[str, float]) -> dict[str, object]:
+def run_json(outcome: Comparison, known: Mapping[str, float]) -> dict[str, object]:
     """Return what ``run.json`` holds: all that may differ between two runs of one scenario."""
     return {
         "identity": outcome.prepared.identity,
@@ -200,19 +200,19 @@ def _rounded(wall_s: float | None) -> float | None:
 # --- workers ---------------------------------------------------------------------------------
 
 
-def run_order(order: Order) -> Done:
+def run_order(order: RunOrder) -> RunDone:
     """Run one scheme; if it is to be kept, make its temporary folder, and the journal in it."""
     if order.part is None:
-        return Done(order.scheme, *_timed(order, None))
+        return RunDone(order.scheme, *_timed(order, None))
     decides = SCHEMES[order.scheme].eviction is not None and order.journal
     try:
         order.part.mkdir()
-        return Done(order.scheme, *_timed(order, order.part / JOURNAL if decides else None))
+        return RunDone(order.scheme, *_timed(order, order.part / JOURNAL if decides else None))
     except OSError as error:
         raise unwritable(order.part.parent, error) from None
 
 
-def _timed(order: Order, journal: Path | None) -> tuple[Result, float]:
+def _timed(order: RunOrder, journal: Path | None) -> tuple[Result, float]:
     from yarnctl.journal.file import JournalStream
 
     scenario, jobs = order.prepared.scenario, order.prepared.jobs

@@ -28,7 +28,7 @@ from emulator.virtual.run import Result
 from emulator.virtual.schemes import SCHEMES, Scheme
 
 
-class Store:
+class ResultStore:
     """Results by identity, in memory."""
 
     def __init__(self, known: dict[str, Result] | None = None) -> None:
@@ -43,7 +43,7 @@ class Store:
         return None
 
 
-class SchemeStore(Store):
+class SchemeStore(ResultStore):
     """The results of one scenario by scheme; one that decides is whole with its journal (``journal``)."""
 
     def __init__(self, folder: Folder, journal: bool) -> None:
@@ -100,7 +100,7 @@ def _facts_of(folder: Path) -> dict[str, FileFact]:
     return facts
 
 
-class CellStore(Store):
+class CellStore(ResultStore):
     """The results of cells in a paper's folder: the file grows by one line a cell."""
 
     def __init__(self, folder: Folder) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from emulator.cluster.entities import Reservation
+from emulator.cluster.entities import NodeReservation
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import NodeRecord
 from emulator.live.rest.dialect import Dialect
@@ -77,7 +77,7 @@ def reservations(nodes: Iterable[NodeRecord]) -> dict[int, tuple[int, int, int]]
     found: dict[int, tuple[int, int, int]] = {}
     for node in nodes:
         held = node.actor.reserved
-        if isinstance(held, Reservation):
+        if isinstance(held, NodeReservation):
             count, memory_mib, vcores = found.get(held.app.number, (0, 0, 0))
             found[held.app.number] = (
                 count + 1, memory_mib + held.ask.memory_mib, vcores + held.ask.vcores,

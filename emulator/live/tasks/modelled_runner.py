@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
 from emulator.cluster.key_log import Piece
-from emulator.cluster.task import Manifest as Saved
+from emulator.cluster.task import SavedReduce as Saved
 from emulator.cluster.task import key_end_ms, keys_done
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor

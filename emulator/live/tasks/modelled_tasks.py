@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from emulator.cluster.entities import HOLDING, MAP, NEVER, Container
-from emulator.cluster.task import Manifest as Saved
+from emulator.cluster.task import SavedReduce as Saved
 from emulator.cluster.task import key_end_ms
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor

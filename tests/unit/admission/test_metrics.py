@@ -16,7 +16,7 @@ from emulator.admission.metrics import (
     utilisation,
     wasted_ratio,
 )
-from emulator.admission.traces.trace import NEVER, Outcome, Trace
+from emulator.admission.traces.trace import NEVER, ReplayOutcome, Trace
 
 MINUTE = 60_000
 
@@ -29,7 +29,7 @@ def column(*values: int):
 TRACE = Trace(
     "by hand", column(0, 0, 0, 0, 3 * MINUTE), column(10, 4, 4, 20, 1), column(10, 8, 8, 20, 1) * MINUTE
 )
-OUTCOME = Outcome(
+OUTCOME = ReplayOutcome(
     capacity=10,
     deadline_ms=column(2, 2, 2, 1, 2) * MINUTE,
     started_at_ms=np.array([0, MINUTE, MINUTE, NEVER, 3 * MINUTE]),
@@ -78,7 +78,7 @@ def test_equality_within_each_class_of_demand():
 def test_jobs_that_no_full_minute_sees_do_not_count():
     trace = Trace("short", column(0, 1000), column(1, 1), column(500, 500))
     met = np.array([True, True])
-    outcome = Outcome(1, column(1000, 1000), column(0, 1000), column(500, 1500), column(1, 1), met)
+    outcome = ReplayOutcome(1, column(1000, 1000), column(0, 1000), column(500, 1500), column(1, 1), met)
     assert fairness(trace, outcome).intervals == 1
     assert fairness(trace, outcome).mean == 1.0
 
@@ -97,7 +97,7 @@ def test_sums_by_differences_are_those_of_looking_at_every_minute():
     started = np.where(ran, trace.submitted_at_ms + waits, NEVER)
     ended = trace.submitted_at_ms + waits + np.where(ran, runs, 0)
     held = np.where(ran, chance.integers(1, trace.tasks + 1), 0)
-    outcome = Outcome(99, trace.work_ms, started, ended, held, ran)
+    outcome = ReplayOutcome(99, trace.work_ms, started, ended, held, ran)
     fair, equal = [], []
     for now in range(int(trace.submitted_at_ms[0]), int(trace.submitted_at_ms[-1]) + 1, MINUTE):
         there = (trace.submitted_at_ms <= now) & (now < ended)
@@ -118,7 +118,7 @@ def test_idle_groups_by_hand():
     trace = Trace("idle", column(0, 5, 30), column(9, 6, 1), column(1, 9, 1))
     met = np.array([False, True, True])
     started, ended = np.array([NEVER, 5, 30]), column(0, 20, 31)
-    changed = Outcome(10, column(9, 99, 9), started, ended, column(0, 6, 1), met)
+    changed = ReplayOutcome(10, column(9, 99, 9), started, ended, column(0, 6, 1), met)
     pairs = idle_groups(trace, changed, 2)
     # five pairs until 5, when three end; these come back at 20, one of them until 30
     ends = sorted(zip(pairs.spans_ms.tolist(), pairs.groups.tolist(), strict=True))
