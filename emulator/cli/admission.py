@@ -6,6 +6,7 @@ Law: everything is checked before the first replay; results do not depend on the
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,47 +30,25 @@ from yarnctl.command_line import output_option, print_json, print_table
 @click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0, 2**32), help="Of tr1, tr2, deadlines."
 )
-@click.option(
-    "--choose", "chosen", multiple=True, metavar="NAME=VALUE", help="Read a paper otherwise; repeat."
-)
+@click.option("--choose", multiple=True, metavar="NAME=VALUE", help="Read a paper otherwise; repeat.")
 @click.option(
     "--save", type=click.Path(path_type=Path), metavar="FILE", help="Write the trace as Parquet, too."
 )
 @output_option
-def command(
-    spec: str,
-    capacity: int,
-    deadlines: str,
-    allocators: str,
-    engine: str | None,
-    seed: int,
-    chosen: tuple[str, ...],
-    save: Path | None,
-    output: str,
-) -> None:
+def command(spec: str, capacity: int, save: Path | None, output: str, **given: Any) -> None:
     """Replay SPEC on N containers and measure who met deadlines, who wasted work, and how fair it was."""
     from emulator.admission.replays import admission, ask
 
-    asked = ask(capacity, deadlines, allocators, engine, seed, chosen)
+    asked = ask(capacity, **given)
     found = admission(spec, asked, save)
     if output == "json":
         print_json(found)
         return
-    columns = (
-        "allocator",
-        "SDR",
-        "PTR",
-        "WTR",
-        "fairness",
-        "equality",
-        "in use",
-        "met",
-        "missed",
-        "dropped",
-        "s",
-    )
+    ratios = ("sdr", "ptr", "wtr", "fairness", "equality", "utilisation")
+    columns = ("allocator", "SDR", "PTR", "WTR", *ratios[3:5], "in use", "met", "missed", "dropped", "s")
     rows = []
     for name, told in found["allocators"].items():
-        ratios = [f"{told[key]:.3f}" for key in ("sdr", "ptr", "wtr", "fairness", "equality", "utilisation")]
-        rows.append((name, *ratios, told["met"], told["missed"], told["dropped"], told["wall_s"]))
-    print_table(columns, rows, f"{found['trace']}: {found['jobs']} jobs, {capacity} containers, {deadlines}")
+        shown = [f"{told[key]:.3f}" for key in ratios]
+        rows.append((name, *shown, told["met"], told["missed"], told["dropped"], told["wall_s"]))
+    on = f"{capacity} containers, {asked.deadlines}"
+    print_table(columns, rows, f"{found['trace']}: {found['jobs']} jobs, {on}")

@@ -5,7 +5,8 @@ Law: one line on stdout once all nodes are registered; everything else goes to s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
     from emulator.live.node.node_manager import LiveNode
 
 DEFAULT_SLOTS = 4
+
+
+@dataclass(frozen=True)
+class NodeOptions:
+    """What each of the nodes is: where it listens, how others reach it, and how large it is."""
+
+    count: int
+    slots: int | None
+    memory_mib: int | None
+    vcores: int | None
+    host: str
+    port: int
+    name: str | None
+    rack: str
+    containers: str
 
 
 @click.command("nm")
@@ -36,25 +52,12 @@ DEFAULT_SLOTS = 4
 @containers_option("modelled: start no task's process.")
 @work_option("The folder that all processes of the cluster share.")
 @click.option("--json", "as_json", is_flag=True, help="Say that it is ready as one line of JSON.")
-def command(
-    rm: str,
-    count: int,
-    slots: int | None,
-    memory_mib: int | None,
-    vcores: int | None,
-    host: str,
-    port: int,
-    name: str | None,
-    rack: str,
-    allow_hosts: tuple[str, ...],
-    containers: str,
-    work: Path,
-    as_json: bool,
-) -> None:
+def command(rm: str, work: Path, allow_hosts: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Run one or many NodeManagers. They register at --rm, and again whenever it has forgotten them."""
     from yarnctl.listening.names import checked_names
 
-    memory_mib, vcores = room(slots, memory_mib, vcores)
+    nodes = NodeOptions(**given)
+    memory_mib, vcores = room(nodes)
 
     from emulator.live.programs.node_program import NodePlan, run_nodes
     from emulator.live.wire.http_client import Address
@@ -65,24 +68,25 @@ def command(
     plan = NodePlan(
         rm=url,
         work=work.absolute(),
-        count=count,
+        count=nodes.count,
         memory_mib=memory_mib,
         vcores=vcores,
-        host=name or reachable(host),
-        rack=rack,
-        processes=containers == "process",
+        host=nodes.name or reachable(nodes.host),
+        rack=nodes.rack,
+        processes=nodes.containers == "process",
         allow_hosts=checked_names(allow_hosts),
     )
-    listener = bind(host, port)
+    listener = bind(nodes.host, nodes.port)
 
     def say(text: str) -> None:
         click.echo(f"yarn-emulator nm: {text}", err=True)
 
-    run_nodes(plan, listener, say, lambda nodes: tell_ready(nodes, url, as_json))
+    run_nodes(plan, listener, say, lambda ready: tell_ready(ready, url, as_json))
 
 
-def room(slots: int | None, memory_mib: int | None, vcores: int | None) -> tuple[int, int]:
+def room(given: NodeOptions) -> tuple[int, int]:
     """Return a node's size in MiB and vcores from either way to give it."""
+    slots, memory_mib, vcores = given.slots, given.memory_mib, given.vcores
     if memory_mib is None and vcores is None:
         number = DEFAULT_SLOTS if slots is None else slots
         return number * SLOT_MIB, number

@@ -47,7 +47,6 @@ def steady_jobs(
     duration_ms: int = 3_600_000,
     mean_task_ms: int = 120_000,
     tasks_per_job: int | None = None,
-    burst_gap_ms: int = BURST_GAP_MS,
     seed: int = 0,
 ) -> tuple[Job, ...]:
     """Return the jobs of one class that offer ``load`` x capacity over ``duration_ms``.
@@ -55,7 +54,7 @@ def steady_jobs(
     ``load`` is container time wanted / (nodes x slots x duration): 1.1 for research, 0.15 for
     production unless given. Research: one task in five a map of half the mean length,
     the rest long reduces (9/8 of the mean); jobs worth a full cluster are there at t = 0, the
-    rest arrive evenly at random. Production: as many maps as reduces, in a burst every ``burst_gap_ms``.
+    rest arrive evenly at random. Production: as many maps as reduces, in a burst every five minutes.
     Lengths are uniform in [1/2, 3/2) of the mean. ``tasks_per_job``: by default a fortieth of
     the slots, at least 5. Raises BadInput for numbers that are not positive.
     """
@@ -64,10 +63,7 @@ def steady_jobs(
     wanted = load if load is not None else RESEARCH_LOAD if job_class == "research" else PRODUCTION_LOAD
     slots = nodes * slots_per_node
     tasks = tasks_per_job if tasks_per_job is not None else max(5, slots // 40)
-    if (
-        min(nodes, slots_per_node, duration_ms, mean_task_ms, tasks, burst_gap_ms) < 1
-        or not 0 < wanted < 1000
-    ):
+    if min(nodes, slots_per_node, duration_ms, mean_task_ms, tasks) < 1 or not 0 < wanted < 1000:
         raise BadInput("steady workload", "nodes, slots, times, tasks and load must be positive")
     if seed < 0:
         raise BadInput("steady workload, seed", f"must not be negative, not {seed}")
@@ -76,7 +72,7 @@ def steady_jobs(
     if job_class == "research":
         arrivals = _research_arrivals(chance, count, duration_ms, -(-slots // tasks))
     else:
-        arrivals = _production_arrivals(chance, count, duration_ms, burst_gap_ms)
+        arrivals = _production_arrivals(chance, count, duration_ms)
     maps = max(1, tasks // 5) if job_class == "research" else max(1, tasks // 2)
     means = (mean_task_ms // 2, mean_task_ms * 9 // 8) if job_class == "research" else (mean_task_ms,) * 2
     return tuple(
@@ -92,12 +88,12 @@ def _research_arrivals(chance: np.random.Generator, count: int, duration_ms: int
     return [0] * min(count, filling) + sorted(late)
 
 
-def _production_arrivals(chance: np.random.Generator, count: int, duration_ms: int, gap_ms: int) -> list[int]:
-    """Return sorted instants: bursts ``gap_ms`` apart, the first after 120 s, each within 10 s."""
+def _production_arrivals(chance: np.random.Generator, count: int, duration_ms: int) -> list[int]:
+    """Return sorted instants: bursts ``BURST_GAP_MS`` apart, the first after 120 s, each within 10 s."""
     first_ms = min(120_000, duration_ms // 2)
-    bursts = max(1, -(-(duration_ms - first_ms) // gap_ms))
+    bursts = max(1, -(-(duration_ms - first_ms) // BURST_GAP_MS))
     jitter = chance.integers(0, 10_000, size=count).tolist()
-    return sorted(first_ms + (i % bursts) * gap_ms + jitter[i] for i in range(count))
+    return sorted(first_ms + (i % bursts) * BURST_GAP_MS + jitter[i] for i in range(count))
 
 
 def _lengths(chance: np.random.Generator, count: int, mean_ms: int) -> tuple[int, ...]:

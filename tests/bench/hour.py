@@ -48,9 +48,7 @@ def jobs_of(nodes: int) -> tuple[Job, ...]:
     """Return the hour's jobs, in order of arrival."""
     size = {"nodes": nodes, "slots_per_node": SLOTS, "seed": SEED}
     burst = int(PRODUCTION_LOAD * nodes * SLOTS * BURST_GAP_MS / 120_000)
-    production = steady_jobs(
-        "production", load=PRODUCTION_LOAD, tasks_per_job=burst, burst_gap_ms=BURST_GAP_MS, **size
-    )
+    production = steady_jobs("production", load=PRODUCTION_LOAD, tasks_per_job=burst, **size)
     jobs = [
         msgspec.structs.replace(
             job,
