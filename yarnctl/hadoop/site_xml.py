@@ -77,14 +77,6 @@ class HadoopSite:
         """Return true or false; anything else is the default, as in Hadoop."""
         return {"true": True, "false": False}.get(self.text(name).lower(), default)
 
-    def whole(self, name: str, default: int) -> int:
-        """Return an integer; raises BadInput for anything else."""
-        value = self.text(name)
-        try:
-            return int(value, 0) if value else default
-        except ValueError:
-            raise BadInput(self.where(name), f"{value[:60]!r} is no whole number") from None
-
     def _replace(self, value: str, name: str) -> str:
         for _ in range(MAX_SUBSTITUTIONS):
             match = next((one for one in _VARIABLE.finditer(value) if self._known(one[1]) is not None), None)

@@ -30,13 +30,8 @@ class JobRow(msgspec.Struct, frozen=True):
     started_at_ms: int = field(name="startTime", default=0)
     finished_at_ms: int = field(name="finishTime", default=0)
     maps_total: int = field(name="mapsTotal", default=0)
-    maps_completed: int = field(name="mapsCompleted", default=0)
-    maps_pending: int = field(name="mapsPending", default=0)
-    maps_running: int = field(name="mapsRunning", default=0)
     reduces_total: int = field(name="reducesTotal", default=0)
     reduces_completed: int = field(name="reducesCompleted", default=0)
-    reduces_pending: int = field(name="reducesPending", default=0)
-    reduces_running: int = field(name="reducesRunning", default=0)
     uberized: bool = False
 
 
@@ -69,7 +64,6 @@ class Task(msgspec.Struct, frozen=True):
     progress_percent: float = field(name="progress", default=0.0)
     started_at_ms: int = field(name="startTime", default=0)
     finished_at_ms: int = field(name="finishTime", default=0)
-    successful_attempt: str = field(name="successfulAttempt", default="")
 
 
 class TaskAttempt(msgspec.Struct, frozen=True):
@@ -114,13 +108,6 @@ class TaskAttempt(msgspec.Struct, frozen=True):
             return 0
         end_ms = self.finished_at_ms if self.finished_at_ms > 0 else now_ms
         return max(0, end_ms - self.started_at_ms)
-
-    def reducing_ms(self, now_ms: int) -> int:
-        """How long its reduce phase has lasted (elapsedReduceTime is 0 while it runs)."""
-        if self.merged_at_ms <= 0:
-            return 0
-        end_ms = self.finished_at_ms if self.finished_at_ms > 0 else now_ms
-        return max(0, end_ms - self.merged_at_ms)
 
 
 class Counter(msgspec.Struct, frozen=True, gc=False):

@@ -36,7 +36,6 @@ class ClusterInfo(msgspec.Struct, frozen=True):
     state: str = field(name="state", default="")
     ha_state: str = field(name="haState", default="")
     version: str = field(name="hadoopVersion", default="")
-    manager_version: str = field(name="resourceManagerVersion", default="")
 
 
 class ClusterMetrics(msgspec.Struct, frozen=True):
@@ -48,14 +47,9 @@ class ClusterMetrics(msgspec.Struct, frozen=True):
     reserved_mib: int = field(name="reservedMB", default=0)
     pending_mib: int | None = field(name="pendingMB", default=None)
     total_vcores: int = field(name="totalVirtualCores", default=0)
-    pending_vcores: int | None = field(name="pendingVirtualCores", default=None)
     containers: int = field(name="containersAllocated", default=0)
-    containers_pending: int = field(name="containersPending", default=0)
-    containers_reserved: int = field(name="containersReserved", default=0)
     applications_pending: int = field(name="appsPending", default=0)
-    applications_running: int = field(name="appsRunning", default=0)
     nodes_active: int = field(name="activeNodes", default=0)
-    nodes_total: int = field(name="totalNodes", default=0)
 
 
 class PartitionUse(msgspec.Struct, frozen=True, gc=False):
@@ -216,8 +210,6 @@ class QueueRow(msgspec.Struct, frozen=True):
     priority: int = field(name="queuePriority", default=0)
     pending_containers: int = field(name="pendingContainers", default=0)
     applications_pending: int = field(name="numPendingApplications", default=0)
-    applications_active: int = field(name="numActiveApplications", default=0)
-    user_limit_percent: float = field(name="userLimit", default=100.0)
     user_limit_factor: float = field(name="userLimitFactor", default=1.0)
     am_limit: Vector | None = field(name="AMResourceLimit", default=None)
     am_used: Vector = field(name="usedAMResource", default=Vector())
@@ -241,7 +233,6 @@ class UserInfo(msgspec.Struct, frozen=True):
     """GET /userinfo: whom the ResourceManager takes us for."""
 
     user: str = field(name="requestedUser")
-    manager_user: str = field(name="rmLoginUser", default="")
 
 
 class StateWord(msgspec.Struct, frozen=True):
@@ -294,7 +285,6 @@ class RemoteException(msgspec.Struct, frozen=True):
 
     exception: str = ""
     message: str = ""
-    java_class: str = field(name="javaClassName", default="")
 
 
 CLUSTER_INFO = One(ClusterInfo, "clusterInfo")

@@ -35,21 +35,20 @@ from yarnctl.journal.explaining.explain import Explanation, explain, in_words
 from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import instant
 from yarnctl.journal.rendering import text
-from yarnctl.service.answers.from_view import application_of, counted, size
+from yarnctl.service.answers.from_view import application_of, counted, read_off, size
 
 
 def summary(decided: Decided) -> DecisionSummary:
     """Show a decision in a line."""
     record = decided.record
-    return DecisionSummary(
+    trigger = record.trigger
+    return read_off(
+        DecisionSummary,
+        trigger,
+        record,
         id=record.number,
         at_ms=record.at_ms,
-        application=record.trigger.application,
-        queue=record.trigger.queue,
-        why=record.trigger.why,
-        need=record.trigger.need,
         chosen=len(record.picks),
-        unmet=record.unmet,
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
         states=counted(decided.states),
         withheld=len(_withheld(decided)),
@@ -74,15 +73,14 @@ def detail(decided: Decided) -> DecisionDetail:
     settings = DEFAULT if decided.header is None else decided.header.settings
     records = [logged.record for logged in decided.log]
     rows = zip(record.picks, record.orders, decided.states, strict=True)
-    return DecisionDetail(
+    return read_off(
+        DecisionDetail,
+        record,
+        settings,
         id=record.number,
-        at_ms=record.at_ms,
         trigger=trigger(record.trigger),
-        job_policy=settings.job_policy,
-        task_policy=settings.task_policy,
         chosen=[_pick(pick, order, state) for pick, order, state in rows],
         handed_back=[_pick(pick, None, None) for pick in record.handed_back],
-        unmet=record.unmet,
         refused_jobs=[_refused(each) for each in record.refused_jobs],
         refused_tasks=[_refused(each) for each in record.refused_tasks],
         transitions=[_transition(each) for each in records if isinstance(each, Transition)],
@@ -105,31 +103,20 @@ def refusal(record: Refusal) -> RefusalOut:
 
 def trigger(seen: Trigger) -> TriggerOut:
     """Show what called for a decision."""
-    return TriggerOut(
-        application=seen.application,
-        queue=seen.queue,
-        asks=[AskOut(priority=ask.priority, size=size(ask.size), count=ask.count) for ask in seen.asks],
-        pending=seen.pending,
-        placed=seen.placed,
-        promised=seen.promised,
-        need=seen.need,
-        why=seen.why,
-        as_of_ms=seen.as_of_ms,
-    )
+    asks = [read_off(AskOut, ask, size=size(ask.size)) for ask in seen.asks]
+    return read_off(TriggerOut, seen, asks=asks)
 
 
 def _pick(pick: Pick, order: str | None, state: State | None) -> PickOut:
-    return PickOut(
+    return read_off(
+        PickOut,
+        pick,
+        pick.task,
         order=order,
         victim=pick.application,
-        attempt=pick.task.attempt,
-        container=pick.task.container,
-        node=pick.task.node,
         size=size(pick.task.size),
         job_key=list(pick.job_key),
         task_key=list(pick.task_key),
-        remaining_ms=pick.task.remaining_ms,
-        serves=pick.serves,
         state=state,
     )
 
@@ -145,17 +132,7 @@ def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
 
 
 def _transition(record: Transition) -> TransitionOut:
-    return TransitionOut(
-        order=record.order,
-        source=record.source,
-        event=record.event,
-        target=record.target,
-        at_ms=record.at_ms,
-        why=record.why,
-        application=record.application,
-        container=record.container,
-        keys_done=record.keys_done if record.keys_done >= 0 else None,
-    )
+    return read_off(TransitionOut, record, keys_done=record.keys_done if record.keys_done >= 0 else None)
 
 
 def _transfer(record: Transfer) -> str:
@@ -179,8 +156,7 @@ def _performed(record: Performed) -> PerformedOut:
 
 def explained(found: Explanation) -> Explained:
     """Show an explanation in words and as data."""
-    told = {name: getattr(found, name) for name in Explained.__struct_fields__ if name != "text"}
-    return Explained(text=in_words(found), **told)
+    return read_off(Explained, found, text=in_words(found))
 
 
 def _with_header(decided: Decided) -> Iterator[Record]:

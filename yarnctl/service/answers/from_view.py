@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -31,6 +32,8 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 
+Answer = TypeVar("Answer", bound=msgspec.Struct)
+
 
 def page(view: View, total: int, following: str | None, items: list[Item]) -> Page[Item]:
     """Show one page of ``total`` items; ``following`` is the next cursor."""
@@ -42,9 +45,16 @@ def size(resources: Resources) -> Size:
     return Size(memory_mib=resources[0], vcores=resources[1])
 
 
+def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer:
+    """Return an answer whose fields are those ``given``, and else those of the first source that has them."""
+    rest = [name for name in kind.__struct_fields__ if name not in given]
+    found = {name: next(getattr(each, name) for each in sources if hasattr(each, name)) for name in rest}
+    return kind(**given, **found)
+
+
 def loop(status: LoopStatus) -> Loop:
     """Show the loop's status."""
-    return msgspec.convert(status, Loop, from_attributes=True)
+    return read_off(Loop, status)
 
 
 def cluster(status: LoopStatus) -> ClusterOut | None:
@@ -52,7 +62,7 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
     who = status.cluster
     if who is None:
         return None
-    return ClusterOut(epoch=who.epoch, node_count=who.node_count, capabilities=sorted(who.capabilities))
+    return read_off(ClusterOut, who, capabilities=sorted(who.capabilities))
 
 
 # --- the cluster --------------------------------------------------------------------------------------
@@ -60,19 +70,13 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
 
 def occupied(held: Held) -> Occupied:
     """Show what a class holds."""
-    return Occupied(used=size(held.used), containers=held.containers, pending=held.pending)
+    return read_off(Occupied, held, used=size(held.used))
 
 
 def sample(seen: Sample) -> OccupancySample:
     """Show the cluster by class at one instant."""
-    return OccupancySample(
-        at_ms=seen.at_ms,
-        total=size(seen.total),
-        hurried=occupied(seen.hurried),
-        victim=occupied(seen.victim),
-        other=occupied(seen.other),
-        open_orders=seen.open_orders,
-    )
+    classes = {name: occupied(getattr(seen, name)) for name in CLASSES}
+    return read_off(OccupancySample, seen, total=size(seen.total), **classes)
 
 
 def open_entries(view: View) -> list[Entry]:
@@ -109,23 +113,13 @@ def _application(
     giving: int,
     left_alone: Mapping[str, dict[str, str]],
 ) -> Application:
-    return Application(
-        application=each.application,
+    return read_off(
+        Application,
+        each,
         application_class=class_of(each, settings),
-        queue=each.queue,
-        user=each.user,
-        name=each.name,
-        rank=each.rank,
-        submitted_at_ms=each.submitted_at_ms,
-        containers=each.containers,
         pending=pending_of(each),
-        foreseen=each.foreseen,
         used=size(each.used),
-        priority=each.priority,
         progress_ratio=float(each.progress_ratio),
-        deadline_at_ms=each.deadline_at_ms,
-        activated=each.activated,
-        runner=each.runner,
         why_not="" if each.why_not is None else text(each.why_not),
         on_their_way=coming,
         giving=giving,
@@ -139,25 +133,22 @@ def snapshot(view: View) -> SnapshotOut:
     held = dict.fromkeys(CLASSES, Held())
     if seen is not None:
         summed = sample_of(seen, view.settings, view.now_ms, opened)
-        held = {"hurried": summed.hurried, "victim": summed.victim, "other": summed.other}
-    return SnapshotOut(
-        now_ms=view.now_ms,
-        version=view.version,
+        held = {name: getattr(summed, name) for name in CLASSES}
+    classes = {name: occupied(each) for name, each in held.items()}
+    return read_off(
+        SnapshotOut,
+        view,
         loop=loop(view.loop),
         cluster=cluster(view.loop),
-        snapshot_at_ms=view.snapshot_at_ms,
         snapshot_age_ms=None if view.snapshot_at_ms is None else max(0, view.now_ms - view.snapshot_at_ms),
-        quiet=view.quiet,
         total=None if seen is None else size(seen.total),
         free=None if seen is None else size(_free(seen)),
-        hurried=occupied(held["hurried"]),
-        victim=occupied(held["victim"]),
-        other=occupied(held["other"]),
         queues=[] if seen is None else _queues(seen, view.settings),
         applications=0 if seen is None else len(seen.applications),
         open_orders=opened,
         unreachable=list(view.unreachable),
         decisions=view.counts.decisions,
+        **classes,
     )
 
 
@@ -174,8 +165,9 @@ def _queues(seen: Snapshot, settings: Settings) -> list[Queue]:
 
 
 def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Settings) -> Queue:
-    return Queue(
-        queue=each.queue,
+    return read_off(
+        Queue,
+        each,
         application_class=queue_class(each.queue, settings),
         guaranteed=size(each.guaranteed),
         maximum=size(each.maximum),
@@ -201,34 +193,7 @@ def queue_class(name: str, settings: Settings) -> ApplicationClass:
 def entry(each: Entry) -> EntryOut:
     """Show one entry."""
     order = each.order
-    return EntryOut(
-        order=order.order,
-        decision=order.decision,
-        asker=order.asker,
-        victim=order.victim,
-        attempt=order.attempt,
-        container=order.container,
-        node=order.node,
-        size=size(order.size),
-        serves=order.serves,
-        group=order.group,
-        verb=order.verb,
-        generation=order.generation,
-        state=order.state,
-        retired=each.retired,
-        why=each.why,
-        asked_at_ms=order.asked_at_ms,
-        progress_at_ms=order.progress_at_ms,
-        checkpointed_at_ms=each.checkpointed_at_ms,
-        freed_at_ms=order.freed_at_ms,
-        settled_at_ms=order.settled_at_ms,
-        keys_done=each.keys_done,
-        remaining_ms=each.remaining_ms,
-        predicted_cost_ms=each.predicted_cost_ms,
-        cost_ms=each.cost_ms,
-        room_to_application=each.room_to_application,
-        room_to_container=each.room_to_container,
-    )
+    return read_off(EntryOut, each, order, order=order.order, size=size(order.size))
 
 
 def reclaim_list(
@@ -254,12 +219,5 @@ def counted(states: Iterable[State]) -> dict[State, int]:
 
 def checkpoint(seen: Checkpoint) -> CheckpointOut:
     """Show a manifest that was seen."""
-    return CheckpointOut(
-        order=seen.order.order,
-        application=seen.order.victim,
-        attempt=seen.order.attempt,
-        generation=seen.order.generation,
-        keys_done=seen.keys_done,
-        at_ms=seen.at_ms,
-        asker=seen.order.asker,
-    )
+    order = seen.order
+    return read_off(CheckpointOut, seen, order, order=order.order, application=order.victim)
