@@ -27,6 +27,7 @@ from emulator.cluster.task import SavedReduce, checkpointable, key_end_ms, keys_
 from emulator.cluster.timing import Timing
 from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, UploadProgressed
+from yarnctl.deciding.reasons.outcomes import EndedOrForeign, MasterDown, NotInReducePhase, NoValidManifest
 
 STORE_RETRY_MS = 1000
 
@@ -84,9 +85,9 @@ class Suspension:
         if container.order == order:
             return Accepted()
         if not master.alive:
-            return Refused("its master is down")
+            return Refused(MasterDown())
         if not checkpointable(container, now_ms, self.timing.task_commit_ms):
-            return Refused("not in its reduce phase, or already asked")
+            return Refused(NotInReducePhase())
         container.order = order
         container.stage = ASKED
         container.hold_token += 1
@@ -162,16 +163,16 @@ class Suspension:
         if container.state != RUNNING and container.order == order:
             return Accepted()
         if container.order != order or container.stage != HOLDING:
-            return Refused("no manifest of this order is valid")
+            return Refused(NoValidManifest())
         if not container.app.master.alive:
-            return Refused("its master is down")
+            return Refused(MasterDown())
         container.app.master.suspended(container, self.kernel.now_ms + self.timing.exit_ms)
         return Accepted()
 
     def withdraw(self, container: Container, order: str) -> Outcome:
         """Take a request back; the attempt goes on."""
         if container.order != order or container.state != RUNNING:
-            return Refused("the attempt has ended, or the order is not its own")
+            return Refused(EndedOrForeign())
         if container.stage == ASKED or self.timing.trigger == "umbilical":
             self._go_on(container)
         elif order not in self._withdrawn and not container.node.dead:

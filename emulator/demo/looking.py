@@ -15,6 +15,7 @@ from emulator.live.jobs.submission_client import Client
 from yarnctl.deciding.model import Accepted, Suspend
 from yarnctl.deciding.records import Performed, Record, Requests, Transition, decode
 from yarnctl.errors import YarnctlError
+from yarnctl.journal.rendering import said
 
 SAID = {
     "freed": "stopped, nothing lost",
@@ -132,8 +133,10 @@ class Orders:
             keys = f" {record.keys_done} words" if record.keys_done >= 0 else ""
             self._tell(f"  {one.short} has saved{keys}: {one.took_s:.1f} s from request to manifest")
         elif record.event not in ("accepted", "progress"):
-            said = SAID.get(record.target) or f"{record.target.replace('_', ' ')} {record.why}".rstrip()
-            self._tell(f"  {one.short}: {said}")
+            story = (
+                SAID.get(record.target) or f"{record.target.replace('_', ' ')} {said(record.why)}".rstrip()
+            )
+            self._tell(f"  {one.short}: {story}")
 
     @property
     def saved(self) -> list[Suspended]:

@@ -34,6 +34,12 @@ from yarnctl.deciding.model import (
     TaskView,
     Withdraw,
 )
+from yarnctl.deciding.reasons.outcomes import (
+    AttemptEnded,
+    NoSuchApplication,
+    NoSuchContainer,
+    NotInVirtualTime,
+)
 from yarnctl.port import ClusterIdentity
 from yarnctl.units import Resources
 
@@ -290,10 +296,10 @@ class VirtualPort:
         if isinstance(action, SetPriority):
             return self._set_priority(action)
         if isinstance(action, SetQueueMaximum):
-            return Refused("in virtual time no queue's configuration is changed")
+            return Refused(NotInVirtualTime())
         container = self._find(action)
         if container is None:
-            return Refused("no such container runs")
+            return Refused(NoSuchContainer())
         suspension = self.cluster.suspension
         match action:
             case Suspend():
@@ -319,7 +325,7 @@ class VirtualPort:
 
     def _kill(self, container: Container, order: str) -> Outcome:
         if container.state != RUNNING:
-            return Refused("the attempt has ended")
+            return Refused(AttemptEnded())
         self.kills += 1
         container.order = order
         container.node.watched = True
@@ -335,6 +341,6 @@ class VirtualPort:
     def _set_priority(self, action: SetPriority) -> Outcome:
         app = self._applications.get(action.application)
         if app is None or app.finished_at_ms is not None:
-            return Refused("no such application")
+            return Refused(NoSuchApplication())
         self.cluster.rm.scheduler.reprioritise(app, action.priority)
         return Accepted()

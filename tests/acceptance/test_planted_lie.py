@@ -19,7 +19,7 @@ LIE = """
 from yarnctl.attach.orders.performing import Acting
 from yarnctl.deciding.model import Refused
 
-Acting.perform = lambda self, action: Refused("broken")
+Acting.perform = lambda self, action: Refused(Said("broken"))
 """
 RECORDED = [row for row in load_rows() if row.recorded is not None]
 

@@ -19,6 +19,7 @@ from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.journal.rebuild import rebuild
+from yarnctl.journal.rendering import text
 
 
 def rebuilt(path: Path) -> Any:
@@ -41,7 +42,9 @@ def rebuilt(path: Path) -> Any:
         "records": len(found.recent),
         "transitions": len(found.transitions),
         "priorities": found.priorities,
-        "stances": found.stances,
+        "stances": [
+            {"type": "stance", **msgspec.structs.asdict(one), "why": text(one.why)} for one in found.stances
+        ],
         "queues_held": found.held,
         "epoch": found.epoch,
         "admissions": admissions_of(found.book),

@@ -51,6 +51,7 @@ NUMBERS = {
     "policies.jobs.PPM": 10**6,
     "preemptor.PPM": 10**6,
     "queue_hold.HOLD_AFTER_MS": 15_000,
+    "reasons.rooting.FAULT_MAX": 1000,
     "records.FORMAT": 6,
     "selector._LARGE": 1024,
     "settings.TEN_YEARS_MS": 316_224_000_000,

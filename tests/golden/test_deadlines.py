@@ -8,6 +8,7 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, with_
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.deadlines import in_order, less_urgent, urgency
 from yarnctl.deciding.model import Accepted, Refused, SetPriority, Suspend
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.deciding.settings import PAPER
 
@@ -84,7 +85,7 @@ def test_priorities_follow_the_deadlines_and_only_changes_are_sent(settings):
     step = steps.step(seen(one_queue(*jobs)))
     assert step.actions == (SetPriority("c", 10), SetPriority("b", 9), SetPriority("a", 8))
     for action in step.actions:
-        steps.settle(action, Refused("no") if action.application == "b" else Accepted())
+        steps.settle(action, Refused(Said("no")) if action.application == "b" else Accepted())
     step = steps.step(seen(one_queue(*jobs), now_ms=1000))
     assert step.actions == (SetPriority("b", 9),)  # the others are asked for already
     steps.settle(step.actions[0], Accepted())

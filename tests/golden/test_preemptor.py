@@ -39,6 +39,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.preemptor import Look, demand
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Refusal, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
@@ -515,9 +516,9 @@ def test_refusals_are_written_when_their_reason_changes():
     ("outcome", "state"),
     [
         (Accepted(), "suspending"),
-        (Refused("too late"), "withdrawn"),
+        (Refused(Said("too late")), "withdrawn"),
         (Unknown(), "asked"),
-        (Withheld("no lock"), "withdrawn"),
+        (Withheld(Said("no lock")), "withdrawn"),
     ],
 )
 def test_outcomes(outcome, state):

@@ -27,11 +27,12 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
 )
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.records import Header, Record, Stance
+from yarnctl.deciding.records import Header, Record
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.older.records_5 import Stance5
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.replay import replay
 
@@ -291,7 +292,8 @@ def test_who_waits_is_told_who_holds_what():
 
 def test_a_daemon_goes_on_from_a_journal_of_before_there_were_admissions(tmp_path):
     old = Header(4, DEFAULT, ())
-    path = journal(tmp_path / "journal.jsonl", [old, Stance(1, "observing", "as told"), *played().records])
+    stance = Stance5(1, "observing", "as told")
+    path = journal(tmp_path / "journal.jsonl", [old, stance, *played().records])  # type: ignore[list-item]  # as it was
     found = rebuild(path)
     assert found is not None
     assert len(found.book.admissions) == 2

@@ -23,6 +23,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -354,7 +355,7 @@ def test_ends_that_nobody_ordered(suspended, end, words):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "verb"), [(Accepted(), "killed"), (Refused("it is gone"), ""), (Unknown(), "")]
+    ("outcome", "verb"), [(Accepted(), "killed"), (Refused(Said("it is gone")), ""), (Unknown(), "")]
 )
 def test_only_a_kill_that_was_accepted_counts(suspended, outcome, verb):
     header, decision, order = begun(suspended[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -50,12 +51,22 @@ def test_each_line_of_an_older_journal_is_read_whole(name: str) -> None:
         assert msgspec.json.encode(decode_5(body)) + b"\n" == body
 
 
+def as_text(told: dict[str, Any]) -> Any:
+    """Return an old sentence that became a value as the sentence again."""
+    if told.get("type") == "unknown":
+        return {**told, "why": told["why"] or ""}
+    return told["text"] if told.get("code") == "said" else told
+
+
 @pytest.mark.parametrize("name", OLD)
 def test_a_translation_gives_what_a_line_says(name: str) -> None:
     translator = Translator()
     for body in bodies(name):
         told = json.loads(body)
-        made = [json.loads(today.encode(record)) for record in translator.take(decode_5(body))]
+        made = [
+            json.loads(today.encode(record), object_hook=as_text)
+            for record in translator.take(decode_5(body))
+        ]
         (same,) = [record for record in made if record["type"] == told["type"]]
         if told["type"] == "performed":
             action = told.pop("action")

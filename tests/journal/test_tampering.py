@@ -20,6 +20,7 @@ from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Accepted, Kill, Refused, Suspend, Withdraw
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
     Performed,
@@ -262,7 +263,7 @@ FORGERIES = {
     "another action performed": (outcome(action="kill"), "but due is"),
     "performed at another instant": (outcome(at_ms=10**9), "but due is"),
     "performed in the past": (outcome(at_ms=1), "but due is"),
-    "another outcome": (outcome(outcome=Refused("no")), "but due is"),
+    "another outcome": (outcome(outcome=Refused(Said("no"))), "but due is"),
     "the same outcome": (outcome(outcome=Accepted()), None),  # it was accepted
     "kill timeout": (header(kill_timeout_ms=13_000), "but due is"),
     "tasks killed": (header(eviction="kill"), "due is"),

@@ -11,10 +11,12 @@ from emulator.live.jobs.submission_client import CHECKPOINTS, Client
 from tests.live.test_webhdfs_server import Store
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.daemon.safe_folders import AGAIN_MS, RETRY_MS, Folders
+from yarnctl.deciding.reasons.modes import FoldersUnreachable
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.journal.rendering import said
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
@@ -49,7 +51,7 @@ def test_it_does_not_matter_who_comes_first(hdfs: Store, order: str) -> None:
     folders = begins(hdfs)
     submits(hdfs, "ann")
     submits(hdfs, "robert")
-    assert folders.why == ""
+    assert folders.why is None
     seen = hdfs.as_user("hdfs")
     assert seen.status(CHECKPOINTS).mode == 0o1777
     found = seen.status(REQUESTS)
@@ -101,12 +103,12 @@ def test_what_is_changed_later_closes_the_gate_and_what_is_mended_opens_it(hdfs:
     folders, root = begins(hdfs), hdfs.as_user("hdfs")
     root.set_mode(CHECKPOINTS, 0o777)
     folders.keep(AGAIN_MS - 1)
-    assert folders.why == ""
+    assert folders.why is None
     folders.keep(AGAIN_MS)
-    assert "not sticky" in folders.why
+    assert "not sticky" in said(folders.why)
     root.set_mode(CHECKPOINTS, 0o1777)
     folders.keep(2 * AGAIN_MS)
-    assert folders.why == ""
+    assert folders.why is None
 
 
 def test_what_may_not_be_made_is_said_with_what_to_make(hdfs: Store) -> None:
@@ -119,9 +121,9 @@ def test_an_hdfs_that_is_away_is_waited_for(hdfs: Store) -> None:
     quick = CallLimits(connect_ms=300, silence_ms=300, answer_ms=300, retries=0)
     away = Folders(WebHdfs(["http://127.0.0.1:9"], Identity(user="yarnctl"), quick), BEGIN)
     away.require(0)
-    assert "cannot be seen" in away.why
+    assert isinstance(away.why, FoldersUnreachable)
     away._hdfs = hdfs.as_user("yarnctl")
     away.keep(RETRY_MS - 1)
-    assert away.why
+    assert away.why is not None
     away.keep(RETRY_MS)
-    assert away.why == ""
+    assert away.why is None

@@ -46,7 +46,7 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
                 port.queue_settings.limits, port.perform, ("research",), stands=port.queue_settings.maximum
             )
             records = list[Record]()
-            holder.follow(records.append, 0, 1, True, "")
+            holder.follow(records.append, 0, 1, True, None)
             if not mutable:
                 assert "MutableConfScheduler" in str(port.queue_settings.limits("research"))
                 assert (records, holder.held) == ([], {})

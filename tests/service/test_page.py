@@ -18,6 +18,7 @@ from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
+from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import Refusal
 from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
@@ -108,7 +109,8 @@ def test_it_follows_the_view(page, served):
     served.view = last()
     page.until("document.body.innerText.includes('nothing is being taken back')")
     served.view = msgspec.structs.replace(
-        last(), loop=msgspec.structs.replace(last().loop, state="paused", why="maintenance at noon")
+        last(),
+        loop=msgspec.structs.replace(last().loop, state="paused", why=(Paused("maintenance at noon"),)),
     )
     page.until("document.querySelector('#state').textContent === 'paused'")
     assert "maintenance at noon" in page.text()

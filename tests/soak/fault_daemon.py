@@ -26,6 +26,7 @@ from yarnctl.daemon.loop import HdfsLock, Loop
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.model import Action, Observation, Outcome, Scope
+from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.records import Performed, Record
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.rebuild import mend, rebuild
@@ -146,7 +147,7 @@ class TrappedPort:
         return self._port.observe(scope)
 
     @property
-    def last_problem(self) -> str:
+    def last_problem(self) -> ModeReason | None:
         """Return why the cluster could not be seen last."""
         return self._port.last_problem
 

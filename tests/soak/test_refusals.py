@@ -32,6 +32,7 @@ from yarnctl.daemon.running import Plan
 from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, Release, Scope, Suspend
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.journal.file import read
+from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
 from yarnctl.task_runner.runner.protocol.manifests import sealed
@@ -223,7 +224,7 @@ def test_a_harmed_checkpoint_is_not_gone_on_from(
     scene, harm = scenes[name], HARMS[name]
     if harm.answers:
         assert isinstance(scene.answer, Refused), scene.answer
-        assert harm.answers in scene.answer.why
+        assert harm.answers in text(scene.answer.why)
     else:  # nothing that yarnctl looks at shows it; the runner finds out before a byte is written
         assert scene.answer == Accepted()
     assert re.search(harm.says, said(cluster, scene.application)), said(cluster, scene.application)

@@ -17,6 +17,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Observation
 from yarnctl.deciding.order import order_number
+from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
@@ -123,7 +124,7 @@ def test_a_new_status_leaves_the_rest_as_it_is():
     run = PublishedRun()
     run.go()
     before = run.publisher.view
-    run.publisher.say(LoopStatus(state="paused", why="noon"), before.now_ms + 5)
+    run.publisher.say(LoopStatus(state="paused", why=(Paused("noon"),)), before.now_ms + 5)
     after = run.publisher.view
     assert (after.loop.state, after.now_ms, after.version) == (
         "paused",

@@ -20,7 +20,7 @@ import msgspec
 from yarnctl.attach.connection.connection import Connection, told
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.job_reader import Prover
-from yarnctl.attach.eligibility.permission import SETTLING, Permission
+from yarnctl.attach.eligibility.permission import Permission
 from yarnctl.attach.observing.cluster_state import ClusterLook, Queues
 from yarnctl.attach.observing.live_containers import LiveContainers
 from yarnctl.attach.observing.predicted_demand import FirstAsksOf, StartingJobs
@@ -33,6 +33,8 @@ from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
+from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.session import CallLimits
@@ -77,8 +79,8 @@ class AttachedPort:
         self._born: frozenset[str] = frozenset()
 
     @property
-    def last_problem(self) -> str:
-        """Return why the cluster could not be seen last; "": it could."""
+    def last_problem(self) -> ModeReason | None:
+        """Return why the cluster could not be seen last; None: it could."""
         return self._link.last_problem
 
     # --- who answers --------------------------------------------------------------------------
@@ -88,7 +90,7 @@ class AttachedPort:
         try:
             info, nodes = self._link.manager.identify(), self._link.manager.nodes()
         except YarnctlError as problem:
-            self._link.last_problem = str(problem)
+            self._link.last_problem = ClusterFault(str(problem)[:FAULT_MAX])
             return ClusterIdentity("", 0)
         self._epoch = self._epoch or str(info.epoch)
         return ClusterIdentity(str(info.epoch), len(nodes))
@@ -154,10 +156,10 @@ class AttachedPort:
             try:
                 snapshot, cluster = self._cluster(scope, facts)
                 if cluster != "unreachable":
-                    self._link.last_problem = ""
+                    self._link.last_problem = None
             except Exception as problem:
                 # Nothing that an owner wrote may hide the orders that are open.
-                cluster, self._link.last_problem = "unreachable", told(problem)
+                cluster, self._link.last_problem = "unreachable", ClusterFault(told(problem)[:FAULT_MAX])
         tasks, unreachable = self._victims(scope.victims)
         facts += self._orders(scope.orders, scope.askers)
         if scope.cluster and cluster != "unreachable":
@@ -180,7 +182,7 @@ class AttachedPort:
         if self._link.settling:
             nodes = self._link.manager.nodes()
             if not self._has_settled(len(nodes)):
-                self._link.last_problem = SETTLING
+                self._link.last_problem = ManagerSettling()
                 return None, "unreachable"
         self._link.read_configuration()
         root = self._look.tree() if self._starting.expected else self._look.gate(scope.gate_queues)
@@ -195,7 +197,7 @@ class AttachedPort:
     def look(self) -> Snapshot | None:
         """Show the cluster for people's sake, though nobody hurried waits; None if it cannot be seen."""
         if self._link.settling:
-            self._link.last_problem = self._link.last_problem or SETTLING
+            self._link.last_problem = self._link.last_problem or ManagerSettling()
             return None
         try:
             root = self._look.tree()
@@ -204,7 +206,7 @@ class AttachedPort:
             self._prover.look(self._link.applications.unjudged())
             return self._look.snapshot(root, nodes, self._prover.why_not)
         except Exception as problem:
-            self._link.last_problem = told(problem)
+            self._link.last_problem = ClusterFault(told(problem)[:FAULT_MAX])
             return None
 
     def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:

@@ -14,7 +14,6 @@ from typing import Protocol
 
 import msgspec
 
-from yarnctl.attach.eligibility.permission import OBSERVING
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -31,14 +30,22 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.reasons.modes import (
+    ClusterFault,
+    HdfsUnwritable,
+    LockHeldElsewhere,
+    LockRanOut,
+    Misdirected,
+    ModeReason,
+    Paused,
+)
+from yarnctl.deciding.reasons.outcomes import ClientFault, Observing
 from yarnctl.deciding.records import Record, Stance, Transition
 from yarnctl.deciding.settlement import STILL_WAITS
 from yarnctl.port import ClusterIdentity, ClusterPort
 
 LOOKED_BACK = 10
 MISDIRECTED_MAX = 3
-HELD_ELSEWHERE = "another yarnctl holds the lock"
-RAN_OUT = "the lock ran out while the last tick lasted, and is taken again with the next"
 CONTINUED = "continued"
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -53,7 +60,7 @@ class Misdirection:
 
     def __init__(self) -> None:
         self._last: deque[Transition] = deque(maxlen=LOOKED_BACK)
-        self.why = ""
+        self.why: Misdirected | None = None
 
     def take(self, records: Iterable[Record]) -> None:
         """Read records in the order of the journal."""
@@ -66,22 +73,21 @@ class Misdirection:
 
     def _judge(self) -> None:
         taken = [record for record in self._last if _is_misdirected(record)]
-        if len(taken) >= MISDIRECTED_MAX and not self.why:
-            who = ", ".join(f"{record.order} ({record.application or 'unknown'})" for record in taken)
-            self.why = (
-                f"the room of {len(taken)} of the last {len(self._last)} releases went to somebody else:"
-                f" {who}; check queue shares and priorities, then continue the loop"
-            )
+        if len(taken) >= MISDIRECTED_MAX and self.why is None:
+            who = tuple((record.order, record.application) for record in taken)
+            self.why = Misdirected(who, len(self._last))
 
     def forget(self) -> None:
         """Begin to count anew."""
         self._last.clear()
-        self.why = ""
+        self.why = None
 
 
 def _is_misdirected(record: Transition) -> bool:
     """Say whether somebody else got the room: seen to, or nobody watched did while its asker still waits."""
-    return record.target == "taken" or (record.event == "unclaimed" and record.why.endswith(STILL_WAITS))
+    return record.target == "taken" or (
+        record.event == "unclaimed" and isinstance(record.why, str) and record.why.endswith(STILL_WAITS)
+    )
 
 
 class Lock(Protocol):
@@ -97,8 +103,8 @@ class Folders(Protocol):
     """What the gate needs of :class:`yarnctl.daemon.safe_folders.Folders`."""
 
     @property
-    def why(self) -> str:
-        """Why our folders in HDFS may not be used; "" if they may."""
+    def why(self) -> ModeReason | None:
+        """Why our folders in HDFS may not be used; None if they may."""
         ...
 
     def keep(self, now_ms: int) -> None:
@@ -107,7 +113,7 @@ class Folders(Protocol):
 
 
 class Gate:
-    """All reasons why nothing may be decided or done now; "" if there is none.
+    """All reasons why nothing may be decided or done now; None if there is none.
 
     ``paused`` is set by a person; ``store_why`` (HDFS cannot be written) and ``has_rival`` (somebody else
     has the lock) are set by the loop, which keeps it; ``aside`` asks the port; ``lock`` and ``folders`` are
@@ -117,24 +123,24 @@ class Gate:
     def __init__(
         self,
         lock: Lock | None,
-        aside: Callable[[], str],
+        aside: Callable[[], ModeReason | None],
         misdirection: Misdirection,
         folders: Folders | None = None,
     ) -> None:
         self.lock = lock
         self.folders = folders
         self.misdirection = misdirection
-        self.paused = ""
-        self.store_why = ""
+        self.paused: Paused | None = None
+        self.store_why: HdfsUnwritable | None = None
         self.has_rival = True
         self._aside = aside
 
-    def closed(self) -> tuple[str, str]:
-        """Return the loop's state and why ("running", "": it is open)."""
+    def closed(self) -> tuple[str, ModeReason | None]:
+        """Return the loop's state and why ("running", None: it is open)."""
         if self.paused:
             return "paused", self.paused
         if self.lock is not None and not self.lock.held:
-            return "waiting", self.store_why or (HELD_ELSEWHERE if self.has_rival else RAN_OUT)
+            return "waiting", self.store_why or (LockHeldElsewhere() if self.has_rival else LockRanOut())
         if self.store_why:
             return "standing-aside", self.store_why
         if self.folders is not None and self.folders.why:
@@ -142,7 +148,7 @@ class Gate:
         if self.misdirection.why:
             return "standing-aside", self.misdirection.why
         aside = self._aside()
-        return ("standing-aside", aside) if aside else ("running", "")
+        return ("running", None) if aside is None else ("standing-aside", aside)
 
 
 class GuardedPort:
@@ -173,7 +179,7 @@ class GuardedPort:
         self.snapshot_at_ms: int | None = None
         self.identity: ClusterIdentity | None = None
         self.errors = 0
-        self.problem = ""
+        self.problem: ClusterFault | None = None
         self.last_error = ""
         self.last_error_at_ms: int | None = None
         self._noted: dict[str, str] = {}
@@ -194,7 +200,7 @@ class GuardedPort:
         self.seen = seen
         if seen.snapshot is not None:
             self.show(seen.snapshot, seen.as_of_ms)
-        if self.gate.closed()[1]:
+        if self.gate.closed()[1] is not None:
             return msgspec.structs.replace(seen, snapshot=None, cluster="unreachable", tasks={})
         return seen
 
@@ -208,12 +214,12 @@ class GuardedPort:
         """Look; what ends in an error that the port promised not to raise is a cluster nobody can see."""
         try:
             seen = self.port.observe(scope)
-            self.problem = ""
+            self.problem = None
             self.well("observing")
             return seen
         except Exception as error:
             self._failed("observing", error)
-            self.problem = self.last_error
+            self.problem = ClusterFault(self.last_error)
             now_ms = self._now_ms()
             return Observation(
                 now_ms=now_ms, as_of_ms=now_ms, cluster="unreachable", unreachable=tuple(scope.victims)
@@ -252,10 +258,10 @@ class GuardedPort:
 
     def _perform(self, action: Action) -> Outcome:
         if not self.enforce:
-            return Withheld(OBSERVING)
+            return Withheld(Observing())
         why = self.gate.closed()[1]
         back = isinstance(action, SetQueueMaximum | SetPriority) and action.back
-        if why and not (back or isinstance(action, Withdraw)):
+        if why is not None and not (back or isinstance(action, Withdraw)):
             # A Release is asked again, and given up in time: refused, its attempt would only wait.
             # That anything else may not be sent now is no fault of whom it concerns.
             return Unknown(why) if isinstance(action, Release) else Withheld(why)
@@ -264,4 +270,4 @@ class GuardedPort:
         except Exception as error:
             # The port promises not to raise; if it does, nobody knows what was sent.
             self._failed(f"performing {type(action).__name__}", error)
-            return Unknown(self.last_error)
+            return Unknown(ClientFault(self.last_error))

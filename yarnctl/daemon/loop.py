@@ -13,15 +13,30 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from yarnctl.attach.eligibility.permission import SETTLING, UNWRITABLE
 from yarnctl.daemon.admission.admission_controller import Desk
-from yarnctl.daemon.guards import CONTINUED, RAN_OUT, Gate, GuardedPort
+from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
 from yarnctl.daemon.priority_restoring import Restorer
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.view.published import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
+from yarnctl.deciding.reasons.modes import (
+    AskedToStop,
+    ClusterUnseen,
+    Continued,
+    HdfsUnwritable,
+    LockRanOut,
+    LoopFailed,
+    ManagerSettling,
+    ModeReason,
+    NotEnforcing,
+    NothingInTheWay,
+    Paused,
+    TicksDone,
+)
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.records import (
     Contact,
     Decision,
@@ -37,6 +52,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.errors import InvariantBroken, YarnctlError
 from yarnctl.hadoop.http.problems import SafeMode, Standby
+from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import Journal, tick
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -47,9 +63,9 @@ REFUSED_MAX = 1000
 SHOW_EVERY_MS = 5000
 """While nobody hurried waits the loop need not look; so often it does, for people."""
 
-OPEN_WHY = {
-    "enforcing": "nothing stands in the way",
-    "observing": "nothing is changed without --enforce",
+OPEN_WHY: dict[str, ModeReason] = {
+    "enforcing": NothingInTheWay(),
+    "observing": NotEnforcing(),
 }
 
 
@@ -89,7 +105,7 @@ class Recorder:
         self.begun = False
         self.met_another = False
         self.failed: OSError | None = None
-        self._refused: dict[str, str] = {}
+        self._refused: dict[str, OutcomeReason] = {}
         self._observing = observing
         self._withheld: set[str] = set()
 
@@ -132,7 +148,7 @@ class Recorder:
             if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
                 self._withheld.add(record.order)
         elif isinstance(record, Transition) and record.order in self._withheld:
-            _LOG.info("%s: was never asked, ends as %s: %s", record.order, record.target, record.why)
+            _LOG.info("%s: was never asked, ends as %s: %s", record.order, record.target, said(record.why))
             if record.target not in OPEN:
                 self._withheld.discard(record.order)
         else:
@@ -140,11 +156,11 @@ class Recorder:
 
     def _say_refused(self, application: str, outcome: Outcome) -> None:
         """Tell people once why an application keeps its priority."""
-        why = outcome.why if isinstance(outcome, Refused) else ""
-        if why and self._refused.get(application) != why:
-            _LOG.warning("the priority of %s is not changed: %s", application, why)
+        why: OutcomeReason | None = outcome.why if isinstance(outcome, Refused) else None
+        if why is not None and self._refused.get(application) != why:
+            _LOG.warning("the priority of %s is not changed: %s", application, text(why))
         self._refused.pop(application, None)
-        if why:
+        if why is not None:
             self._refused[application] = why
             if len(self._refused) > REFUSED_MAX:
                 del self._refused[next(iter(self._refused))]
@@ -157,7 +173,7 @@ def _say(record: Record, observing: bool) -> None:
         would = "would ask " if observing and picked else ""
         _LOG.info("decision %d for %s: %s%s", record.number, record.trigger.application, would, picked)
     elif isinstance(record, Transition):
-        _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, record.why)
+        _LOG.info("%s: %s -> %s %s", record.order, record.source, record.target, said(record.why))
     elif isinstance(record, Return):
         told_ms = (record.attempt, record.order, record.cost_ms, record.predicted_ms)
         _LOG.info("%s goes on after %s: coming back has cost %d ms, %d were expected", *told_ms)
@@ -177,9 +193,9 @@ def _say(record: Record, observing: bool) -> None:
     elif isinstance(record, Restoring):
         _LOG.info("%s: priority back to %d: %s", record.application, record.priority, record.why)
     elif isinstance(record, Stance):
-        is_usual = record.stance in (*OPEN_WHY, CONTINUED) or record.why == SETTLING
+        is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, ManagerSettling)
         level = logging.INFO if is_usual else logging.WARNING
-        _LOG.log(level, "%s: %s", record.stance, record.why)
+        _LOG.log(level, "%s: %s", record.stance, text(record.why))
 
 
 class LoopParts(NamedTuple):
@@ -196,7 +212,7 @@ class LoopParts(NamedTuple):
     restorer: Restorer | None = None
     epoch: str = ""
     look: Callable[[], Snapshot | None] | None = None
-    problem: Callable[[], str] = str
+    problem: Callable[[], ModeReason | None] = lambda: None
     left_alone: Callable[[], Mapping[str, str]] = dict
     holder: Holder | None = None
     desk: Desk | None = None
@@ -234,11 +250,11 @@ class Loop:
         self._poked = False
         self._lock_next_ms = self._lock_failed = 0
         self._stance = ""
-        self._stance_told = ""
+        self._stance_told: tuple[str, tuple[ModeReason, ...]] | None = None
         self._restorer = parts.restorer
         self._epoch = parts.epoch
         self._continued = False
-        self._told = ""
+        self._told: tuple[str, tuple[ModeReason, ...]] | None = None
         self._look = parts.look
         self._problem = parts.problem
         self._left_alone = parts.left_alone
@@ -247,18 +263,18 @@ class Loop:
         if self.desk is not None:
             self.desk.window.on_wake = self.poke
         self._in_place = parts.in_place
-        self._ended = ""
+        self._ended: ModeReason | None = None
 
     # --- what others may say to it (any thread) -----------------------------------------------
 
     def pause(self, why: str) -> None:
         """Stop deciding and acting after the tick that runs."""
-        self.gate.paused = why or "paused by a person"
+        self.gate.paused = Paused(why or "paused by a person")
         self.poke()
 
     def go_on(self) -> None:
         """Take a pause back, and begin to count misdirected releases anew."""
-        self.gate.paused = ""
+        self.gate.paused = None
         self._continued = True
         self.poke()
 
@@ -277,13 +293,13 @@ class Loop:
 
     def run(self, ticks: int | None = None) -> None:
         """Run until stopped, or for so many ticks. Raises InvariantBroken, and OSError of the journal."""
-        self._ended = ""
+        self._ended = None
         try:
             while not self._stopping and (ticks is None or self.ticks < ticks):
                 self._wait_until(self._once())
-            self._ended = "asked to stop" if self._stopping else f"has looked {self.ticks} times, as told"
+            self._ended = AskedToStop() if self._stopping else TicksDone(self.ticks)
         except BaseException as error:
-            self._ended = f"failed: {type(error).__name__}: {error}"
+            self._ended = LoopFailed(type(error).__name__, str(error)[:FAULT_MAX])
             raise
         finally:
             self._end()
@@ -334,14 +350,14 @@ class Loop:
         self._note_epoch()
         if self._continued:
             self._continued = False
-            self._write(Stance(self.controller.now_ms, CONTINUED, "by a person"))
+            self._write(Stance(self.controller.now_ms, CONTINUED, Continued()))
         state, why = self.gate.closed()
-        stance = state if why else ("enforcing" if self.port.enforce else "observing")
+        stance = state if why is not None else ("enforcing" if self.port.enforce else "observing")
         if stance != self._stance:
             self._stance = stance
-            self._write(Stance(self.controller.now_ms, stance, why or OPEN_WHY[stance]))
-            if self.recorder.begun:
-                self._stance_told = f"{stance}: {why or OPEN_WHY[stance]}"
+            reason = why or OPEN_WHY[stance]
+            self._write(Stance(self.controller.now_ms, stance, reason))
+            self._stance_told = (stance, (reason,)) if self.recorder.begun else None
         if self._restorer is not None and self.recorder.begun and self.port.enforce:
             self._restorer.follow(self._write, self.controller.now_ms)
         if self._holder is not None and self.recorder.begun and self.port.enforce:
@@ -387,10 +403,10 @@ class Loop:
         except YarnctlError as error:
             self._lock_failed += 1
             if self._lock_failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
-                self.gate.store_why = UNWRITABLE.format(error)
+                self.gate.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
             self._note("lock", f"the lock: {error}")
         else:
-            self._lock_failed, self.gate.store_why, self.gate.has_rival = 0, "", not is_ours
+            self._lock_failed, self.gate.store_why, self.gate.has_rival = 0, None, not is_ours
             self.port.well("lock")
 
     def _note(self, about: str, story: str) -> None:
@@ -450,18 +466,17 @@ class Loop:
         state, why = self.gate.closed()
         seen = self.port.seen
         reachable = seen is not None and seen.cluster != "unreachable"
-        problem = "" if reachable else self.port.problem or self._problem() or "the cluster cannot be seen"
-        if problem and (state == "running" or why == RAN_OUT):
+        problem = None if reachable else self.port.problem or self._problem() or ClusterUnseen()
+        if problem is not None and (why is None or isinstance(why, LockRanOut)):
             state, why = "waiting", problem
-        elif problem and problem not in why:
-            why = f"{why}; {problem}"
+        reasons = tuple(dict.fromkeys(one for one in (why, problem) if one is not None))
         if stopped:
-            state, why = "stopped", self._ended
+            state, reasons = "stopped", () if self._ended is None else (self._ended,)
         mode: Literal["observe", "enforce"] = "enforce" if self.port.enforce else "observe"
         return LoopStatus(
             mode=mode,
             state=state,  # type: ignore[arg-type]
-            why=why,
+            why=reasons,
             reachable=reachable,
             ticks=self.ticks,
             tick_ms=self.tick_ms,
@@ -476,11 +491,12 @@ class Loop:
 
     def _publish(self, *, stopped: bool = False) -> None:
         status = self.status(stopped=stopped)
-        story = f"{status.state}: {status.why}" if status.why else status.state
+        story = status.state, status.why
         if story != self._told:
             self._told = story
             if story != self._stance_told:  # which the recorder has just told
-                _LOG.info("%s (%s)", story, status.mode)
+                because = f": {joined(status.why)}" if status.why else ""
+                _LOG.info("%s%s (%s)", status.state, because, status.mode)
         if self.desk is not None:
             self.publisher.desked = self.desk.shown()
         self.publisher.left_alone = self._left_alone()

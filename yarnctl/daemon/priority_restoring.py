@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetPriority, Unknown
 from yarnctl.deciding.queue_hold import FOUND
 from yarnctl.deciding.records import Record, Restoring, performed
+from yarnctl.journal.rendering import said
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -52,5 +53,5 @@ class Restorer:
         if isinstance(outcome, Accepted):
             del self.changed[application]
         elif isinstance(outcome, Refused | Unknown):
-            told = f"{application} has not got its priority {priority} back yet: {outcome.why}"
+            told = f"{application} has not got its priority {priority} back yet: {said(outcome.why)}"
             _LOG.warning("%s; it is tried again", told)

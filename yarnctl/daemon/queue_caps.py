@@ -27,9 +27,11 @@ from yarnctl.deciding.queue_hold import (
     hold,
     put_back,
 )
+from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Record, performed
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord, command_for, same_ratio
+from yarnctl.journal.rendering import said, text
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -88,7 +90,7 @@ class Records:
         self.lasting: dict[str, tuple[str, ...]] = {}
         self._read = keeper is None
         self._again_at_ms = 0
-        self._said = ""
+        self._logged = ""
 
     def forget(self) -> None:
         """Read the others' records again: another daemon may have held the lock meanwhile."""
@@ -117,7 +119,7 @@ class Records:
         except YarnctlError as problem:
             self._failed(now_ms, f"the records of lowered queues cannot be read: {problem}")
             return {}
-        self._read, self._said = True, ""
+        self._read, self._logged = True, ""
         left: dict[str, tuple[str, Lowered]] = {}
         for name, record in found.items():
             if record is None:
@@ -140,7 +142,7 @@ class Records:
                 self._failed(now_ms, f"the record {name}, of no lowered queue, is not removed yet: {problem}")
                 return
             del self.lasting[name]
-            self._said = ""
+            self._logged = ""
 
     def at_once(self) -> None:
         """Let the next try be made now."""
@@ -148,9 +150,9 @@ class Records:
 
     def _failed(self, now_ms: int, story: str) -> None:
         self._again_at_ms = now_ms + RETRY_MS
-        if story != self._said:
+        if story != self._logged:
             _LOG.warning("%s", story)
-        self._said = story
+        self._logged = story
 
 
 class Holder:
@@ -186,9 +188,11 @@ class Holder:
         self._again_at_ms = 0
         self._pause_ms = RETRY_MS
 
-    def follow(self, write: Write, now_ms: int, open_orders: int, waiting: bool, closed: str) -> None:
-        """After a tick: hold, or put back. ``closed`` says why yarnctl may not act ("": it may)."""
-        if closed:
+    def follow(
+        self, write: Write, now_ms: int, open_orders: int, waiting: bool, closed: ModeReason | None
+    ) -> None:
+        """After a tick: hold, or put back. ``closed`` says why yarnctl may not act (None: it may)."""
+        if closed is not None:
             self._when.forget()
             self.records.forget()
             self._restore(write, now_ms, ASIDE)
@@ -234,7 +238,7 @@ class Holder:
                 return
             outcome = self._done(write, record)
             if isinstance(outcome, Refused):
-                self._give_up(outcome.why)
+                self._give_up(text(outcome.why))
                 return
 
     def _give_up(self, why: str) -> None:
@@ -267,7 +271,7 @@ class Holder:
             self._note(write, HoldEnded(record.at_ms, record.queue, stands, why))
             return ""
         outcome = self._done(write, record)
-        return "" if isinstance(outcome, Accepted) else outcome.why or "nobody answered"
+        return "" if isinstance(outcome, Accepted) else said(outcome.why) or "nobody answered"
 
     def _done(self, write: Write, record: Holding) -> Outcome:
         """Write down what is to be changed, change it, and write down what came of it."""

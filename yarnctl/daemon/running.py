@@ -39,6 +39,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.session import passed_ns
@@ -112,11 +113,11 @@ class HostPermission(Protocol):
     (:class:`yarnctl.attach.eligibility.permission.Permission`).
     """
 
-    host: Callable[[], str]
-    """Returns why the host may do nothing now; ""."""
+    host: Callable[[], ModeReason | None]
+    """Returns why the host may do nothing now, or None."""
 
-    def why_nothing(self) -> str:
-        """Return why nothing may be changed now, or ""."""
+    def why_nothing(self) -> ModeReason | None:
+        """Return why nothing may be changed now, or None."""
         ...
 
 
@@ -144,8 +145,8 @@ class Attached(ClusterPort, Protocol):
         ...
 
     @property
-    def last_problem(self) -> str:
-        """Why the cluster could not be seen last; "": it could."""
+    def last_problem(self) -> ModeReason | None:
+        """Why the cluster could not be seen last; None: it could."""
         ...
 
     def left_alone(self) -> Mapping[str, str]:

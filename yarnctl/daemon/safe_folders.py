@@ -10,6 +10,8 @@ import logging
 
 from yarnctl.attach.check import hdfs_folders
 from yarnctl.attach.check.preflight import Facts, Word
+from yarnctl.deciding.reasons.modes import FoldersNotSeen, FoldersUnfit, FoldersUnreachable, ModeReason
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.webhdfs import WebHdfs
 
@@ -20,7 +22,7 @@ AGAIN_MS = 60_000
 
 
 class Folders:
-    """Keeps an eye on the folders. ``why`` says why nothing may be done, "" if all is well.
+    """Keeps an eye on the folders. ``why`` says why nothing may be done, None if all is well.
 
     ``begin`` names the two roots and who we are.
     """
@@ -31,7 +33,7 @@ class Folders:
         self._next_ms = 0
         self._said: tuple[Word, ...] = ()
         self._seen = False
-        self.why = "our folders in HDFS have not been seen yet"
+        self.why: ModeReason | None = FoldersNotSeen()
 
     def require(self, now_ms: int) -> None:
         """Look for the first time; raises BadInput for what is wrong. HDFS that is away is waited for."""
@@ -49,14 +51,15 @@ class Folders:
         except Unreachable as problem:
             self._next_ms = now_ms + RETRY_MS
             if not self._seen:
-                self.why = f"our folders in HDFS cannot be seen: {problem}"
+                self.why = FoldersUnreachable(str(problem)[:FAULT_MAX])
             return
         except YarnctlError as problem:
             said = (self._refused(str(problem)),)
         self._next_ms = now_ms + AGAIN_MS
         self._tell(said, ("warn", "fail") if self._seen else ("warn",))  # at first require() says what fails
         self._seen = True
-        self.why = next((f"{word.seen}; {word.fix}" for word in said if word.severity == "fail"), "")
+        unfit = (FoldersUnfit(word.seen, word.fix) for word in said if word.severity == "fail")
+        self.why = next(unfit, None)
 
     def _look(self) -> tuple[Word, ...]:
         facts = hdfs_folders.seen(self._hdfs, self._begin)

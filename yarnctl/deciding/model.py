@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.units import Resources
 
 TaskKind = Literal["map", "reduce", "am"]
@@ -328,13 +329,13 @@ class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
     """The request was turned down and has no effect."""
 
-    why: str
+    why: OutcomeReason
 
 
 class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
     """Nobody can say whether the request arrived; only a later fact settles it."""
 
-    why: str = ""
+    why: OutcomeReason | None = None
 
 
 class Withheld(msgspec.Struct, frozen=True, tag="withheld"):
@@ -343,7 +344,7 @@ class Withheld(msgspec.Struct, frozen=True, tag="withheld"):
     The host only observes, or may do nothing just now.
     """
 
-    why: str
+    why: OutcomeReason
 
 
 Outcome = Accepted | Refused | Unknown | Withheld

@@ -24,6 +24,8 @@ from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope, SetPriority, SetQueueMaximum
+from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
@@ -95,7 +97,7 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
     event: Event
     target: State
     at_ms: int
-    why: str = ""
+    why: str | OutcomeReason = ""
     container: str = ""
     application: str = ""
     keys_done: int = -1
@@ -261,7 +263,7 @@ class Stance(msgspec.Struct, frozen=True, tag="stance"):
 
     at_ms: int
     stance: str
-    why: str
+    why: ModeReason
 
 
 class Holding(msgspec.Struct, frozen=True, tag="holding"):

@@ -6,7 +6,7 @@ the value, or its tag. The table in docs/design-notes.md lists every sentence; a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -87,6 +87,7 @@ SENTENCES: dict[type[Reason], str] = {
     modes.NotEnforcing: "nothing is changed without --enforce",
     modes.Continued: "by a person",
     modes.LockHeldElsewhere: "another yarnctl holds the lock",
+    modes.LockRanOut: "the lock ran out while the last tick lasted, and is taken again with the next",
     modes.HdfsUnwritable: "no order is asked while HDFS cannot be written: {fault}",
     modes.FoldersNotSeen: "our folders in HDFS have not been seen yet",
     modes.FoldersUnreachable: "our folders in HDFS cannot be seen: {fault}",
@@ -106,6 +107,7 @@ SENTENCES: dict[type[Reason], str] = {
         "YARN itself preempts within {queue} ({key} is true); set"
         " intra-queue-preemption.disable_preemption=true for that queue"
     ),
+    modes.ClusterFault: "{fault}",
     modes.ClusterUnseen: "the cluster cannot be seen",
     modes.AskedToStop: "asked to stop",
     modes.TicksDone: "has looked {ticks} times, as told",
@@ -181,3 +183,15 @@ def text(why: Reason) -> str:
     """Return the sentence of a reason."""
     made = MADE.get(type(why))
     return SENTENCES[type(why)].format_map(msgspec.structs.asdict(why)) if made is None else made(why)
+
+
+def joined(reasons: Iterable[Reason]) -> str:
+    """Return the sentences of several reasons as one line, "" for none."""
+    return "; ".join(map(text, reasons))
+
+
+def said(why: str | Reason | None) -> str:
+    """Return the sentence of what is a reason or, in a part that is not yet one, text; "" for None."""
+    if why is None or isinstance(why, str):
+        return why or ""
+    return text(why)

@@ -21,6 +21,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order
+from yarnctl.journal.rendering import said
 from yarnctl.units import Resources
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
@@ -77,7 +78,7 @@ def not_done(
     assert cluster.changes == []
     assert isinstance(outcome, kinds), outcome
     assert isinstance(outcome, Refused | Unknown | Withheld)
-    return outcome.why
+    return said(outcome.why)
 
 
 # --- "unchanged" --------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from yarnctl.deciding.model import (
     Withdraw,
 )
 from yarnctl.deciding.reasons.eligibility import ConfigurationUnread, ConfigurationUnreadable, InNoVictimQueue
+from yarnctl.deciding.reasons.modes import ManagerSettling
+from yarnctl.journal.rendering import said
 from yarnctl.units import Resources, times
 
 HURRIED = Scope(gate_queues=("production",))
@@ -240,7 +242,7 @@ def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
     seen = port.observe(HURRIED)
     assert seen.facts == (EpochChanged(str(EPOCH + 1), cluster.now_ms),)
     assert (seen.cluster, seen.snapshot) == ("unreachable", None)
-    assert "node" in port.permission.why_nothing()
+    assert isinstance(port.permission.why_nothing(), ManagerSettling)
     found = []
     for name in (*nodes, "", "", ""):
         if name:
@@ -256,14 +258,14 @@ def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(clust
     port = cluster.port(stable_looks=3)
     nodes = dict(cluster.nodes)
     del cluster.nodes["n2:1"]
-    assert "node" in port.permission.why_nothing()
+    assert isinstance(port.permission.why_nothing(), ManagerSettling)
     assert port.look() is None
     found = [port.observe(HURRIED)]
     cluster.nodes.update(nodes)
     found += [port.observe(HURRIED) for _ in range(3)]
     assert [one.cluster for one in found] == ["unreachable"] * 3 + ["seen"]
     assert all(one.facts == () for one in found)
-    assert port.permission.why_nothing() == ""
+    assert port.permission.why_nothing() is None
 
 
 # --- faults -------------------------------------------------------------------------------------
@@ -315,7 +317,7 @@ def test_a_cluster_that_is_not_there(cluster):
     seen = port.observe(HURRIED)
     assert (seen.cluster, seen.snapshot) == ("unreachable", None)
     assert port.identify().epoch == ""
-    assert "127.0.0.1" in port.last_problem
+    assert "127.0.0.1" in said(port.last_problem)
 
 
 @pytest.mark.parametrize("hostile", ["../../etc", "application_1_1/../x", "", "application_1_1\nx"])
@@ -366,7 +368,7 @@ def test_what_nobody_foresaw_is_a_cluster_that_cannot_be_seen_and_hides_no_order
     monkeypatch.setattr(port._look, "snapshot", odd)
     seen = port.observe(Scope(orders=("o-1",)))
     assert (seen.cluster, [type(fact) for fact in seen.facts]) == ("unreachable", [ManifestSeen])
-    assert "OverflowError" in port.last_problem
+    assert "OverflowError" in said(port.last_problem)
     assert port.look() is None
 
 

@@ -22,7 +22,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import said, text
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
 SUSPEND = Suspend("o-1", *NAMES, 1, EPOCH)
@@ -56,14 +56,14 @@ def asked(cluster, **settings):
 
 def why(outcome) -> str:
     assert isinstance(outcome, Refused), outcome
-    return outcome.why
+    return text(outcome.why)
 
 
 def not_now(outcome, action) -> str:
     """Check that the no is none of the attempt's: a Suspend is not counted, a Release is sent again."""
     kind = Withheld if isinstance(action, Suspend) else Unknown if isinstance(action, Release) else Refused
     assert isinstance(outcome, kind), outcome
-    return outcome.why
+    return said(outcome.why)
 
 
 # --- who may be touched at all ------------------------------------------------------------------
@@ -107,12 +107,12 @@ def test_nothing_while_yarn_itself_preempts(cluster, action):
     cluster.preemption_disabled = False
     port = looking(cluster, allow_kill=True)
     cluster.save(1, 1, "o-1")
-    assert "YARN itself preempts root.research" in port.permission.why_nothing()
+    assert "YARN itself preempts root.research" in said(port.permission.why_nothing())
     assert "YARN itself preempts" in not_now(port.perform(action), action)
     assert cluster.changes == []
     cluster.preemption_disabled = True
     port.observe(Scope())
-    assert port.permission.why_nothing() == ""
+    assert port.permission.why_nothing() is None
 
 
 def test_nothing_before_yarns_own_preemption_is_known(cluster):
@@ -388,7 +388,7 @@ def test_priorities_are_off_unless_allowed(cluster):
     cluster.break_("PUT .*/priority", Reply('{"priority":0}'))
     capped = port.perform(change_it)
     assert isinstance(capped, Unknown), "it was changed, though otherwise"
-    assert "max-application-priority" in capped.why
+    assert "max-application-priority" in said(capped.why)
     assert len(cluster.changes) == 1
 
 

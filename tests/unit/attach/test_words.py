@@ -10,6 +10,7 @@ from yarnctl.attach.eligibility.job_rules import REDUCER, Proof, prove
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
 from yarnctl.attach.observing.status_line import Progress, Status, parse
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
+from yarnctl.deciding.reasons.modes import YarnPreemptsSomewhere
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.hadoop.wire.views import Leaf
@@ -251,14 +252,14 @@ def test_standing_aside(configuration, disabled, within_disabled, aside):
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
     )
     leaf = Leaf("research", "root.research", queue)
-    assert bool(why_aside(configuration, (leaf,), Attachment())) is aside
+    assert (why_aside(configuration, (leaf,), Attachment()) is not None) is aside
 
 
 @pytest.mark.parametrize("names", [(), ("production",)])
 def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(names):
     seen = [Leaf(name, f"root.{name}", yarn.QueueRow(name, preemption_disabled=True)) for name in names]
-    assert "none has been seen" in why_aside(ON, seen, Attachment())
-    assert why_aside({}, seen, Attachment()) == ""
+    assert why_aside(ON, seen, Attachment()) == YarnPreemptsSomewhere(MONITOR)
+    assert why_aside({}, seen, Attachment()) is None
 
 
 # --- discovery ----------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
         holder.enabled, holder._victims = True, ("research",)
         assert seen.of(JOB) == MAPS
         holder._limits = lambda _: "the scheduler cannot be changed"
-        holder.follow(lambda _: None, 0, 1, True, "")
+        holder.follow(lambda _: None, 0, 1, True, None)
         assert seen.of(JOB) == ()
         holder._limits = lambda _: ("root.research", QueueLimits(0.05, 1.0))
         journal.close()

@@ -15,6 +15,7 @@ from tests.golden.tables import app
 from tests.golden.tables import cluster as cluster_of
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
 from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import Loop, LoopParts
@@ -41,6 +42,8 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.prioritising import ChangedPriorities
+from yarnctl.deciding.reasons.modes import YarnPreempts
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,
@@ -222,9 +225,9 @@ def changed(*records: Record) -> dict[str, int]:
     [
         (None, {NAME: 3}),  # killed before the answer was written down
         (Accepted(), {NAME: 3}),
-        (Unknown("no answer"), {NAME: 3}),
-        (Refused("HTTP 403"), {}),
-        (Withheld("observing"), {}),
+        (Unknown(Said("no answer")), {NAME: 3}),
+        (Refused(Said("HTTP 403")), {}),
+        (Withheld(Said("observing")), {}),
     ],
 )
 def test_a_change_counts_as_made_until_it_is_known_not_to_be(
@@ -237,11 +240,11 @@ def test_a_change_counts_as_made_until_it_is_known_not_to_be(
 def test_a_refusal_does_not_undo_an_earlier_change() -> None:
     first = performed(5, SetPriority(NAME, 10), Accepted())
     again = Ranking(6, (Ranked(NAME, 0, 0, 9, 10),))
-    refused = performed(6, SetPriority(NAME, 9), Refused("HTTP 403"))
+    refused = performed(6, SetPriority(NAME, 9), Refused(Said("HTTP 403")))
     assert changed(CHANGE, first, again, refused) == {NAME: 3}
     back = SetPriority(NAME, 3, back=True)
     told = Restoring(7, NAME, 3, "an earlier run left it so")
-    assert changed(CHANGE, first, told, performed(7, back, Unknown("?"))) == {NAME: 3}
+    assert changed(CHANGE, first, told, performed(7, back, Unknown(Said("?")))) == {NAME: 3}
     assert changed(CHANGE, first, told, performed(7, back, Accepted())) == {}
 
 
@@ -255,7 +258,7 @@ def test_what_is_only_observed_changes_no_priority() -> None:
 def test_priorities_are_put_back_written_first_and_until_accepted() -> None:
     told: list[Record] = []
     done: list[Action] = []
-    answers: list[Outcome] = [Unknown("no answer"), Refused("HTTP 503")]
+    answers: list[Outcome] = [Unknown(Said("no answer")), Refused(Said("HTTP 503"))]
 
     def perform(action: Action) -> Outcome:
         assert isinstance(told[-1], Restoring), "written down first, done then"
@@ -309,7 +312,7 @@ def test_a_restart_puts_priorities_back_though_nobody_waits_and_the_gate_is_clos
         file.append(ranked())
     cluster = Prioritised(5, 4, {"production": 19, "research": 1})
     cluster.priorities = {NAME: 10}
-    cluster.permission.why = "YARN preempts research itself"
+    cluster.permission.why = YarnPreempts("root.research", MONITOR)
     rebuilt = life(cluster, path, 3, enforce=True)
     assert rebuilt is not None
     assert rebuilt.priorities == {NAME: 3}

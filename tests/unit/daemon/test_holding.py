@@ -13,6 +13,8 @@ from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.queue_caps import RETRY_MS, Holder
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues, QueueHold, QueueLimits
+from yarnctl.deciding.reasons.modes import Paused
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Holding, Performed, Record, performed
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
@@ -64,9 +66,9 @@ def test_it_is_lowered_once_and_put_back_to_what_it_was() -> None:
     queues, told = Queues(0.8), list[Record]()
     holder = holder_of(queues)
     for at_ms in (0, 250, 500):
-        holder.follow(told.append, at_ms, 1, True, "")
+        holder.follow(told.append, at_ms, 1, True, None)
     assert queues.maximum_ratio == 0.05
-    holder.follow(told.append, 500 + HOLD_AFTER_MS, 0, False, "")
+    holder.follow(told.append, 500 + HOLD_AFTER_MS, 0, False, None)
     assert queues.maximum_ratio == 0.8
     assert [type(record) for record in told] == [Holding, Performed] * 2
     assert [action.back for action in queues.done] == [False, True]
@@ -76,9 +78,9 @@ def test_it_is_lowered_once_and_put_back_to_what_it_was() -> None:
 def test_it_is_put_back_when_yarnctl_may_not_act_and_when_it_stops(why: str) -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
-    holder.follow(told.append, 0, 1, True, "")
+    holder.follow(told.append, 0, 1, True, None)
     if why == "closed":
-        holder.follow(told.append, 250, 1, True, "paused by a person")
+        holder.follow(told.append, 250, 1, True, Paused("paused by a person"))
     else:
         holder.stop(told.append, 250)
     assert queues.maximum_ratio == 1.0
@@ -91,10 +93,10 @@ def test_a_scheduler_that_cannot_be_changed_is_told_once(how: str, caplog: pytes
     if how == "not shown":
         queues.why = "HTTP 400 only supported by MutableConfScheduler"
     else:
-        queues.answers = [Refused("HTTP 403")]
+        queues.answers = [Refused(Said("HTTP 403"))]
     holder = holder_of(queues)
     for at_ms in range(0, 60_000, 1000):
-        holder.follow(told.append, at_ms, 1, True, "")
+        holder.follow(told.append, at_ms, 1, True, None)
     assert queues.maximum_ratio == 1.0
     assert holder.held == {}
     assert len([line for line in caplog.records if line.levelno >= logging.WARNING]) == 1
@@ -104,10 +106,10 @@ def test_a_scheduler_that_cannot_be_changed_is_told_once(how: str, caplog: pytes
 def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
-    queues.answers = [Withheld("another yarnctl holds the lock")]
-    holder.follow(told.append, 0, 1, True, "")
+    queues.answers = [Withheld(Said("another yarnctl holds the lock"))]
+    holder.follow(told.append, 0, 1, True, None)
     assert holder.held == {}
-    holder.follow(told.append, 250, 1, True, "")
+    holder.follow(told.append, 250, 1, True, None)
     assert list(holder.held) == [RESEARCH]
     maxima = HeldQueues()
     for record in told:
@@ -119,14 +121,14 @@ def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
 def test_a_try_that_fails_is_made_again_less_and_less_often() -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
-    queues.answers = [Unknown("no answer")]  # perhaps lowered: it must be put back
-    holder.follow(told.append, 0, 1, True, "")
+    queues.answers = [Unknown(Said("no answer"))]  # perhaps lowered: it must be put back
+    holder.follow(told.append, 0, 1, True, None)
     assert RESEARCH in holder.held
-    queues.answers = [Refused("HTTP 503"), Unknown("no answer")]
+    queues.answers = [Refused(Said("HTTP 503")), Unknown(Said("no answer"))]
     tries = []
     for at_ms in range(HOLD_AFTER_MS, HOLD_AFTER_MS + 60_000, 250):
         before = len(queues.done)
-        holder.follow(told.append, at_ms, 0, False, "")
+        holder.follow(told.append, at_ms, 0, False, None)
         tries += [at_ms - HOLD_AFTER_MS] * (len(queues.done) - before)
     assert tries == [0, RETRY_MS, 3 * RETRY_MS]
     assert (queues.maximum_ratio, holder.held) == (1.0, {})
@@ -136,9 +138,9 @@ def test_without_the_option_only_what_an_earlier_run_left_is_put_back() -> None:
     queues, told = Queues(0.05), list[Record]()
     left = Holding(0, RESEARCH, 0.75, 0.05, "asks are being served")
     holder = holder_of(queues, {RESEARCH: left}, enabled=False)
-    holder.follow(told.append, 1000, 3, True, "")
+    holder.follow(told.append, 1000, 3, True, None)
     assert queues.maximum_ratio == 0.75
-    holder.follow(told.append, 1250, 3, True, "")
+    holder.follow(told.append, 1250, 3, True, None)
     assert len(queues.done) == 1
 
 
@@ -221,7 +223,7 @@ def test_a_death_at_any_point_leaves_nothing_lowered(tmp_path: Path, point: int)
     again.controller._remembered = rebuilt.remembered
     again._holder = holder_of(queues, rebuilt.held, enabled=False)
     told: list[Record] = []
-    again._holder.follow(told.append, again.controller.now_ms, 0, False, "")
+    again._holder.follow(told.append, again.controller.now_ms, 0, False, None)
     assert queues.maximum_ratio == 0.9
 
 

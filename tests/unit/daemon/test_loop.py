@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from tests.unit.deciding.tiny import TinyCluster
-from yarnctl.daemon.guards import HELD_ELSEWHERE, RAN_OUT, Gate, GuardedPort, Misdirection
+from yarnctl.attach.eligibility.permission import MONITOR
+from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
@@ -31,11 +32,24 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.reasons.modes import (
+    ClusterFault,
+    Continued,
+    LockHeldElsewhere,
+    LockRanOut,
+    Misdirected,
+    ModeReason,
+    NotEnforcing,
+    NothingInTheWay,
+    PreemptionUnknown,
+    YarnPreempts,
+)
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.rendering import joined, text
 from yarnctl.port import ClusterIdentity
 from yarnctl.service.answers.explanations import summary
 
@@ -61,10 +75,10 @@ class Aside:
     """A permission check that knows one reason, ``why``, and the host's."""
 
     def __init__(self) -> None:
-        self.why = ""
-        self.host: Callable[[], str] = str
+        self.why: ModeReason | None = None
+        self.host: Callable[[], ModeReason | None] = lambda: None
 
-    def why_nothing(self) -> str:
+    def why_nothing(self) -> ModeReason | None:
         return self.why
 
 
@@ -83,7 +97,7 @@ class Attached(TinyCluster):
 
     away = False
     looks = 0
-    last_problem = ""
+    last_problem: ModeReason | None = None
 
     def left_alone(self) -> dict[str, str]:
         return {}
@@ -170,7 +184,7 @@ def test_a_closed_gate_decides_nothing(closed: str) -> None:
     cluster, lock = busy(), Lock()
     loop, _ = daemon(cluster, lock=lock)
     lock.held = closed != "lock"
-    cluster.permission.why = "YARN preempts research itself" if closed == "aside" else ""
+    cluster.permission.why = YarnPreempts("root.research", MONITOR) if closed == "aside" else None
     if closed == "paused":
         loop.pause("maintenance")
     loop.run(30)
@@ -263,7 +277,7 @@ def test_it_ends_in_order_and_says_why() -> None:
     publish = loop.publisher.tick
 
     def noted(controller, seen, status, *more) -> None:
-        published.append((status.state, status.why, lock.released))
+        published.append((status.state, joined(status.why), lock.released))
         publish(controller, seen, status, *more)
 
     loop.publisher.tick = noted  # type: ignore[method-assign, assignment]
@@ -287,7 +301,7 @@ def test_an_end_by_an_error_is_said_and_the_lock_given_up() -> None:
     with pytest.raises(OSError, match="no space"):
         loop.run(5)
     assert lock.released
-    assert loop.publisher.view.loop.why == "failed: OSError: no space left on device"
+    assert joined(loop.publisher.view.loop.why) == "failed: OSError: no space left on device"
 
 
 def test_a_stance_says_why() -> None:
@@ -296,7 +310,7 @@ def test_a_stance_says_why() -> None:
         loop.run(4)
         stances = [record for record in journal.records if isinstance(record, Stance)]
         assert [one.stance for one in stances] == [stance]
-        assert stances[0].why
+        assert stances[0].why == (NothingInTheWay() if enforce else NotEnforcing())
 
 
 def test_in_quiet_times_it_looks_now_and_then_for_people() -> None:
@@ -339,12 +353,12 @@ def test_a_cluster_that_is_away_is_waited_for() -> None:
     loop, _ = daemon(cluster, lock=Lock())
     loop.run(5)
     assert loop.status().state == "waiting"
-    assert "nobody answers" in loop.status().why
+    assert "nobody answers" in joined(loop.status().why)
 
 
 def hide(cluster: Attached, why: str) -> None:
     """Let the port see nothing and say why, as the attached port does: it never raises."""
-    cluster.last_problem = why
+    cluster.last_problem = ClusterFault(why)
 
     def hidden(scope: Scope) -> Observation:
         return Observation(now_ms=1, as_of_ms=1, cluster="unreachable")
@@ -359,8 +373,8 @@ def test_a_manager_that_does_not_answer_is_not_told_as_an_older_error() -> None:
     hide(cluster, "http://rm: connection refused")
     loop.run(2)
     status = loop.status()
-    assert (status.state, status.why) == ("waiting", "http://rm: connection refused")
-    assert (status.problem, status.reachable) == ("http://rm: connection refused", False)
+    assert (status.state, status.why) == ("waiting", (ClusterFault("http://rm: connection refused"),))
+    assert (status.problem, status.reachable) == (ClusterFault("http://rm: connection refused"), False)
     assert (status.last_error, status.last_error_at_ms) == ("the lock: HDFS is in safe mode", 0)
 
 
@@ -383,11 +397,11 @@ def test_a_lock_that_ran_out_is_not_called_anothers(is_hidden: bool) -> None:
     lock.acquire = lambda: True  # type: ignore[method-assign]
     loop._once()
     assert loop.status().state == "waiting"
-    assert loop.status().why == ("http://rm: no answer" if is_hidden else RAN_OUT)
+    hidden = ClusterFault("http://rm: no answer")
+    assert loop.status().why == ((hidden,) if is_hidden else (LockRanOut(),))
     lock.acquire = lambda: False  # type: ignore[method-assign]
     loop._once()
-    also = "; http://rm: no answer" if is_hidden else ""
-    assert loop.status().why == HELD_ELSEWHERE + also
+    assert loop.status().why == (LockHeldElsewhere(), *((hidden,) if is_hidden else ()))
 
 
 def test_an_error_that_is_back_is_logged_again(caplog) -> None:
@@ -409,24 +423,24 @@ def taken(number: int, target: Literal["granted", "taken"]) -> Transition:
 def test_three_misdirected_releases_in_ten_are_too_many() -> None:
     watch = Misdirection()
     watch.take(taken(number, "taken" if number in (1, 5) else "granted") for number in range(1, 9))
-    assert watch.why == ""
+    assert watch.why is None
     watch.take([taken(9, "taken")])
-    assert "o-000001" in watch.why
-    assert "3 of the last 9" in watch.why
-    watch.take([Stance(10, "continued", "by a person")])
-    assert watch.why == ""
+    misdirected = tuple((f"o-{number:06d}", "x") for number in (1, 5, 9))
+    assert watch.why == Misdirected(misdirected, 9)
+    watch.take([Stance(10, "continued", Continued())])
+    assert watch.why is None
 
 
 def test_two_misdirected_releases_far_apart_are_forgiven() -> None:
     watch = Misdirection()
     watch.take(taken(number, "taken" if number % 6 == 0 else "granted") for number in range(1, 60))
-    assert watch.why == ""
+    assert watch.why is None
 
 
 def test_misdirection_stops_the_loop_until_somebody_continues_it() -> None:
     cluster = busy()
     loop, journal = daemon(cluster, lock=Lock())
-    loop.gate.misdirection.why = "the room of 3 of the last 5 releases went to somebody else"
+    loop.gate.misdirection.why = Misdirected((("o-000001", "x"),) * 3, 5)
     loop.run(10)
     assert cluster.actions == []
     assert loop.status().state == "standing-aside"
@@ -499,10 +513,10 @@ def test_a_stance_is_logged_once(caplog) -> None:
     cluster = busy()
     loop, _ = daemon(cluster, lock=Lock())
     loop.run(10)
-    cluster.permission.why = "nodes come and go"
+    cluster.permission.why = PreemptionUnknown()
     loop.run(20)
     told = [line.getMessage() for line in caplog.records if "standing-aside" in line.getMessage()]
-    assert told == ["standing-aside: nodes come and go"]
+    assert told == [f"standing-aside: {text(PreemptionUnknown())}"]
 
 
 def test_the_number_of_nodes_shown_is_that_of_now() -> None:

@@ -23,6 +23,7 @@ from yarnctl.deciding.model import (
     Refused,
     SetPriority,
 )
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Return, SavedLost, performed
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
@@ -71,16 +72,16 @@ def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
 
 
 def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
-    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
+    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
-    for outcome in (Refused("not allowed"), Refused("not allowed"), Refused("busy")):
+    for outcome in (Refused(Said("not allowed")), Refused(Said("not allowed")), Refused(Said("busy"))):
         recorder.append([performed(1, SetPriority("a", 3), outcome)])
     told = [line.getMessage() for line in caplog.records if "priority" in line.getMessage()]
     assert told == [f"the priority of a is not changed: {why}" for why in ("not allowed", "busy")]
 
 
 def test_people_are_told_of_a_return(caplog):
-    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
+    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
     recorder.append([_returned()])
     assert "again goes on after o-1: coming back has cost 6700 ms, 7000 were expected" in caplog.text
@@ -88,7 +89,7 @@ def test_people_are_told_of_a_return(caplog):
 
 @pytest.mark.parametrize(("keys", "words"), [(7, "7 keys were saved"), (-1, "unknown keys were saved")])
 def test_people_are_warned_of_saved_work_that_was_lost(caplog, keys, words):
-    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, str, Misdirection()))
+    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, lambda: None, Misdirection()))
     recorder.append([_lost("o-1", keys)])
     assert f"o-1: work lost: again began from generation 0, not from 1 ({words})" in caplog.text
     assert [line.levelname for line in caplog.records] == ["WARNING"]

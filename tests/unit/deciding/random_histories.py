@@ -31,12 +31,19 @@ from yarnctl.deciding.model import (
     UploadProgressed,
     Withheld,
 )
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.errors import YarnctlError
 
 ENDINGS: tuple[Ending, ...] = ("suspended", "completed", "killed", "failed", "lost")
 NODES = ("n1", "n2", "n3")
 MOST_MOVES = 30
-OUTCOMES: tuple[Outcome, ...] = (Accepted(), Accepted(), Refused("no"), Unknown(), Withheld("not now"))
+OUTCOMES: tuple[Outcome, ...] = (
+    Accepted(),
+    Accepted(),
+    Refused(Said("no")),
+    Unknown(),
+    Withheld(Said("not now")),
+)
 
 
 def draw(seed: int, number: int) -> Kept:

@@ -12,6 +12,7 @@ from tests.unit.service.played import busy, last, views
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer
+from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import text
 from yarnctl.service.routes import lists
@@ -247,7 +248,7 @@ def test_healthy_until_the_loop_is_stuck_or_has_stopped(served):
     served.late_ms = 60_001
     assert served.get("/healthz", 503)["error"]["code"] == "stuck"
     served.late_ms = 0
-    served.view = with_loop(busy(), state="stopped", why="asked to")
+    served.view = with_loop(busy(), state="stopped", why=(AskedToStop(),))
     assert "asked to" in served.get("/healthz", 503)["error"]["message"]
     served.view = with_loop(busy(), reachable=False)
     assert served.get("/healthz")["status"] == "ok"
@@ -258,11 +259,15 @@ def test_ready_while_the_cluster_answers(served):
     served.view = with_loop(busy(), reachable=False, last_error="connection refused")
     error = served.get("/readyz", 503)["error"]
     assert (error["code"], "connection refused" in error["message"]) == ("cluster-unreachable", True)
-    served.view = with_loop(busy(), reachable=False, last_error="safe mode", problem="connection refused")
+    away = ClusterFault("connection refused")
+    served.view = with_loop(busy(), reachable=False, last_error="safe mode", problem=away)
     assert served.get("/readyz", 503)["error"]["message"].endswith(": connection refused")
-    served.view = with_loop(busy(), store_problem="HDFS cannot be written")
+    served.view = with_loop(busy(), store_problem=HdfsUnwritable("safe mode"))
     error = served.get("/readyz", 503)["error"]
-    assert (error["code"], error["message"]) == ("store-unavailable", "HDFS cannot be written")
+    assert (error["code"], error["message"]) == (
+        "store-unavailable",
+        "no order is asked while HDFS cannot be written: safe mode",
+    )
 
 
 def test_why_single_tasks_are_left_alone_is_shown(served):

@@ -20,6 +20,8 @@ from urllib.parse import urlsplit
 
 from yarnctl.attach.connection.application_rows import ApplicationRows
 from yarnctl.attach.connection.settings import Attachment
+from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, history_server, name_nodes
@@ -118,7 +120,7 @@ class Connection:
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
         self.settling = True
-        self.last_problem = ""
+        self.last_problem: ModeReason | None = None
         self._configuration_at_ms = 0
         self._make_master = make_master
         self._masters: dict[str, MasterClient] = {}
@@ -153,7 +155,7 @@ class Connection:
             self.configuration = self.manager.configuration()
             self._configuration_at_ms = now_ms
         except YarnctlError as problem:
-            self.last_problem = str(problem)
+            self.last_problem = ClusterFault(str(problem)[:FAULT_MAX])
 
     def forget(self, applications: Iterable[str]) -> None:
         """Drop the clients of applications that have ended."""

@@ -29,6 +29,26 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.reasons.modes import (
+    HdfsUnwritable,
+    ManagerSettling,
+    ModeReason,
+    PreemptionUnknown,
+    YarnPreempts,
+    YarnPreemptsSomewhere,
+    YarnPreemptsWithin,
+)
+from yarnctl.deciding.reasons.outcomes import (
+    HoldNotAllowed,
+    KillNotAllowed,
+    NoVictimQueue,
+    Observing,
+    OfNoVictimQueue,
+    OutcomeReason,
+    PriorityNotAllowed,
+    QueueNotNamed,
+)
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.journal.rendering import text
@@ -40,63 +60,56 @@ OBSERVE_ONLY = "yarn.resourcemanager.monitor.capacity.preemption.observe_only"
 POLICY = "ProportionalCapacityPreemptionPolicy"
 
 
-def why_aside(configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], attachment: Attachment) -> str:
-    """Return why nothing may be changed; "": free to act. ``configuration`` is the daemon's /conf."""
+def why_aside(
+    configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], attachment: Attachment
+) -> ModeReason | None:
+    """Return why nothing may be changed; None: free to act. ``configuration`` is the daemon's /conf."""
     if configuration is None:
-        return "whether YARN preempts by itself is not known: its /conf has not been read"
+        return PreemptionUnknown()
     if not _is_on(configuration, MONITOR) or POLICY not in configuration.get(POLICIES, POLICY):
-        return ""
+        return None
     if _is_on(configuration, OBSERVE_ONLY):
-        return ""
+        return None
     victims = [leaf for leaf in leaves if attachment.is_victim(leaf.name)]
     if not victims:
-        return f"YARN itself preempts ({MONITOR} is true), and which queues is not known: none has been seen"
+        return YarnPreemptsSomewhere(MONITOR)
     for leaf in victims:
         if leaf.queue.preemption_disabled is not True:
-            return (
-                f"YARN itself preempts {leaf.path} ({MONITOR} is true); set disable_preemption=true for "
-                "that queue, or the monitor to false"
-            )
+            return YarnPreempts(leaf.path, MONITOR)
         if _is_on(configuration, INTRA_QUEUE) and leaf.queue.intra_queue_preemption_disabled is not True:
-            return (
-                f"YARN itself preempts within {leaf.path} ({INTRA_QUEUE} is true); set "
-                "intra-queue-preemption.disable_preemption=true for that queue"
-            )
-    return ""
+            return YarnPreemptsWithin(leaf.path, INTRA_QUEUE)
+    return None
 
 
 def _is_on(configuration: Mapping[str, str], name: str) -> bool:
     return configuration.get(name, "false").strip().lower() == "true"
 
 
-OBSERVING = "observing: nothing is changed without --enforce"
-SETTLING = "the ResourceManager is new to us, and its number of nodes has not stood still yet"
-UNWRITABLE = "no order is asked while HDFS cannot be written: {}"
 STORE_RETRY_MS = 5_000
 """So long nobody is asked after a request that could not be written; who keeps the lock knows by then."""
 
 
 class Permission:
-    """Answers for every action; ``host`` says why the host may do nothing now ("": it may)."""
+    """Answers for every action; ``host`` says why the host may do nothing now (None: it may)."""
 
     def __init__(self, link: Connection, prover: Prover) -> None:
         self._link = link
         self._settings = link.settings
         self._prover = prover
-        self._unwritable = ""
+        self._unwritable: HdfsUnwritable | None = None
         self._unwritable_until_ms = 0
-        self.host: Callable[[], str] = str
+        self.host: Callable[[], ModeReason | None] = lambda: None
 
     def may_act(self, action: Action) -> Outcome | None:
         """Return the outcome of an action that may not be sent; None: it may. Raises Unreachable."""
         if not self._settings.enforce:
-            return Withheld(OBSERVING)
+            return Withheld(Observing())
         match action:
             case Suspend() | Release():
                 return self._now(action) or self._of_job(action.application)
             case Kill():
                 if not self._settings.allow_kill:
-                    return Refused("killing is not allowed here: work would be lost")
+                    return Refused(KillNotAllowed())
                 return self._now(action) or self._of_job(action.application)
             case SetPriority():
                 return None if action.back else self._of_priority(action.application)
@@ -105,22 +118,22 @@ class Permission:
             case Withdraw():
                 return None
 
-    def why_nothing(self) -> str:
-        """Return why nothing may be changed now, whatever is asked; "": something may (if enforcing)."""
+    def why_nothing(self) -> ModeReason | None:
+        """Return why nothing may be changed now, whatever is asked; None: something may (if enforcing)."""
         if self._link.settling:
-            return SETTLING
+            return ManagerSettling()
         if self._link.clock() < self._unwritable_until_ms:
             return self._unwritable
         return why_aside(self._link.configuration, self._link.leaves, self._settings)
 
     def store_failed(self, problem: Exception) -> None:
         """Note that a request could not be written: nothing is asked for a while."""
-        self._unwritable = UNWRITABLE.format(problem)
+        self._unwritable = HdfsUnwritable(str(problem)[:FAULT_MAX])
         self._unwritable_until_ms = self._link.clock() + STORE_RETRY_MS
 
     def store_works(self) -> None:
         """Note that a request was written."""
-        self._unwritable, self._unwritable_until_ms = "", 0
+        self._unwritable, self._unwritable_until_ms = None, 0
 
     def _now(self, action: Action) -> Outcome | None:
         why = self.host() or self.why_nothing()
@@ -130,28 +143,28 @@ class Permission:
         """Refuse what concerns an application that may not be touched. Raises Unreachable: not known yet."""
         row = self._link.row(application)
         if not self._settings.is_victim(row.queue):
-            return Refused(f"its queue {row.queue} is no victim queue")
+            return Refused(OfNoVictimQueue(row.queue))
         proof = self._prover.prove(application, row.user)
         if isinstance(proof, Proof):
             return None
         if not self._prover.is_settled(application):
             raise Unreachable(text(proof))
-        return Refused(text(proof))
+        return Refused(proof)
 
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:
-            return Refused("changing priorities is not allowed here")
+            return Refused(PriorityNotAllowed())
         queue = self._link.row(application).queue
         is_named = self._settings.is_victim(queue) or self._settings.is_hurried(queue)
-        return None if is_named else Refused(f"its queue {queue} is neither hurried nor victim")
+        return None if is_named else Refused(QueueNotNamed(queue))
 
     def _of_maximum(self, queue: str) -> Outcome | None:
         if not self._settings.allow_hold:
-            return Refused("holding queues is not allowed here")
-        return None if self._settings.is_victim(queue) else Refused(f"{queue} is no victim queue")
+            return Refused(HoldNotAllowed())
+        return None if self._settings.is_victim(queue) else Refused(NoVictimQueue(queue))
 
 
-def later(action: Action, why: str) -> Outcome:
+def later(action: Action, why: OutcomeReason) -> Outcome:
     """Return the outcome of what could not be sent now: what ends a suspension is sent again, not dropped.
 
     A Refused there would leave an attempt waiting, or about to stop, that nobody asks for any more. That

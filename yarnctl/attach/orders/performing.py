@@ -43,23 +43,39 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.eligibility import CheckpointUnseen
+from yarnctl.deciding.reasons.outcomes import (
+    AttemptOver,
+    AttemptUnknown,
+    CheckpointsUnseen,
+    ClientFault,
+    ForeignAttempt,
+    GoneOn,
+    HoldOver,
+    ManifestOfAnother,
+    ManifestUnusable,
+    MasterNotReached,
+    MasterSilent,
+    NeverSent,
+    NoHdfs,
+    NoReduceOf,
+    NoRequestThere,
+    NoSuchOrder,
+    NotHoldingYet,
+    ReleasedAlready,
+    RunsElsewhere,
+)
+from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.http.problems import Altered, ExistsAlready, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
-from yarnctl.journal.rendering import text
 from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""
-
-FAULT_MAX = 300
-"""A longer word of a client's is cut in a reason."""
-
-OVER = "its hold is over or nearly so (or clocks differ): it has gone on, or will"
 
 
 class Acting:
@@ -80,11 +96,11 @@ class Acting:
         try:
             return self._permission.may_act(action) or self._perform(action)
         except Uncertain as problem:
-            return Unknown(str(problem))
+            return Unknown(_fault(problem))
         except Unusable as problem:
-            return Refused(str(problem))
+            return Refused(ManifestUnusable(str(problem)[:FAULT_MAX]))
         except (YarnctlError, StoreError) as problem:
-            return later(action, str(problem))
+            return later(action, _fault(problem))
 
     def _perform(self, action: Action) -> Outcome:
         match action:
@@ -105,16 +121,14 @@ class Acting:
 
     def _suspend(self, action: Suspend) -> Outcome:
         if self._hdfs is None:
-            return Withheld("no HDFS: nowhere to write the request, give --name-node")
+            return Withheld(NoHdfs())
         one = self._watch.begin(
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
         if one is None:
-            return Refused(
-                f"{action.attempt} is no reduce of {action.application}, or the order is another's"
-            )
+            return Refused(ForeignAttempt(action.attempt, action.application))
         if unseen := self._cannot_see(one):
-            return Withheld(text(unseen))
+            return Withheld(unseen)
         self._ask(self._hdfs, one)
         one.requested = True
         self._ring(one)
@@ -180,11 +194,11 @@ class Acting:
             action.order, action.application, action.attempt, action.container, 0, "suspend"
         )
         if one is None or self._hdfs is None:
-            return Refused("no such order was ever sent from here")
+            return Refused(NeverSent())
         if one.released_at_ms:
-            return Refused("the attempt has been released already")
+            return Refused(ReleasedAlready())
         if not (one.requested or self._hdfs.find(self._request(one))):
-            return Refused("no request of ours lies there: nobody was asked")
+            return Refused(NoRequestThere())
         self._hdfs.make_directories(self._folder(one), FOLDER_MODE)
         try:
             self._hdfs.create(f"{self._folder(one)}/{one.name}.withdrawn", b"", mode=FILE_MODE)
@@ -200,16 +214,16 @@ class Acting:
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
         if one is None or one.verb != "suspend":
-            return Refused("no such order")
+            return Refused(NoSuchOrder())
         row = self._attempt(one, action)
         if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
             ours = bool(one.released_at_ms) and row.state == "KILLED"
-            return Accepted() if ours else Refused(f"the attempt is {row.state or 'gone'} already")
+            return Accepted() if ours else Refused(AttemptOver(row.state))
         place = self._prover.store_of(one.application)
         if place is None:
-            return later(action, "its checkpoints cannot be seen")
+            return later(action, CheckpointsUnseen())
         no = self._unsafe(one, action, row, *place)
         return no or self._end(one, "released_at_ms", action, place[1])
 
@@ -221,14 +235,14 @@ class Acting:
         self._watch.find_manifest(one)  # after a restart nobody has looked yet
         is_known = one.manifest_generation == manifest.generation > 0
         if not (is_ordered(manifest, one.task, one.name) or is_known):
-            return Refused(f"the manifest of generation {manifest.generation} does not answer this order")
+            return Refused(ManifestOfAnother(manifest.generation))
         status = parse(row.status)
         if status is not None and _has_gone_on(status, manifest, one):
-            return Refused("it has gone on behind its checkpoint")
+            return Refused(GoneOn())
         if self._is_over(one, proof):
-            return Refused(OVER)
+            return Refused(HoldOver())
         if one.answer == UNCHANGED and not _holds(status, one):
-            return later(action, "its status does not say yet that it holds for this order")
+            return later(action, NotHoldingYet())
         return None
 
     def _is_over(self, one: Watched, proof: Proof) -> bool:
@@ -241,25 +255,25 @@ class Acting:
         verb = known.verb if known is not None else "kill"
         one = self._watch.begin(action.order, action.application, action.attempt, action.container, 0, verb)
         if one is None:
-            return Refused(f"{action.attempt} is no reduce of {action.application}")
+            return Refused(NoReduceOf(action.attempt, action.application))
         row = self._attempt(one, action)
         if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
             ours = bool(one.killed_at_ms) and row.state == "KILLED"
-            return Accepted() if ours else Refused(f"the attempt is {row.state or 'gone'} already")
+            return Accepted() if ours else Refused(AttemptOver(row.state))
         return self._end(one, "killed_at_ms", action, None)
 
     def _attempt(self, one: Watched, action: Action) -> TaskAttempt | Outcome:
         """Look at the attempt once more: it must be this one, in this container."""
         rows = self._link.master(one.application).attempts(one.task.task)
         if isinstance(rows, Absent):
-            return later(action, f"its master does not answer: {rows.why}")
+            return later(action, MasterSilent(rows.why[:FAULT_MAX]))
         row = next((row for row in rows if row.attempt == one.attempt), None)
         if row is None:
-            return Refused("its master does not know the attempt")
+            return Refused(AttemptUnknown())
         if row.state == "RUNNING" and row.container != one.container:
-            return Refused(f"the attempt runs in {row.container}, not in {one.container}")
+            return Refused(RunsElsewhere(row.container, one.container))
         one.row = row
         return row
 
@@ -273,7 +287,7 @@ class Acting:
         if no is not None:
             return no
         if proof is not None and self._is_over(one, proof):
-            return Refused(OVER)
+            return Refused(HoldOver())
         before = getattr(one, instant)
         setattr(one, instant, before or self._clock())
         try:
@@ -285,7 +299,7 @@ class Acting:
             raise
         if isinstance(word, Absent):
             setattr(one, instant, before)
-            return later(action, f"its master was not reached: {word.why}")
+            return later(action, MasterNotReached(word.why[:FAULT_MAX]))
         return Accepted()
 
     # --- priorities ---------------------------------------------------------------------------
@@ -296,7 +310,7 @@ class Acting:
         try:
             self._manager.set_priority(action.application, action.priority)
         except Altered as problem:
-            return Unknown(str(problem))  # it was changed, only otherwise: to be put back one day
+            return Unknown(_fault(problem))  # it was changed, only otherwise: to be put back one day
         return Accepted()
 
     def _restore_priority(self, action: SetPriority) -> Outcome:
@@ -315,6 +329,10 @@ class Acting:
         """Change a victim queue's maximum, or put back what was so before."""
         self._manager.set_queue_maximum(action.queue, action.ratio)
         return Accepted()
+
+
+def _fault(problem: Exception) -> ClientFault:
+    return ClientFault(str(problem)[:FAULT_MAX])
 
 
 def _has_gone_on(status: Status, manifest: Manifest, one: Watched) -> bool:

@@ -20,6 +20,7 @@ from yarnctl.daemon.view.recent_decisions import Decided, Logged, Remembered
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry, Reclaiming
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
+from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.port import ClusterIdentity
@@ -29,25 +30,25 @@ QUIET_TICKS = 2
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop is. ``why`` says why it does not run, or "" if it does.
+    """How the loop is. ``why`` says why it does not run: one reason, or two, or none if it does.
 
     ``reachable`` says whether the ResourceManager answered last; ``tick_ms`` is how long the last tick
     took (ms, None: there was none), ``ticks`` how many there were, ``tick_errors`` how many failed, of
     which ``last_error`` is the last. ``problem`` says why the cluster cannot be seen now, ``store_problem``
-    why HDFS cannot be used; "": it can.
+    why HDFS cannot be used; None: it can.
     """
 
     mode: Mode = "observe"
     state: LoopState = "starting"
-    why: str = ""
+    why: tuple[ModeReason, ...] = ()
     reachable: bool = False
     ticks: int = 0
     tick_ms: float | None = None
     tick_errors: int = 0
     last_error: str = ""
     last_error_at_ms: int | None = None
-    problem: str = ""
-    store_problem: str = ""
+    problem: ModeReason | None = None
+    store_problem: HdfsUnwritable | None = None
     started_at_ms: int = 0
     cluster: ClusterIdentity | None = None
 

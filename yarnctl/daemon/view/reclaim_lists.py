@@ -14,6 +14,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.records import Decision, Record, Return, Transition
+from yarnctl.journal.rendering import said
 
 ENDED_MAX = 1000
 CHECKPOINTS_MAX = 1000
@@ -124,7 +125,7 @@ class Reclaiming:
             predicted_cost_ms=note.predicted_cost_ms,
             keys_done=note.keys_done,
             checkpointed_at_ms=note.checkpointed_at_ms,
-            why=(last.why or last.event) if last is not None else "",
+            why=(said(last.why) or last.event) if last is not None else "",
             room_to_application=last.application if last is not None else "",
             room_to_container=last.container if last is not None else "",
             retired=retired,

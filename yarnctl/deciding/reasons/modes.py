@@ -27,6 +27,10 @@ class LockHeldElsewhere(Reason, frozen=True):
     """Another yarnctl holds the lock."""
 
 
+class LockRanOut(Reason, frozen=True):
+    """A tick lasted longer than the lock, which nobody else has taken."""
+
+
 class HdfsUnwritable(Reason, frozen=True):
     """A request, or the lock, could not be written: nobody is asked."""
 
@@ -85,6 +89,12 @@ class YarnPreemptsWithin(Reason, frozen=True):
     key: str
 
 
+class ClusterFault(Reason, frozen=True):
+    """The cluster cannot be seen; the words of the client that failed."""
+
+    fault: str
+
+
 class ClusterUnseen(Reason, frozen=True):
     """The cluster cannot be seen."""
 
@@ -112,6 +122,7 @@ ModeReason = (
     | Continued
     | Paused
     | LockHeldElsewhere
+    | LockRanOut
     | HdfsUnwritable
     | FoldersNotSeen
     | FoldersUnreachable
@@ -122,6 +133,7 @@ ModeReason = (
     | YarnPreemptsSomewhere
     | YarnPreempts
     | YarnPreemptsWithin
+    | ClusterFault
     | ClusterUnseen
     | AskedToStop
     | TicksDone

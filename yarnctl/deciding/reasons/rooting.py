@@ -11,6 +11,9 @@ import re
 
 import msgspec
 
+FAULT_MAX = 1000
+"""Longer words of others are cut where a reason is made of them."""
+
 
 def kebab(name: str) -> str:
     """Return a class's name as a tag: ``RoomGoesTo`` is ``room-goes-to``."""

@@ -38,6 +38,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
+from yarnctl.journal.rendering import said
 
 NEVER_ASKED = "decided and never asked"
 NUMBER_DIGITS_MAX = 16
@@ -136,7 +137,7 @@ class _Orders:
 
     def _settled(self, story: OrderStory, record: Transition) -> None:
         story.settled_at_ms = record.at_ms
-        story.settled_why = record.why or ("" if record.event == record.target else record.event)
+        story.settled_why = said(record.why) or ("" if record.event == record.target else record.event)
         story.room_to_container = record.container
         story.room_to_application = record.application
         if record.target == "granted":

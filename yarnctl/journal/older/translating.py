@@ -37,6 +37,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order, requested
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
     Forgotten,
@@ -95,7 +96,7 @@ class Translator:
         elif isinstance(record, old.Performed5):
             self._performed(record)
         elif isinstance(record, old.Transition5):
-            self._transition(_as(Transition, record))
+            self._transition(_as(Transition, record), record.why)
         else:
             if isinstance(record, old.Refusal5):
                 self._step(record.at_ms, ended_ms=record.at_ms)
@@ -155,7 +156,7 @@ class Translator:
         asked = [requested(ledger.open[name], ledger.settings) for name in record.orders]
         self._now_due([*ledger.due, *asked], record.at_ms)
 
-    def _transition(self, record: Transition) -> None:
+    def _transition(self, record: Transition, told: str) -> None:
         if record.event in OUR_CLOCK:
             self._step(record.at_ms)
         ledger = self._fold.ledger
@@ -167,7 +168,7 @@ class Translator:
             self._add(record)
         elif record.target not in OPEN:
             self._lose(record.order, record.at_ms)
-        if record.why.endswith(" has ended") and not self._complete:
+        if told.endswith(" has ended") and not self._complete:
             gone = before.asker if record.event == "asker-ended" else before.victim
             if ledger.remembers(gone):
                 self._add(Forgotten(application=gone, at_ms=record.at_ms, why="ended"))
@@ -215,11 +216,11 @@ def _refused(one: old.RefusedTask5, task: TaskView | None) -> RefusedTask:
 def _outcome(outcome: old.Outcome5) -> Outcome:
     match outcome:
         case old.Refused5(why=why):
-            return Refused(why)
+            return Refused(Said(why))
         case old.Unknown5(why=why):
-            return Unknown(why)
+            return Unknown(Said(why) if why else None)
         case old.Withheld5(why=why):
-            return Withheld(why)
+            return Withheld(Said(why))
     return outcome
 
 
@@ -241,7 +242,7 @@ _TRANSLATED: dict[type, Callable[[Any], Record]] = {
         refused_tasks=tuple(_refused(one, None) for one in record.refused_tasks),
     ),
     old.Transfer5: _alike(Transfer),
-    old.Stance5: _alike(Stance),
+    old.Stance5: lambda record: _as(Stance, record, why=Said(record.why)),
     old.Holding5: _alike(Holding),
     old.HoldEnded5: _alike(HoldEnded),
     old.Restoring5: _alike(Restoring),

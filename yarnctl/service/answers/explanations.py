@@ -34,7 +34,7 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
 from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import instant
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import said, text
 from yarnctl.service.answers.from_view import application_of, counted, read_off, size
 
 
@@ -132,7 +132,8 @@ def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
 
 
 def _transition(record: Transition) -> TransitionOut:
-    return read_off(TransitionOut, record, keys_done=record.keys_done if record.keys_done >= 0 else None)
+    keys_done = record.keys_done if record.keys_done >= 0 else None
+    return read_off(TransitionOut, record, why=said(record.why), keys_done=keys_done)
 
 
 def _transfer(record: Transfer) -> str:
@@ -145,7 +146,7 @@ def _performed(record: Performed) -> PerformedOut:
         "order": record.order or None,
         "action": record.action,
         "outcome": outcome.__struct_config__.tag,
-        "why": getattr(outcome, "why", ""),
+        "why": said(getattr(outcome, "why", None)),
         "at_ms": record.at_ms,
     }
     return msgspec.convert(told, PerformedOut)

@@ -29,7 +29,7 @@ from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.settings import Settings
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import joined, text
 from yarnctl.units import Resources
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
@@ -54,7 +54,7 @@ def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer
 
 def loop(status: LoopStatus) -> Loop:
     """Show the loop's status."""
-    return read_off(Loop, status)
+    return read_off(Loop, status, why=joined(status.why))
 
 
 def cluster(status: LoopStatus) -> ClusterOut | None:

@@ -17,6 +17,7 @@ from fastapi.responses import PlainTextResponse
 
 from yarnctl.api.cluster_answers import Commanded, Health, Readiness
 from yarnctl.daemon.view.published import Control, View
+from yarnctl.journal.rendering import joined, said, text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import loop
@@ -57,7 +58,7 @@ def _add_alive(
         view = source()
         age_ms = max(0, clock() - view.now_ms)
         if view.loop.state == "stopped":
-            told = f"the loop has stopped: {view.loop.why or 'no reason given'}"
+            told = f"the loop has stopped: {joined(view.loop.why) or 'no reason given'}"
             raise ApiProblem(503, "stopped", told, "start yarnctl again")
         if age_ms > stuck_ms:
             told = f"the loop has published nothing for {age_ms} ms"
@@ -73,15 +74,16 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
         """
         status = source().loop
         if not status.ticks:
-            told = f"no tick yet: {status.state}{': ' + status.why if status.why else ''}"
+            told = f"no tick yet: {status.state}{': ' + joined(status.why) if status.why else ''}"
             raise ApiProblem(503, "no-tick-yet", told, "wait, or see the daemon's log")
         if not status.reachable:
-            why = status.problem or status.why or status.last_error or "no reason given"
+            seen = said(status.problem) or joined(status.why)
+            why = seen or status.last_error or "no reason given"
             told = f"the ResourceManager does not answer: {why}"
             raise ApiProblem(503, "cluster-unreachable", told, "check the addresses given with --rm")
         if status.store_problem:
             remedy = "wait, or see hdfs dfsadmin -report and the daemon's log"
-            raise ApiProblem(503, "store-unavailable", status.store_problem, remedy)
+            raise ApiProblem(503, "store-unavailable", text(status.store_problem), remedy)
         return Readiness(status="ready", state=status.state, ticks=status.ticks)
 
 
