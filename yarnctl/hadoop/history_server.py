@@ -76,14 +76,14 @@ class HistoryServer:
     def job(self, job: str) -> EndedJob:
         """Return one job."""
         path = self._path(job)
-        row: EndedJob = self._to.read(path, mapreduce.ENDED_JOB)
+        row = self._to.read(path, mapreduce.ENDED_JOB)
         self._about(path, row.job, job)
         return row
 
     def counters(self, job: str) -> dict[str, dict[str, int]]:
         """Return a job's counters: group -> name -> total."""
         path = f"{self._path(job)}/counters"
-        told: mapreduce.JobCounters = self._to.read(path, mapreduce.JOB_COUNTERS)
+        told = self._to.read(path, mapreduce.JOB_COUNTERS)
         self._about(path, told.owner, job)
         return mapreduce.counters(told.groups)
 

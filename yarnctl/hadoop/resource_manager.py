@@ -61,23 +61,19 @@ class ResourceManager:
 
     def identify(self) -> yarn.ClusterInfo:
         """Find the active one and say who it is (``/info`` is answered by a standby, too)."""
-        info: yarn.ClusterInfo = self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
-        return info
+        return self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
 
     def whoami(self) -> yarn.UserInfo:
         """Say whom it takes us for: the self-test of authentication (3.2.0 and later)."""
-        caller: yarn.UserInfo = self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
-        return caller
+        return self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
 
     def metrics(self) -> yarn.ClusterMetrics:
         """Return the cluster's counters: a cheap gate before anything else is asked."""
-        metrics: yarn.ClusterMetrics = self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
-        return metrics
+        return self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
 
     def root_queue(self) -> yarn.QueueRow:
         """Return the capacity scheduler's tree of queues; BadAnswer for another scheduler."""
-        root: yarn.QueueRow = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
-        return root
+        return self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
 
     def nodes(self) -> tuple[yarn.NodeRow, ...]:
         """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""
@@ -106,20 +102,17 @@ class ResourceManager:
     def application(self, application: str) -> yarn.ApplicationRow:
         """Return one application with its asks; Missing if it is not known (any more)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
-        row: yarn.ApplicationRow = self._to.read(path, yarn.APPLICATION)
-        return row
+        return self._to.read(path, yarn.APPLICATION)
 
     def state(self, application: str) -> str:
         """Return the state word, which may be an inner one (FINAL_SAVING, KILLING)."""
-        word: yarn.StateWord = self._to.read(
-            f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", yarn.APPLICATION_STATE
-        )
+        word = self._to.read(f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", yarn.APPLICATION_STATE)
         return word.state
 
     def application_end(self, application: str) -> yarn.ApplicationEnd:
         """Return how an application ended; BadAnswer if the answer speaks of another one."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
-        row: yarn.ApplicationEnd = self._to.read(path, yarn.APPLICATION_END)
+        row = self._to.read(path, yarn.APPLICATION_END)
         if row.application != application:
             raise BadAnswer(explain(self._to.pinned + path, "it speaks of another one", application))
         return row
@@ -152,7 +145,7 @@ class ResourceManager:
 
     def counted_resources(self) -> tuple[str, ...]:
         """Return what the scheduler's calculator counts ("memory-mb", "vcores"); Missing before 3.4.0."""
-        told: yarn.SchedulerOverview = self._to.read(f"{ROOT}/scheduler-overview", yarn.SCHEDULER_OVERVIEW)
+        told = self._to.read(f"{ROOT}/scheduler-overview", yarn.SCHEDULER_OVERVIEW)
         rows = told.resource_types.strip("[]").split(
             ","
         )  # [memory-mb (unit=Mi), vcores], or without brackets

@@ -121,8 +121,7 @@ class WebHdfs:
 
     def status(self, path: str) -> FileStatus:
         """Return owner, mode, length of a path; Missing if there is none."""
-        status: FileStatus = self._to.read(_at(path), _STATUS, {"op": "GETFILESTATUS"})
-        return status
+        return self._to.read(_at(path), _STATUS, {"op": "GETFILESTATUS"})
 
     def find(self, path: str) -> FileStatus | None:
         """Return the status, or None if there is nothing at ``path``."""
@@ -133,14 +132,14 @@ class WebHdfs:
 
     def listing(self, path: str) -> tuple[FileStatus, ...]:
         """Return the entries of a directory ordered by name; Missing if there is none."""
-        rows: tuple[FileStatus, ...] = self._to.read(_at(path), _STATUSES, {"op": "LISTSTATUS"}).rows
+        rows = self._to.read(_at(path), _STATUSES, {"op": "LISTSTATUS"}).rows
         if len(rows) == 1 and not rows[0].name:
             raise Rejected(explain(self._to.pinned + _at(path), "is a file", "a directory"))
         return tuple(sorted(rows, key=lambda row: row.name))
 
     def home(self) -> str:
         """Return the caller's home directory."""
-        return str(self._to.read(f"{PREFIX}/", _HOME, {"op": "GETHOMEDIRECTORY"}).path)
+        return self._to.read(f"{PREFIX}/", _HOME, {"op": "GETHOMEDIRECTORY"}).path
 
     def read(self, path: str, limit_bytes: int = 16 << 20) -> bytes:
         """Return a whole small file; BadAnswer if it is longer than ``limit_bytes``."""

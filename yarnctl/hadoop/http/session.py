@@ -125,29 +125,20 @@ def metered(limits: CallLimits) -> type[http.client.HTTPResponse]:
 
 def _pools(limits: CallLimits) -> dict[str, type]:
     """Make the connection pools whose connections use metered answers."""
-    silence_s = limits.silence_ms / 1000
 
-    class Plain(HTTPConnection):
+    class Metered(HTTPConnection):
         response_class = metered(limits)
 
         def putrequest(self, *args: Any, **kwargs: Any) -> None:
-            if self.sock is not None:
-                self.sock.settimeout(silence_s)  # the last answer may have left a shorter one
-            super().putrequest(*args, **kwargs)
-
-    class Secure(HTTPSConnection):
-        response_class = metered(limits)
-
-        def putrequest(self, *args: Any, **kwargs: Any) -> None:
-            if self.sock is not None:
-                self.sock.settimeout(silence_s)
+            if self.sock is not None:  # the last answer may have left a shorter one
+                self.sock.settimeout(limits.silence_ms / 1000)
             super().putrequest(*args, **kwargs)
 
     class PlainPool(HTTPConnectionPool):
-        ConnectionCls = Plain
+        ConnectionCls = Metered
 
     class SecurePool(HTTPSConnectionPool):
-        ConnectionCls = Secure
+        ConnectionCls = type("Secure", (Metered, HTTPSConnection), {})
 
     return {"http": PlainPool, "https": SecurePool}
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from yarnctl.errors import BadInput, Unreachable
@@ -112,10 +112,22 @@ class Transport:
         for base, session in self._sessions.items():
             session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
 
+    @overload
     def read(
         self,
         path: str,
-        shape: One[T] | Many[Any],
+        shape: One[T],
+        query: Mapping[str, str] | None = None,
+        unusable: Callable[[T], str] | None = None,
+    ) -> T: ...
+
+    @overload
+    def read(self, path: str, shape: Many[T], query: Mapping[str, str] | None = None) -> list[T]: ...
+
+    def read(
+        self,
+        path: str,
+        shape: One[Any] | Many[Any],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[Any], str] | None = None,
     ) -> Any:
