@@ -50,7 +50,7 @@ WIDTH = 110
 
 
 class CannotBuild(Exception):
-    """The package cannot become one file; the text says where and why."""
+    """The package cannot become one file; the text names where and why."""
 
 
 class ModuleText(NamedTuple):
@@ -67,7 +67,7 @@ class ModuleText(NamedTuple):
 
 
 def built(source: Path = SOURCE, modules: Sequence[str] = MODULES) -> str:
-    """Return the text of the one file; raise CannotBuild with what stands in the way."""
+    """Return the text of the one file; raise CannotBuild with the reason."""
     pieces = {
         name: taken_apart(name, (source / f"{name}.py").read_text(encoding="utf-8")) for name in modules
     }
@@ -120,7 +120,7 @@ def note(name: str, node: ast.stmt, imports: dict[str, set[str]], ours: dict[str
 
 
 def bound(name: str, node: ast.stmt) -> set[str]:
-    """Return the names that a statement of a module binds; refuse an import that stands below others."""
+    """Return the names that a statement of a module binds; refuse an import below other statements."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         raise CannotBuild(f"{name}:{node.lineno}: imports stand first")
     if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -182,7 +182,7 @@ def taken(module: str, names: Sequence[str]) -> str:
 
 
 def by_kind(name: str) -> tuple[int, str]:
-    """Return where a name stands among those imported: constants, classes, functions."""
+    """Return the rank of a name among those imported: constants, classes, functions."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
 
 

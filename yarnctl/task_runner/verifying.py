@@ -1,8 +1,8 @@
 """Tests a submitter's promise: cuts a sorted sample at random borders through the real runner.
 
 Law: what is run is the runner itself, as on a node, with a local store; what is compared is every
-byte. A reducer that prints at its end, counts across groups or writes a header is caught, because
-a cut shows each of them in the middle.
+byte. A reducer that prints at its end, counts across groups or writes a header is found, because
+a cut shows each of them within the output.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ TASK = "1_0001_r_000000"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What the cuts showed. ``story`` says the first difference, empty if there is none.
+    """The result of the cuts. ``story`` is the first difference, empty if there is none.
 
-    ``reported``: how many lines the reducer wrote to Hadoop (counters, status) when nobody disturbed it.
+    ``reported``: how many lines the reducer wrote to Hadoop (counters, status) when it was not suspended.
     """
 
     groups: int
@@ -46,7 +46,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def holds(self) -> bool:
-        """Say whether the promise held wherever it was tried."""
+        """Say whether the promise held at each cut."""
         return not self.story
 
 
@@ -150,7 +150,7 @@ def verify(
 def undisturbed(
     sample: Path, reducer: Sequence[str], limits: Limits, prefix: str = "reporter:"
 ) -> tuple[bytes, str]:
-    """Return what the reducer writes when nobody disturbs it, and how many lines to Hadoop are among it.
+    """Return what the reducer writes when it is not suspended, and how many lines to Hadoop are among it.
 
     The rest of its standard error is passed on.
     """
@@ -204,7 +204,7 @@ def interrupted(
 
 
 def difference(wanted: bytes, got: bytes | str, cuts: Sequence[int], groups: int) -> str:
-    """Return the story of the first difference, empty if there is none."""
+    """Return a description of the first difference, empty if there is none."""
     where = f"suspended after group {', '.join(map(str, cuts))} of {groups}"
     if isinstance(got, str):
         return f"{where}: {got}"

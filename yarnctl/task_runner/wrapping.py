@@ -1,7 +1,7 @@
-"""Puts the task runner into a usual streaming command line, or says why it must not go there.
+"""Puts the task runner into a streaming command line, or refuses with the reason.
 
-Law: the command that comes out does what the one that went in did. Whatever the runner would
-refuse on the node is refused here already, with the setting that stands in the way.
+Law: the wrapped command does what the original one does. Whatever the runner would refuse on the
+node is refused here already, with the setting that forbids it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTINGS = {
     "mapreduce.reduce.speculative": "false",
     "mapreduce.task.progress-report.interval": "2000",
 }
-"""What a wrapped job gets unless it says otherwise. Reports: by default a task's status travels once in a
+"""What a wrapped job gets unless it sets another value. Reports: by default a task's status travels once in a
 hundredth of its time-out (6 s), and a position so old makes a bad estimate of what is left."""
 
 OLD_NAMES = {
@@ -102,7 +102,7 @@ def wrap(
     requests: str = "",
     requests_owner: str = "yarnctl",
 ) -> list[str]:
-    """Return the command line with the runner in it; BadInput says why there is none.
+    """Return the command line with the runner in it; raise BadInput with why there is none.
 
     ``requests`` is the URL of the daemon's folder (default: ``requests`` beside a store in HDFS, as
     ``yarnctl run`` has it), ``requests_owner`` the account that the daemon runs as.
@@ -125,16 +125,16 @@ def wrap(
 
 
 def add_places(line: CommandLine, store: str, requests: str, requests_owner: str) -> None:
-    """Tell the runner where checkpoints and requests lie; what the user's own ``-cmdenv`` says stays."""
+    """Pass the places of checkpoints and requests to the runner; a ``-cmdenv`` of the user has precedence."""
     if not store:
         return
     places = {}
     if urlsplit(store).scheme in ("webhdfs", "swebhdfs"):
         beside = posixpath.join(posixpath.dirname(store.rstrip("/")), "requests")
         places = {"YARNCTL_REQUESTS": requests or beside, "YARNCTL_REQUESTS_OWNER": requests_owner}
-    told = {pair.partition("=")[0] for pair in line.values("-cmdenv")}
+    given = {pair.partition("=")[0] for pair in line.values("-cmdenv")}
     for name, value in {**places, "YARNCTL_STORE": store}.items():
-        if name not in told:
+        if name not in given:
             line.options.append(["-cmdenv", f"{name}={value}"])
 
 
@@ -160,7 +160,7 @@ def is_class(command: str) -> bool:
 
 
 def refuse_settings(settings: dict[str, str], group_fields: int) -> None:
-    """Refuse settings under which the runner could not prove anything."""
+    """Refuse settings under which the runner could prove nothing."""
     for name, values in ALLOWED.items():
         found = settings.get(name)
         if found and found not in values:
