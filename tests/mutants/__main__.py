@@ -56,10 +56,13 @@ RINGS: dict[str, tuple[str, ...]] = {
         "tests/unit/deciding/test_controller_under_random_facts.py",
     ),
     "yarnctl/task_runner/runner": (
+        "tests/unit/task_runner/test_attempt.py",
         "tests/unit/task_runner/test_bounds.py",
+        "tests/unit/task_runner/test_feeding.py",
         "tests/unit/task_runner/test_keeping_alive.py",
         "tests/unit/task_runner/test_keys_and_pace.py",
         "tests/unit/task_runner/test_options.py",
+        "tests/unit/task_runner/test_stores_and_errors.py",
         "tests/property/test_task_runner.py",
         "tests/runner",
     ),

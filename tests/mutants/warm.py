@@ -67,6 +67,7 @@ def replace(path: str, source: str) -> int:
         raise Cold
     changed = {key for key in old if old[key] != new[key]}
     replaced = 0
+    gc.unfreeze()  # what was imported before a gc.freeze is not listed
     for each in gc.get_objects():
         if isinstance(each, FunctionType) and each.__code__.co_filename == path:
             key = (each.__code__.co_qualname, each.__code__.co_firstlineno)

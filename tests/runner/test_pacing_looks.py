@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, narrow_pipe, unread_bytes
+from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, narrow_pipe, pipe_capacity, unread_bytes
 from yarnctl.task_runner.runner.feeding import Feeder
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.task_input import Sender, TaskInput
@@ -94,6 +94,7 @@ def test_a_slow_child_is_waited_for_once_a_slice(pipe):
     assert found.taken == DATA
     assert set(found.waits) == {"woken"}
     assert found.feeder._one_slot
+    assert pipe_capacity(pipe[1]) == PIPE_ATOMIC_BYTES
 
 
 def test_where_the_pipe_tells_nothing_we_look(pipe):

@@ -116,6 +116,7 @@ def test_what_may_be_saved_counts_as_saved(server, tmp_path, when):
     server.held.dead_after_loss = True
     attempt = job.start(python(SUM), *where, "--suspend-at", "20,40", "--hold-ms", "0")
     attempt.feed(DATA[:1000])
+    attempt.until("perhaps saved: ")
     attempt.until("ckpt=unsure gen=1 order=cut-20")
     assert "gen=1" in attempt.until("phase=hold")
     assert "gen=1" in attempt.until("phase=run")

@@ -1,0 +1,121 @@
+"""An attempt's status lines, what forbids its suspension, what it makes at its start; without processes."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from yarnctl.task_runner.runner import main
+from yarnctl.task_runner.runner.attempt import AttemptState
+from yarnctl.task_runner.runner.protocol.failures import InvalidCheckpoint, Unusable
+from yarnctl.task_runner.runner.protocol.job_conf import read_settings
+from yarnctl.task_runner.runner.protocol.manifests import TaskId
+from yarnctl.task_runner.runner.protocol.stores import LocalStore
+from yarnctl.task_runner.runner.reports import Errors
+
+ENV = {
+    "mapreduce_job_id": "job_1_0001",
+    "mapreduce_task_id": "task_1_0001_r_000000",
+    "mapreduce_task_attempt_id": "attempt_1_0001_r_000000_0",
+    "mapreduce_reduce_speculative": "false",
+    "USER": "alice",
+}
+
+
+def attempt_in(folder: Path) -> tuple[AttemptState, list[str]]:
+    """Return an attempt, and the lines that it writes."""
+    settings = read_settings(["--restartable"], {**ENV, "YARNCTL_STORE": f"file://{folder}"})
+    errors, lines = Errors("reporter:"), list[str]()
+    errors._line = lines.append  # type: ignore[method-assign,assignment]
+    return AttemptState(settings, TaskId("j", "t", "a_0"), ["cat"], LocalStore(str(folder)), errors), lines
+
+
+@pytest.fixture
+def pipe():
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize(
+    ("phase", "told"), [("run", True), ("finish", True), ("hold", False), ("save", False)]
+)
+def test_the_speed_is_that_of_a_child_at_work(tmp_path, pipe, phase, told):
+    attempt, lines = attempt_in(tmp_path)
+    attempt.phase = "skip"
+    attempt.lines.report_position()
+    child: Any = SimpleNamespace(began_s=time.monotonic() - 1, begins_at=7, input=pipe[1])
+    attempt.child, attempt.phase = child, phase
+    attempt.lines.report_position()
+    assert " ran=" not in lines[0]
+    assert (" base=7" in lines[1]) is told
+
+
+def test_what_the_child_has_not_read_is_not_done(tmp_path, pipe):
+    attempt, _ = attempt_in(tmp_path)
+    attempt.child, attempt.phase = SimpleNamespace(input=pipe[1]), "run"  # type: ignore[assignment]
+    os.write(pipe[1], b"a\t1\nb")
+    attempt.scanner.take(b"a\t1\nb\t1\n")
+    assert attempt.done_bytes() == 3
+    attempt.phase = "end"
+    assert attempt.done_bytes() == 8
+
+
+def test_keys_out_of_order_are_noted_once(tmp_path):
+    attempt, lines = attempt_in(tmp_path)
+    attempt.account(b"b\t1\na\t1\n")
+    attempt.check_order()
+    attempt.account(b"c\t1\n")
+    assert lines == ["yarnctl: cannot be suspended any more: keys are not in the order of their bytes"]
+    assert attempt.output.limit_bytes == -1
+    assert attempt.scanner.bytes == 12
+
+
+def test_keys_out_of_order_after_a_checkpoint_end_the_attempt(tmp_path):
+    attempt, lines = attempt_in(tmp_path)
+    attempt.resumed = True
+    with pytest.raises(InvalidCheckpoint):
+        attempt.account(b"b\t1\na\t1\n")
+    assert not lines
+
+
+def test_output_that_is_not_kept_and_counters_in_doubt_are_noted(tmp_path):
+    attempt, lines = attempt_in(tmp_path)
+    assert attempt.check_output()
+    attempt.check_counters()
+    assert not bool(attempt.why_not)
+    attempt.errors.doubt = "odd digits"
+    attempt.check_counters()
+    assert attempt.why_not == "odd digits"
+    attempt.output.failed = "No space left on device"
+    assert not attempt.check_output()
+    assert lines[-1].endswith("the output cannot be kept: No space left on device")
+
+
+def test_a_waiting_store_and_an_order_are_named(tmp_path):
+    attempt, lines = attempt_in(tmp_path)
+    attempt.lines.report_waiting("safe mode")
+    attempt.holders.update(first=1.0, last=2.0)
+    attempt.back_ms, attempt.why_not = 1500, "side files"
+    attempt.lines.report_position()
+    assert lines[0] == "reporter:status:yarnctl phase=fetch groups=0 gen=0 waits for its store: safe mode"
+    assert lines[1].endswith(" can=0 back=1500 order=last why=side files")
+
+
+def test_the_task_s_folder_is_there_from_the_start(tmp_path):
+    settings = read_settings(["--restartable"], {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
+    main.Runner(settings, TaskId("j", "t", "a_0"), ["cat"], {}).resuming.open_store()
+    assert (tmp_path / "j/t").is_dir()
+
+
+def test_a_system_without_poll_leaves_the_reducer_alone(tmp_path, monkeypatch):
+    monkeypatch.delattr(select, "poll")
+    with pytest.raises(Unusable, match="no poll"):
+        main.prepare(["--restartable"], ["cat"], {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
