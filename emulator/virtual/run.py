@@ -28,7 +28,8 @@ from emulator.virtual.shared_cpu import cluster_of
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted
-from yarnctl.deciding.queue_hold import OVER, QueueHold, QueueLimits, action_of, hold, put_back
+from yarnctl.deciding.queue_hold import QueueHold, QueueLimits, action_of, hold, put_back
+from yarnctl.deciding.reasons.queues import DemandOver
 from yarnctl.deciding.records import Holding, Record, performed
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
@@ -50,7 +51,7 @@ class VirtualHold:
         """After a tick: hold, or put back; ``orders`` are open, ``waiting``: somebody hurried waits."""
         now_ms = self._cluster.kernel.now_ms
         if not self._when.wanted(now_ms, orders, waiting):
-            for record in put_back(self.held, now_ms, OVER):
+            for record in put_back(self.held, now_ms, DemandOver()):
                 self._do(write, record)
             self.held.clear()
         elif not self.held:

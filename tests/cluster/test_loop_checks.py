@@ -31,6 +31,7 @@ from tests.cluster.test_loop_formats import best, masked
 from yarnctl.deciding.case import Pick, RefusedTask
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Accepted, Suspend, TaskView
+from yarnctl.deciding.reasons.demand import Unmet
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
@@ -116,7 +117,7 @@ def decision(at_ms: int, picked: str, passed_over: str, why: str = "next") -> De
     return Decision(
         number=1,
         at_ms=at_ms,
-        trigger=Trigger("application_1_0002", "production", (), 1, 0, 0, 1, ""),
+        trigger=Trigger("application_1_0002", "production", (), 1, 0, 0, 1, Unmet()),
         total=SIZE,
         orders=("order-1",),
         groups=("group-1",),

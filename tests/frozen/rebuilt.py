@@ -18,6 +18,7 @@ from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.records import Holding
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.rendering import text
 
@@ -45,12 +46,17 @@ def rebuilt(path: Path) -> Any:
         "stances": [
             {"type": "stance", **msgspec.structs.asdict(one), "why": text(one.why)} for one in found.stances
         ],
-        "queues_held": found.held,
+        "queues_held": {queue: _held(record) for queue, record in found.held.items()},
         "epoch": found.epoch,
         "admissions": admissions_of(found.book),
         "warnings": [line.replace(str(path), "PATH") for line in heard.lines],
     }
     return json.loads(msgspec.json.encode(value))
+
+
+def _held(record: Holding) -> dict[str, Any]:
+    names = ("at_ms", "queue", "before_ratio", "ratio")
+    return {name: getattr(record, name) for name in names} | {"type": "holding", "why": text(record.why)}
 
 
 def orders_of(ledger: Ledger) -> dict[str, Any]:

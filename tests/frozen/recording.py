@@ -32,7 +32,8 @@ from tests.unit.service.played import JOBS, SETUP
 from tests.unit.test_virtual_hold import play as held_run
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Accepted, SetPriority
-from yarnctl.deciding.queue_hold import FOUND, SERVING, action_of
+from yarnctl.deciding.queue_hold import action_of
+from yarnctl.deciding.reasons.queues import ChangedByOthers, LeftByEarlierRun, QueueServing
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -150,20 +151,23 @@ def priorities(is_put_back: bool) -> list[Record]:
         Ranking(5_000, (Ranked(FIRST, 0, 0, 10, 3), Ranked("application_1_0002", 1, 0, 9, 9))),
         performed(5_000, SetPriority(FIRST, 10), Accepted()),
     ]
-    back = [Restoring(9_000, FIRST, 3, FOUND), performed(9_000, SetPriority(FIRST, 3, back=True), Accepted())]
+    back = [
+        Restoring(9_000, FIRST, 3, LeftByEarlierRun()),
+        performed(9_000, SetPriority(FIRST, 3, back=True), Accepted()),
+    ]
     return [*changed, *(back if is_put_back else ())]
 
 
 def holds() -> list[Record]:
     """Return queues that were lowered by us and by a daemon that is gone, put back, and changed by others."""
-    lowered = Holding(1_000, "root.research", 0.9, 0.05, SERVING)
+    lowered = Holding(1_000, "root.research", 0.9, 0.05, QueueServing(), lowers=True)
     found = HoldFound(3_000, "root.etl", 1.0, 0.2, "lowered-a1b2.json")
-    back = Holding(4_000, "root.etl", 0.2, 1.0, FOUND)
+    back = Holding(4_000, "root.etl", 0.2, 1.0, LeftByEarlierRun())
     return [
         Header(FORMAT, DEFAULT, ()),
         lowered,
         performed(1_000, action_of(lowered), Accepted()),
-        HoldEnded(2_000, "root.research", 0.5, "somebody else has set it to 50 %"),
+        HoldEnded(2_000, "root.research", 0.5, ChangedByOthers()),
         found,
         back,
         performed(4_000, action_of(back), Accepted()),

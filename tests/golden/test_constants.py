@@ -165,7 +165,7 @@ ASSUMED = {
         "return_cost_ms": 0,
         "observed": False,
     },
-    "Transition": {"why": "", "container": "", "application": "", "keys_done": -1},
+    "Transition": {"why": None, "container": "", "application": "", "keys_done": -1},
     "Choices": {
         "order": "papers",
         "sharing": "held",

@@ -8,6 +8,7 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, with_
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.deadlines import in_order, less_urgent, urgency
 from yarnctl.deciding.model import Accepted, Refused, SetPriority, Suspend
+from yarnctl.deciding.reasons.demand import NoJobMayGive, RoomGoesTo
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.deciding.settings import PAPER
@@ -141,7 +142,7 @@ def test_nobody_less_urgent_nobody_gives(settings):
     snapshot = one_queue(job("a", 9, deadline=100, rank=0), job("b", 1, 4, deadline=200, rank=1))
     step = Controller(settings, validate=True).step(seen(snapshot, {"a": row("a", 8)}))
     assert not [action for action in step.actions if isinstance(action, Suspend)]
-    assert [record.why for record in step.records if isinstance(record, Refusal)] == ["no job may give"]
+    assert [record.why for record in step.records if isinstance(record, Refusal)] == [NoJobMayGive()]
 
 
 def test_until_yarns_order_has_changed_nothing_is_evicted():
@@ -155,4 +156,4 @@ def test_until_yarns_order_has_changed_nothing_is_evicted():
     step = steps.step(seen(snapshot, {"d": row("d", 7)}))
     assert not [action for action in step.actions if isinstance(action, Suspend)]
     refusals = {r.trigger.application: r.why for r in step.records if isinstance(r, Refusal)}
-    assert refusals["b"] == "room would be given to c in default"
+    assert refusals["b"] == RoomGoesTo("c", "default")

@@ -18,9 +18,10 @@ from yarnctl.deciding.model import (
     SetPriority,
     Suspend,
 )
+from yarnctl.deciding.reasons.orders import AskerHasRoom, Unclaimed
 from yarnctl.deciding.records import Requests, Transfer, Transition
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.deciding.settlement import STILL_WAITS, Settlement
+from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import InvariantBroken
 
 
@@ -46,7 +47,7 @@ def test_nobody_is_said_to_wait_who_was_not_seen_to(pending):
     work.pending, work.pending_at_ms = pending, 11_000
     (record,) = transitions(work.time_out(12_000).records)
     assert record.event == "unclaimed"
-    assert not record.why.endswith(STILL_WAITS)
+    assert record.why == Unclaimed(12_000)
 
 
 @pytest.mark.parametrize(("as_of_ms", "state"), [(1999, "freed"), (2000, "withdrawn")])
@@ -74,7 +75,7 @@ def test_only_a_manifest_tells_keys():
 
 def test_a_transferred_order_works_for_the_other_asker():
     ledger = entered(an_order())
-    ledger.apply(Transfer(order="o-000001", source="p1", target="p2", at_ms=1, why="p1 finds room elsewhere"))
+    ledger.apply(Transfer(order="o-000001", source="p1", target="p2", at_ms=1, why=AskerHasRoom("p1")))
     assert ledger.open["o-000001"].asker == "p2"
     assert list(ledger.by_asker) == ["p2"]
 

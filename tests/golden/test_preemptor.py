@@ -43,6 +43,7 @@ from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Refusal, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
+from yarnctl.journal.rendering import text as reason_text
 
 
 def needs(snapshot, settings=DEFAULT):
@@ -53,7 +54,7 @@ def needs(snapshot, settings=DEFAULT):
 
 def reasons(snapshot, settings=DEFAULT):
     found = demand(Look(snapshot, 0, 0), Ledger(), settings)
-    return {trigger.application: why for trigger, why in found.refused}
+    return {trigger.application: reason_text(why) for trigger, why in found.refused}
 
 
 def research(containers, name="r1", **more):

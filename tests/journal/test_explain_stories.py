@@ -23,6 +23,8 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.reasons.demand import NoTaskMayStop
+from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NobodyWaits, NoProgress
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
@@ -42,6 +44,7 @@ from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import POLICIES, instant, key_words
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.rendering import said
 from yarnctl.short_ids import ids_in
 from yarnctl.units import Resources
 
@@ -183,7 +186,7 @@ def test_withdrawn_taken_and_exchanged_orders_are_told(crowded):
             told.setdefault((record.target, record.source), record)
     withdrawn = told["withdrawn", "suspending"]
     text = text_of(records, withdrawn.order)
-    assert f"became   withdrawn: {withdrawn.why}" in text
+    assert f"became   withdrawn: {said(withdrawn.why)}" in text
     assert "cost     not stopped, no work lost, withdrawn after" in text
     taken = told["taken", "freed"]
     (story,) = explain(records, taken.order).orders
@@ -253,7 +256,7 @@ def test_an_application_that_asked_in_vain(crowded):
     refusal = next(record for record in records if isinstance(record, Refusal))
     text = text_of(records, refusal.trigger.application)
     assert "asked in vain:" in text
-    assert f"at {refusal.at_ms} ms no decision for {refusal.trigger.application}: {refusal.why}" in text
+    assert f"at {refusal.at_ms} ms no decision for {refusal.trigger.application}: {said(refusal.why)}" in text
 
 
 # --- containers -----------------------------------------------------------------------------------
@@ -298,7 +301,7 @@ def test_a_refusal_without_containers_is_found_once_a_case_names_it(suspended):
     refusal = Refusal(
         decision.at_ms - 1000,
         decision.trigger,
-        "no task may be stopped",
+        NoTaskMayStop(),
         (),
         (RefusedTask(pick.application, pick.task.attempt, (7,), "just-resumed"),),
     )
@@ -332,15 +335,15 @@ def test_an_order_without_an_end(suspended):
     ("end", "words"),
     [
         (
-            {"event": "ended-otherwise", "target": "lost", "why": "container lost"},
+            {"event": "ended-otherwise", "target": "lost", "why": ContainerHasEnded("lost")},
             "ended by others, {lost} ms of work lost (all since {since} ms)",
         ),
         (
-            {"event": "completed", "target": "completed", "why": "container completed"},
+            {"event": "completed", "target": "completed", "why": ContainerHasEnded("completed")},
             "done before it was stopped, no work lost",
         ),
         (
-            {"event": "epoch-changed", "target": "lost", "why": "another ResourceManager answers"},
+            {"event": "epoch-changed", "target": "lost", "why": AnotherManager()},
             "not seen to stop",
         ),
     ],
@@ -350,7 +353,7 @@ def test_ends_that_nobody_ordered(suspended, end, words):
     since_ms = decision.picks[0].task.since_ms
     found = explain((header, decision, moved(order, "suspending", **end)), order)
     text = "\n".join(in_words(found))
-    assert f"became   {end['target']}: {end['why']}" in text
+    assert f"became   {end['target']}: {said(end['why'])}" in text
     assert f"cost     {words.format(lost=60_000 - since_ms, since=since_ms)}, {end['target']} after" in text
 
 
@@ -361,7 +364,7 @@ def test_only_a_kill_that_was_accepted_counts(suspended, outcome, verb):
     header, decision, order = begun(suspended[0])
     pick = decision.picks[0]
     kill = Kill(order, pick.application, pick.task.attempt, pick.task.container)
-    end = moved(order, "suspending", "kill", "killed", why="no progress")
+    end = moved(order, "suspending", "kill", "killed", why=NoProgress(1))
     (story,) = explain((header, decision, end, performed(60_000, kill, outcome)), order).orders
     assert story.verb == verb
     assert bool(story.lost_work_ms) is (verb == "killed")
@@ -373,7 +376,7 @@ def test_a_withdrawn_kill_has_still_killed(killed):
     pick = decision.picks[0]
     kill = Kill(order, pick.application, pick.task.attempt, pick.task.container)
     done = performed(decision.at_ms, kill, Accepted())
-    end = moved(order, "suspending", "not-needed", "withdrawn", why="nobody hurried waits")
+    end = moved(order, "suspending", "not-needed", "withdrawn", why=NobodyWaits())
     text = "\n".join(in_words(explain((header, decision, done, end), order)))
     assert "became   withdrawn: nobody hurried waits" in text
     assert "cost     killed, " in text
@@ -387,7 +390,7 @@ def test_a_checkpoint_is_kept_though_its_attempt_is_killed(suspended):
         header,
         decision,
         moved(order, "suspending", "manifest", "checkpointed", keys_done=9),
-        moved(order, "checkpointed", "kill", "killed", why="no progress"),
+        moved(order, "checkpointed", "kill", "killed", why=NoProgress(1)),
         performed(60_000, kill, Accepted()),
     )
     text = "\n".join(in_words(explain(records, order)))
@@ -396,7 +399,7 @@ def test_a_checkpoint_is_kept_though_its_attempt_is_killed(suspended):
 
 def test_an_order_outlives_a_controller_that_is_started_again(suspended):
     header, decision, order = begun(suspended[0])
-    end = moved(order, "suspending", "give-up", "given_up", why="no progress")
+    end = moved(order, "suspending", "give-up", "given_up", why=NoProgress(1))
     goes_on = Resumed(59_000)
     assert explain((header, decision, header, goes_on, end), order).orders[0].state == "given_up"
     assert explain((header, decision, header, end), order).orders[0].state == "asked"
@@ -414,7 +417,7 @@ def test_saved_work_that_was_not_used_is_told_as_lost(suspended, keys, found, co
     """The keys are those that the runner told, else those of the manifest that was seen."""
     header, decision, order = begun(suspended[0])
     saved = moved(order, "suspending", "manifest", "checkpointed", keys_done=9)
-    ended = moved(order, "checkpointed", "ended-as-ordered", "freed", why="container suspended")
+    ended = moved(order, "checkpointed", "ended-as-ordered", "freed", why=ContainerHasEnded("suspended"))
     lost = SavedLost(
         order=order,
         attempt="r_000003_1",
@@ -505,7 +508,7 @@ def test_a_decision_is_explained_by_its_number(tmp_path, capsys, suspended):
     assert lines[0] == f"{decision.number} (decision)"
     assert lines[1] == (
         f"  at {decision.at_ms} ms for {trigger.application} in queue {trigger.queue}:"
-        f" needed {trigger.need} ({trigger.why}), {len(decision.orders)} chosen, {decision.unmet} unmet"
+        f" needed {trigger.need} ({said(trigger.why)}), {len(decision.orders)} chosen, {decision.unmet} unmet"
     )
     told = {line.partition(":")[0] for line in lines if line.startswith("o-")}
     assert told == set(decision.orders)

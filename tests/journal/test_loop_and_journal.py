@@ -17,6 +17,8 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Suspend
+from yarnctl.deciding.reasons.orders import AskerHasRoom
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
@@ -312,7 +314,7 @@ def test_replay_stops_at_the_first_difference(journal_path, capsys, kind, number
 @pytest.mark.parametrize("after", [2, 3, 4, 5, 9])
 def test_replay_refuses_a_transfer_that_no_step_made(journal_path, after):
     records = [line.record for line in read(journal_path)][:after]
-    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3250, why="p1 finds room elsewhere")
+    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3250, why=AskerHasRoom("p1"))
     lines = [Line(n, record, encode(record)) for n, record in enumerate([*records, passed], start=1)]
     with pytest.raises(Different, match=r"but due is|nothing would have been written"):
         replay(lines, "j")
@@ -320,7 +322,7 @@ def test_replay_refuses_a_transfer_that_no_step_made(journal_path, after):
 
 def test_explain_follows_transfers(journal_path):
     records = [line.record for line in read(journal_path)][:8]
-    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why="test")
+    passed = Transfer(order="o-000001", source="p1", target="p9", at_ms=3500, why=Said("test"))
     found = explain([*records, passed], "p9")
     assert [(story.first_asker, story.asker) for story in found.orders] == [("p1", "p9")]
     assert "  passed on at 3500 ms to p9: test" in in_words(found)

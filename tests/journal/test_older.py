@@ -18,9 +18,11 @@ from tests.frozen.catalogue import piece
 from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
 from yarnctl.deciding import records as today
+from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.journal.chain import Chain, body_of
 from yarnctl.journal.older.records_5 import OLDER, Record5, decode_5
 from yarnctl.journal.older.translating import Translator
+from yarnctl.journal.rendering import text
 
 WHOLE = ("format-4-all-at-once", "format-5-all-at-once")
 OLD = [name for name, facts in piece("journals").frozen().items() if set(facts["formats"]) <= set(OLDER)]
@@ -58,15 +60,23 @@ def as_text(told: dict[str, Any]) -> Any:
     return told["text"] if told.get("code") == "said" else told
 
 
+def in_words(record: today.Record) -> dict[str, Any]:
+    """Return a record as JSON, its reasons as sentences."""
+    told = json.loads(today.encode(record), object_hook=as_text)
+    why, trigger = getattr(record, "why", None), getattr(record, "trigger", None)
+    if isinstance(why, Reason):
+        told["why"] = text(why)
+    if trigger is not None:
+        told["trigger"]["why"] = text(trigger.why)
+    return told
+
+
 @pytest.mark.parametrize("name", OLD)
 def test_a_translation_gives_what_a_line_says(name: str) -> None:
     translator = Translator()
     for body in bodies(name):
         told = json.loads(body)
-        made = [
-            json.loads(today.encode(record), object_hook=as_text)
-            for record in translator.take(decode_5(body))
-        ]
+        made = [in_words(record) for record in translator.take(decode_5(body))]
         (same,) = [record for record in made if record["type"] == told["type"]]
         if told["type"] == "performed":
             action = told.pop("action")

@@ -11,6 +11,8 @@ from tests.unit.deciding.controller_world import unlike
 from yarnctl.daemon.guards import Misdirection
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import state_of
+from yarnctl.deciding.reasons.orders import Unclaimed
+from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import Different
@@ -78,8 +80,8 @@ def test_a_mended_settlement_keeps_no_daemon_from_starting(
     before = rebuild(path)
     move = Settlement._move
 
-    def otherwise(self, into, order_id, event, at_ms, *, why="", **more):
-        return move(self, into, order_id, event, at_ms, why=f"{why}!", **more)
+    def otherwise(self, into, order_id, event, at_ms, *, why=None, **more):
+        return move(self, into, order_id, event, at_ms, why=Said(f"{why}!"), **more)
 
     monkeypatch.setattr(Settlement, "_move", otherwise)
     with pytest.raises(Different):
@@ -117,14 +119,14 @@ def test_a_broken_chain_is_still_a_broken_chain(journal: Path, tmp_path: Path) -
 
 
 def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
-    def unclaimed(why: str) -> Transition:
+    def unclaimed(why: Unclaimed) -> Transition:
         return Transition(
             order="o-000001", source="freed", event="unclaimed", target="lost", at_ms=1, why=why
         )
 
     for why, counts in (
-        ("nobody was seen to get it in 12000 ms", False),
-        ("nobody was seen to get it in 12000 ms, and its asker still waits", True),
+        (Unclaimed(12_000), False),
+        (Unclaimed(12_000, True), True),
     ):
         watch = Misdirection()
         watch.take([unclaimed(why)] * 3)

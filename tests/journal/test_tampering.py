@@ -20,6 +20,8 @@ from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Accepted, Kill, Refused, Suspend, Withdraw
+from yarnctl.deciding.reasons.demand import ClusterFull
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, Stopping
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
@@ -233,7 +235,7 @@ FORGERIES = {
     "pending": (in_decision("trigger", pending=99), "but due is"),
     "need": (in_decision("trigger", need=98), "but due is"),
     "asks": (in_decision("trigger", asks=()), "but due is"),
-    "trigger's reason": (in_decision("trigger", why="because"), "but due is"),
+    "trigger's reason": (in_decision("trigger", why=ClusterFull()), "but due is"),
     "asker": (in_decision("trigger", application="x"), "but due is"),
     "step at another instant": (
         lambda r: changed(first(Observed, r, at_ms=r[first(Decision, r)].at_ms), r, at_ms=10**9),
@@ -248,12 +250,15 @@ FORGERIES = {
     "who gives is in another queue": (row(queue="x"), "due is"),
     "no fact": (observed("facts", lambda facts: facts[1:]), "nothing would have been written"),
     "a fact twice": (observed("facts", lambda facts: (*facts, *facts)), "due is"),
-    "manifest's reason": (transition("manifest", why="x"), "but due is"),
+    "manifest's reason": (transition("manifest", why=Stopping()), "but due is"),
     "manifest's keys": (transition("manifest", keys_done=-1), "but due is"),
     "accepted at another instant": (transition("accepted", at_ms=1), "but due is"),
     "granted to somebody else": (transition("granted", application="zz"), "but due is"),
-    "granted for another reason": (transition("granted", why="x"), "but due is"),
-    "ended for another reason": (transition("ended-as-ordered", why="container failed"), "but due is"),
+    "granted for another reason": (transition("granted", why=Stopping()), "but due is"),
+    "ended for another reason": (
+        transition("ended-as-ordered", why=ContainerHasEnded("failed")),
+        "but due is",
+    ),
     "asked of another container": (request(container="x"), "but due is"),
     "asked of another attempt": (request(attempt="x"), "but due is"),
     "asked of another application": (request(application="x"), "but due is"),

@@ -265,10 +265,10 @@ def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
     served.view = msgspec.structs.replace(view, entries=())
     page.until("document.querySelector('#reclaims').textContent.includes('nothing asked for')")
     caption = page.script("return document.querySelector('#reclaims caption').textContent")
-    assert f"nothing asked for: {refused.why}" in caption
+    assert f"nothing asked for: {text(refused.why)}" in caption
     assert "r (hadoop): gives as many containers as it may at once" in caption
     (row,) = rows_of(page, "waiting")
-    assert row[5].startswith(refused.why)
+    assert row[5].startswith(text(refused.why))
 
 
 def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):

@@ -22,6 +22,7 @@ from tests.soak.fault_stage import Submitted
 from tests.soak.fault_web import KillAsked
 from tests.soak.rig import number_of, read_log, task_of_attempt
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.reasons.orders import ApplicationHasEnded
 from yarnctl.deciding.records import Decision, Performed, Record, Transition, decode
 from yarnctl.errors import YarnctlError
 from yarnctl.journal.chain import END, body_of
@@ -337,9 +338,9 @@ def ledger_agrees(left: Left) -> list[str]:
         if not isinstance(one, Transition):
             continue
         attempt = attempts.get(one.order, "")
-        if one.why == f"{left.research.application} has ended":
+        if one.why == ApplicationHasEnded(left.research.application):
             if left.endings[left.research.application][0] in ("", "UNDEFINED"):
-                found.append(f"{one.order}: {one.why}, but it runs")
+                found.append(f"{one.order}: the job has ended, but it runs")
             continue
         state = states.get(attempt)
         wanted = {"ended-as-ordered": ("KILLED",), "completed": ("SUCCEEDED",)}.get(one.event)

@@ -35,6 +35,7 @@ from tests.soak.rig import clock_ms
 from tests.soak.workloads import WORKLOADS, job_of, write_input
 from tests.thoroughness import is_thorough
 from yarnctl.deciding.model import Accepted, Release
+from yarnctl.deciding.reasons.orders import ApplicationHasEnded
 from yarnctl.deciding.records import Decision, Transition, performed
 
 RUNS, SEED = 100 if is_thorough() else 20, 1
@@ -253,7 +254,7 @@ def _closed_by_the_end(left: Left, status: str = "SUCCEEDED") -> Left:
     doubted = _disagreeing(left)
     move = doubted.records[-1]
     assert isinstance(move, Transition)
-    closed = msgspec.structs.replace(move, why=f"{job} has ended")
+    closed = msgspec.structs.replace(move, why=ApplicationHasEnded(job))
     records = [*doubted.records[:-1], closed]
     return doubted._replace(records=records, endings={**left.endings, job: (status, "")})
 

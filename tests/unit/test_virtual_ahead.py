@@ -10,7 +10,7 @@ from emulator.virtual.run import Result, Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
-from yarnctl.deciding.foresight import unmet
+from yarnctl.deciding.reasons.demand import Unmet
 from yarnctl.deciding.records import Decision, Refusal, encode
 from yarnctl.journal.file import Line
 from yarnctl.journal.memory import MemoryJournal
@@ -46,7 +46,7 @@ def test_what_is_foreseen_is_said_and_asked_for_once():
     """Room for the master, two maps and a third reduce is made at once, and nothing has to be made later."""
     _, journal = play("yarnctl", 1)
     decisions = [record for record in journal.records if isinstance(record, Decision)]
-    assert decisions[0].trigger.why == unmet(3)
+    assert decisions[0].trigger.why == Unmet(3)
     assert [ask.count for ask in decisions[0].trigger.asks] == [1, 2, 1]
     assert len(decisions[0].orders) == 4
     assert len(decisions) == 1

@@ -10,7 +10,8 @@ from emulator.virtual.run import Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, OVER, action_of
+from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, action_of
+from yarnctl.deciding.reasons.queues import DemandOver
 from yarnctl.deciding.records import Holding, Performed, is_of
 from yarnctl.journal.memory import MemoryJournal
 
@@ -52,7 +53,9 @@ def test_it_is_put_back_when_nobody_hurried_has_waited_for_a_while():
             waited_at_ms[0] = run.cluster.kernel.now_ms
 
     _, journal = play("yarnctl", also=look)
-    (back,) = [record for record in journal.records if isinstance(record, Holding) and record.why == OVER]
+    (back,) = [
+        record for record in journal.records if isinstance(record, Holding) and record.why == DemandOver()
+    ]
     assert HOLD_AFTER_MS - 1000 <= back.at_ms - waited_at_ms[0] <= HOLD_AFTER_MS + 1000
 
 

@@ -39,9 +39,9 @@ from yarnctl.deciding.reasons.modes import (
     ModeReason,
     Paused,
 )
+from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import ClientFault, Observing
 from yarnctl.deciding.records import Record, Stance, Transition
-from yarnctl.deciding.settlement import STILL_WAITS
 from yarnctl.port import ClusterIdentity, ClusterPort
 
 LOOKED_BACK = 10
@@ -85,9 +85,7 @@ class Misdirection:
 
 def _is_misdirected(record: Transition) -> bool:
     """Say whether somebody else got the room: seen to, or nobody watched did while its asker still waits."""
-    return record.target == "taken" or (
-        record.event == "unclaimed" and isinstance(record.why, str) and record.why.endswith(STILL_WAITS)
-    )
+    return record.target == "taken" or (isinstance(record.why, Unclaimed) and record.why.asker_waits)
 
 
 class Lock(Protocol):

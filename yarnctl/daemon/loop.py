@@ -188,10 +188,10 @@ def _say(record: Record, observing: bool) -> None:
             record.keys_lost if record.keys_lost >= 0 else "unknown",
         )
     elif isinstance(record, Holding):
-        told = (record.queue, record.before_ratio * 100, record.ratio * 100, record.why)
+        told = (record.queue, record.before_ratio * 100, record.ratio * 100, said(record.why))
         _LOG.info("%s: maximum from %g %% to %g %%: %s", *told)
     elif isinstance(record, Restoring):
-        _LOG.info("%s: priority back to %d: %s", record.application, record.priority, record.why)
+        _LOG.info("%s: priority back to %d: %s", record.application, record.priority, said(record.why))
     elif isinstance(record, Stance):
         is_usual = record.stance in (*OPEN_WHY, CONTINUED) or isinstance(record.why, ManagerSettling)
         level = logging.INFO if is_usual else logging.WARNING

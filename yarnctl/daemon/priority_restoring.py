@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetPriority, Unknown
-from yarnctl.deciding.queue_hold import FOUND
+from yarnctl.deciding.reasons.queues import LeftByEarlierRun
 from yarnctl.deciding.records import Record, Restoring, performed
 from yarnctl.journal.rendering import said
 
@@ -46,7 +46,7 @@ class Restorer:
 
     def _restore(self, write: Callable[[Record], None], now_ms: int, application: str) -> None:
         priority = self.changed[application]
-        write(Restoring(now_ms, application, priority, FOUND))
+        write(Restoring(now_ms, application, priority, LeftByEarlierRun()))
         action = SetPriority(application, priority, back=True)
         outcome = self._perform(action)
         write(performed(now_ms, action, outcome))

@@ -16,10 +16,6 @@ from typing import Protocol
 
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum
 from yarnctl.deciding.queue_hold import (
-    ASIDE,
-    FOUND,
-    OVER,
-    STOPPING,
     HeldQueues,
     QueueHold,
     QueueLimits,
@@ -28,6 +24,15 @@ from yarnctl.deciding.queue_hold import (
     put_back,
 )
 from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.orders import Stopping
+from yarnctl.deciding.reasons.queues import (
+    ChangedByOthers,
+    DemandOver,
+    LeftByEarlierRun,
+    MayNotAct,
+    QueueGone,
+    QueueReason,
+)
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Record, performed
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord, command_for, same_ratio
@@ -184,7 +189,7 @@ class Holder:
         self._queues = HeldQueues(held)
         self.held = self._queues.held
         self.records = Records(keeper)
-        self._left = FOUND if self.held else ""
+        self._left: QueueReason | None = LeftByEarlierRun() if self.held else None
         self._again_at_ms = 0
         self._pause_ms = RETRY_MS
 
@@ -195,7 +200,7 @@ class Holder:
         if closed is not None:
             self._when.forget()
             self.records.forget()
-            self._restore(write, now_ms, ASIDE)
+            self._restore(write, now_ms, MayNotAct())
         else:
             self._serve(write, now_ms, open_orders, waiting)
         self.records.tidy(self.held, now_ms)
@@ -209,13 +214,13 @@ class Holder:
             if self.enabled and not self.held:
                 self._hold(write, now_ms)
         else:
-            self._restore(write, now_ms, OVER)
+            self._restore(write, now_ms, DemandOver())
 
     def stop(self, write: Write, now_ms: int) -> None:
         """Put everything back, now or never (never: the records know, and the next start does it)."""
         self._again_at_ms = 0
         self.records.at_once()
-        self._restore(write, now_ms, STOPPING)
+        self._restore(write, now_ms, Stopping())
         self.records.tidy(self.held, now_ms)
 
     def _take_over(self, write: Write, now_ms: int) -> None:
@@ -223,7 +228,7 @@ class Holder:
         for queue, (name, one) in self.records.left(now_ms).items():
             if queue not in self.held:
                 self._note(write, HoldFound(now_ms, queue, one.before_ratio, one.ratio, name))
-                self._left = FOUND
+                self._left = LeftByEarlierRun()
 
     def _hold(self, write: Write, now_ms: int) -> None:
         for queue in self._victims:
@@ -245,7 +250,7 @@ class Holder:
         self.enabled = False
         _LOG.warning("queues are not held back from now on, all else goes on: %s", why)
 
-    def _restore(self, write: Write, now_ms: int, why: str) -> None:
+    def _restore(self, write: Write, now_ms: int, why: QueueReason) -> None:
         if not self.held or now_ms < self._again_at_ms:
             return
         for record in put_back(self.held, now_ms, why):
@@ -258,7 +263,7 @@ class Holder:
             self._again_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, RETRY_MAX_MS)
         else:
-            self._left, self._again_at_ms, self._pause_ms = "", 0, RETRY_MS
+            self._left, self._again_at_ms, self._pause_ms = None, 0, RETRY_MS
 
     def _back(self, write: Write, record: Holding) -> str:
         """Put one queue back if it still stands as it was set; return why it is to be tried again, or ""."""
@@ -267,7 +272,7 @@ class Holder:
             return stands
         ours = (record.before_ratio, record.ratio)  # put back perhaps, without a record
         if stands is None or not any(same_ratio(stands, one) for one in ours):
-            why = "there is no such queue any more" if stands is None else "somebody else has changed it"
+            why: QueueReason = QueueGone() if stands is None else ChangedByOthers()
             self._note(write, HoldEnded(record.at_ms, record.queue, stands, why))
             return ""
         outcome = self._done(write, record)

@@ -46,6 +46,8 @@ from yarnctl.deciding.order import name_orders, requested
 from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried
+from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
+from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
@@ -60,7 +62,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
-from yarnctl.deciding.settlement import STOPPING, Settlement, asked_again
+from yarnctl.deciding.settlement import Settlement, asked_again
 from yarnctl.deciding.snapshot_rows import Reader
 from yarnctl.deciding.surplus import settle_needless
 from yarnctl.errors import BadInput
@@ -283,7 +285,7 @@ class Controller:
         effects = Effects()
         for order in list(self.ledger.open.values()):
             if order.state in RECALLABLE:
-                effects.add(self._settlement.recall(order, "not-needed", now_ms, STOPPING))
+                effects.add(self._settlement.recall(order, "not-needed", now_ms, Stopping()))
         told = Stopped(now_ms)
         self.ledger.apply(told)
         step = Step(tuple(effects.records), tuple(effects.actions), self.scope, now_ms)
@@ -412,7 +414,7 @@ class Controller:
                 self._looks.refused.pop(trigger.application, None)
                 effects.add(self._order(planned, now_ms))
                 continue
-            why = "no task may be stopped" if planned.case.jobs else "no job may give"
+            why: TriggerReason = NoTaskMayStop() if planned.case.jobs else NoJobMayGive()
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(
                     Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
@@ -438,7 +440,9 @@ class Controller:
         self.ledger.apply(decision)
         return Effects((decision,), [requested(self.ledger.open[name], self.settings) for name in names])
 
-    def _note_refusals(self, effects: Effects, refused: tuple[tuple[Trigger, str], ...], now_ms: int) -> None:
+    def _note_refusals(
+        self, effects: Effects, refused: tuple[tuple[Trigger, TriggerReason], ...], now_ms: int
+    ) -> None:
         """Record triggers that led to nothing when their reason is new."""
         for trigger, why in refused:
             if self._looks.is_new(trigger.application, why):

@@ -21,6 +21,16 @@ from typing import NamedTuple
 
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.reasons.demand import (
+    NoNodeLargeEnough,
+    OnItsWay,
+    QueueAtMaximum,
+    QueueBelowGuarantee,
+    QueueTakesBack,
+    RoomGoesTo,
+    TriggerReason,
+    UserAtLimit,
+)
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 _SCALE = 1_000_000_000
@@ -127,8 +137,8 @@ class QueueModel:
 
     def forbids(
         self, wanted: Wanted, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
-    ) -> str:
-        """Return which limit keeps the queue, ``more`` served, from serving this ask; or "".
+    ) -> TriggerReason | None:
+        """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
 
         ``relieved``: the room comes from this same queue, and from these users, so that neither
         its use nor (perhaps) theirs grows.
@@ -136,12 +146,12 @@ class QueueModel:
         view, application = self.view, wanted.application
         size = plus(wanted.size, more)
         if relieved is None and not fits(plus(self.used, size), view.maximum):
-            return "the queue is at its maximum"
+            return QueueAtMaximum()
         if view.user_limit is not None and application.user not in (relieved or {}):
             held = self.user_used.get(application.user, NOTHING)
             if not fits(plus(held, more), view.user_limit):  # the one that crosses it is still given
-                return "the user is at the limit"
-        return ""
+                return UserAtLimit()
+        return None
 
     def grant(self, wanted: Wanted, count: int = 1) -> None:
         """Book ``count`` containers of what waits at the head."""
@@ -246,7 +256,7 @@ class Takers:
         self.left = dict(allowance)
         self.largest_node = largest_node
         self.admitted: dict[str, Admission] = {}
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, TriggerReason] = {}
         self.active = [queue for queue in queues.values() if queue.pending]
         self.givers = [queues[name] for name in victims if name in queues]
         while self.active and self._serve_next():
@@ -261,16 +271,16 @@ class Takers:
             return True
         name = wanted.application.application
         if not self.is_asker(wanted.application):
-            return self._stop(f"room would be given to {name} in {queue.view.queue}")
+            return self._stop(RoomGoesTo(name, queue.view.queue))
         giver = queue if self.relieved is not None else max(self.givers, key=QueueModel.key, default=None)
         evicted = self._evicted(wanted, queue, giver)
         if giver is not None and giver is not queue:
             # The room is there only once the giver has lost it: who would be first then?
             after = giver.key(times(evicted, -1))
             if after < queue.key():
-                return self._stop(f"{giver.view.queue} would take its room back")
+                return self._stop(QueueTakesBack(giver.view.queue))
             if _below_guarantee(after):
-                return self._stop(f"{giver.view.queue} would fall below its guarantee")
+                return self._stop(QueueBelowGuarantee(giver.view.queue))
         count = self._run(queue, wanted, giver, min(wanted.containers, self.left.get(name, 0)))
         needs = self.admitted.setdefault(name, Admission(wanted.application, {})).needs
         needs[wanted.size] = needs.get(wanted.size, 0) + count
@@ -296,11 +306,12 @@ class Takers:
         while queue.head < len(line):
             wanted = line[queue.head]
             name = wanted.application.application
-            why = "" if fits(wanted.size, self.largest_node) else "no node is large enough"
-            why = why or queue.forbids(wanted, relieved=self.relieved)
-            if not why and self.is_asker(wanted.application) and self.left.get(name, 0) <= 0:
-                why = "what is missing is on its way"
-            if not why:
+            why: TriggerReason | None = NoNodeLargeEnough()
+            if fits(wanted.size, self.largest_node):
+                why = queue.forbids(wanted, relieved=self.relieved)
+            if why is None and self.is_asker(wanted.application) and self.left.get(name, 0) <= 0:
+                why = OnItsWay()
+            if why is None:
                 return wanted
             self.refused.setdefault(name, why)
             queue.head += 1
@@ -338,7 +349,7 @@ class Takers:
                 high = middle - 1
         return low
 
-    def _stop(self, why: str) -> bool:
+    def _stop(self, why: TriggerReason) -> bool:
         """Give every asker that still waits the reason why the sequence ended."""
         for queue in self.active:
             for view in queue.pending:

@@ -25,7 +25,6 @@ MASTER_PRIORITY = 0
 MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
 """At which MapReduce asks for its master, its maps and its reduces."""
 
-UNMET = "asks that fit on no node"
 
 FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
 """Says what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
@@ -96,8 +95,3 @@ def at_most(asks: Sequence[ContainerAsk], most: int) -> tuple[ContainerAsk, ...]
 def has_asked(view: ApplicationView) -> bool:
     """Say whether a job has asked for a task itself, or holds one."""
     return view.containers > 1 or any(ask.priority != MASTER_PRIORITY for ask in view.asks)
-
-
-def unmet(foreseen: int) -> str:
-    """Return why room is made for an application, ``foreseen`` of whose asks are not its own yet."""
-    return f"{UNMET}, foreseen while its master starts: {foreseen}" if foreseen else UNMET

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.model import Fact, Observation, Snapshot, TaskView
+from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.snapshot_rows import Change, Reader, Writer
 from yarnctl.units import Resources
@@ -41,7 +42,7 @@ class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ``silent``: who did not answer, since when, and how.
     """
 
-    refused: Mapping[str, str] = {}
+    refused: Mapping[str, TriggerReason] = {}
     echoes: Mapping[str, Echo] = {}
     order: tuple[str, ...] = ()
     sent: Mapping[str, tuple[int, int]] = {}

@@ -41,6 +41,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import SIGNS_OF_LIFE, Late, Order, Sent, gone_on, new_order, order_id, set_back
+from yarnctl.deciding.reasons.orders import ContainerHasEnded
 from yarnctl.deciding.records import (
     Decision,
     Forgotten,
@@ -58,7 +59,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import Resources
 
-LOST = "container lost"
+LOST = ContainerHasEnded("lost")
 """Why an order moved whose container was lost with its node: its room is not free."""
 
 

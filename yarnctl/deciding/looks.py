@@ -13,6 +13,7 @@ from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.inputs import LookMemory
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.prioritising import Prioritiser
+from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
 
@@ -23,7 +24,7 @@ class Looks:
     def __init__(self, settings: Settings, work: Settlement) -> None:
         self._settings = settings
         self._work = work
-        self.refused: dict[str, str] = {}
+        self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
         self.echoes = Echoes()
         self._silent: dict[str, tuple[int, str]] = {}
@@ -56,7 +57,7 @@ class Looks:
         """Whether the word that nobody waits changes anything here."""
         return bool(self.refused or self._work.pending)
 
-    def is_new(self, application: str, why: str) -> bool:
+    def is_new(self, application: str, why: TriggerReason) -> bool:
         """Say whether this reason differs from the one given last, and remember it."""
         if self.refused.get(application) == why:
             return False

@@ -27,11 +27,19 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
-from yarnctl.deciding.foresight import unmet
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
+from yarnctl.deciding.reasons.demand import (
+    ClusterFull,
+    MoreUrgentWaits,
+    NoQueueOverGuarantee,
+    NotActivated,
+    OthersFirst,
+    TriggerReason,
+    Unmet,
+)
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, dominant, minus, times
@@ -57,7 +65,7 @@ class Demand(NamedTuple):
     """
 
     wishes: tuple[Wish, ...]
-    refused: tuple[tuple[Trigger, str], ...]
+    refused: tuple[tuple[Trigger, TriggerReason], ...]
     room: Mapping[str, Resources]
     victim_queues: tuple[str, ...]
 
@@ -119,7 +127,7 @@ def _modelled_demand(
 
     admitted: dict[str, Admission] = {}
     if settings.mode == "queues" and not victims:
-        reasons = dict.fromkeys(stuck, "no victim queue is over its guarantee")
+        reasons: dict[str, TriggerReason] = dict.fromkeys(stuck, NoQueueOverGuarantee())
     else:
         takers = Takers(queues, victims, is_asker, allowance, snapshot.largest_node, relieved)
         admitted, reasons = takers.admitted, takers.refused
@@ -127,7 +135,7 @@ def _modelled_demand(
     for name, admission in admitted.items():
         view = admission.application
         needs = tuple(Need(size, count) for size, count in admission.needs.items())
-        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, unmet(view.foreseen))
+        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, Unmet(view.foreseen))
         wishes.append(Wish(view, needs, trigger))
     refused = [
         (_trigger(look, view, placed.get(view.application, 0), ledger, (), why), why)
@@ -198,23 +206,28 @@ def _explained(
     waiting: Sequence[ApplicationView],
     stuck: Mapping[str, tuple[ApplicationView, int]],
     admitted: Mapping[str, object],
-    reasons: Mapping[str, str],
+    reasons: Mapping[str, TriggerReason],
     settings: Settings,
-) -> Iterable[tuple[ApplicationView, str]]:
+) -> Iterable[tuple[ApplicationView, TriggerReason]]:
     """Yield the hurried applications that wait and for which nothing is done, with the reason."""
     for view in waiting:
         name = view.application
         if not is_hurried(view, settings) or name in admitted:
             continue
         if not view.activated:
-            yield view, "the queue has not activated it"
+            yield view, NotActivated()
         elif name in stuck:
-            waits = "a more urgent application waits" if settings.mode == "deadlines" else "others come first"
+            waits: TriggerReason = MoreUrgentWaits() if settings.mode == "deadlines" else OthersFirst()
             yield view, reasons.get(name, waits)
 
 
 def _trigger(
-    look: Look, view: ApplicationView, placed: int, ledger: Ledger, needs: tuple[Need, ...], why: str
+    look: Look,
+    view: ApplicationView,
+    placed: int,
+    ledger: Ledger,
+    needs: tuple[Need, ...],
+    why: TriggerReason,
 ) -> Trigger:
     return Trigger(
         application=view.application,
@@ -249,14 +262,14 @@ def _paper_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
     for order in ledger.spoken_for(look.as_of_ms):
         free = _at_least_nothing(minus(free, times(order.ask, order.serves)))
     wishes: list[Wish] = []
-    refused: list[tuple[Trigger, str]] = []
+    refused: list[tuple[Trigger, TriggerReason]] = []
     for view in _paper_askers(look, settings):
         needs, placed, free = _paper_needs(look, view, free, ledger)
-        trigger = _trigger(look, view, placed, ledger, needs, "the cluster is full")
+        trigger = _trigger(look, view, placed, ledger, needs, ClusterFull())
         if not needs:
             continue
         if settings.mode == "queues" and not over:
-            refused.append((trigger, "no victim queue is over its guarantee"))
+            refused.append((trigger, NoQueueOverGuarantee()))
             continue
         wishes.append(Wish(view, needs, trigger))
         if settings.mode == "deadlines":

@@ -13,13 +13,11 @@ from collections.abc import Mapping
 import msgspec
 
 from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
+from yarnctl.deciding.reasons.queues import QueueReason, QueueServing
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, is_of
 
 HOLD_AFTER_MS = 15_000
 """So long a hold outlives the last ask: about the pause between a job's maps and its reduces."""
-
-SERVING, OVER, FOUND = "asks are being served", "nobody hurried waits any more", "an earlier run left it so"
-STOPPING, ASIDE = "yarnctl stops", "yarnctl may not act now"
 
 
 class QueueLimits(msgspec.Struct, frozen=True):
@@ -53,10 +51,10 @@ def hold(queue: str, limits: QueueLimits, at_ms: int) -> Holding | None:
     """Return the record of holding a queue at its guarantee; None if there is nothing to hold."""
     if limits.maximum_ratio <= limits.guaranteed_ratio:
         return None
-    return Holding(at_ms, queue, limits.maximum_ratio, limits.guaranteed_ratio, SERVING)
+    return Holding(at_ms, queue, limits.maximum_ratio, limits.guaranteed_ratio, QueueServing(), lowers=True)
 
 
-def put_back(held: Mapping[str, Holding], at_ms: int, why: str) -> tuple[Holding, ...]:
+def put_back(held: Mapping[str, Holding], at_ms: int, why: QueueReason) -> tuple[Holding, ...]:
     """Return the records of putting back what queues had before, by name."""
     return tuple(
         Holding(at_ms, queue, held[queue].ratio, held[queue].before_ratio, why) for queue in sorted(held)
@@ -65,7 +63,7 @@ def put_back(held: Mapping[str, Holding], at_ms: int, why: str) -> tuple[Holding
 
 def action_of(record: Holding) -> SetQueueMaximum:
     """Return what a record calls for."""
-    return SetQueueMaximum(record.queue, record.ratio, back=record.why != SERVING)
+    return SetQueueMaximum(record.queue, record.ratio, back=not record.lowers)
 
 
 class HeldQueues:
@@ -83,7 +81,7 @@ class HeldQueues:
         """Note what is to be changed, or what came of it."""
         if isinstance(record, Holding):
             self.due = record
-            if record.why == SERVING:
+            if record.lowers:
                 self.held[record.queue] = record
         elif isinstance(record, HoldFound):
             self.held[record.queue] = as_holding(record)
@@ -106,7 +104,7 @@ class HeldQueues:
         held = self.held.get(record.queue)
         if isinstance(record, HoldEnded):
             return "" if held is not None else f"{record.queue} is not held any more, and no record held it"
-        if isinstance(record, HoldFound) or record.why == SERVING:
+        if isinstance(record, HoldFound) or record.lowers:
             if held is not None:
                 return f"{record.queue} is held already"
             return "" if record.ratio < record.before_ratio else f"{record.queue} is raised, not held"
@@ -117,4 +115,4 @@ class HeldQueues:
 
 def as_holding(found: HoldFound) -> Holding:
     """Return a hold that another daemon left as the record it would be of this one."""
-    return Holding(found.at_ms, found.queue, found.before_ratio, found.ratio, SERVING)
+    return Holding(found.at_ms, found.queue, found.before_ratio, found.ratio, QueueServing(), lowers=True)

@@ -24,8 +24,11 @@ from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope, SetPriority, SetQueueMaximum
+from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.orders import MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
+from yarnctl.deciding.reasons.queues import QueueReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
@@ -56,7 +59,7 @@ class Trigger(msgspec.Struct, frozen=True):
     placed: int
     promised: int
     need: int
-    why: str
+    why: TriggerReason
     as_of_ms: int | None = None
 
 
@@ -84,7 +87,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
     at_ms: int
     trigger: Trigger
-    why: str
+    why: TriggerReason
     refused_jobs: tuple[RefusedJob, ...] = ()
     refused_tasks: tuple[RefusedTask, ...] = ()
 
@@ -97,7 +100,7 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
     event: Event
     target: State
     at_ms: int
-    why: str | OutcomeReason = ""
+    why: MoveReason | OutcomeReason | None = None
     container: str = ""
     application: str = ""
     keys_done: int = -1
@@ -110,7 +113,7 @@ class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
     source: str
     target: str
     at_ms: int
-    why: str
+    why: MoveReason
 
 
 class Ranked(NamedTuple):
@@ -267,13 +270,17 @@ class Stance(msgspec.Struct, frozen=True, tag="stance"):
 
 
 class Holding(msgspec.Struct, frozen=True, tag="holding"):
-    """A queue's maximum is to be changed: from what, to what (parts of its parent), and why."""
+    """A queue's maximum is to be changed: from what, to what (parts of its parent), and why.
+
+    ``lowers``: it is not put back, but held.
+    """
 
     at_ms: int
     queue: str
     before_ratio: float
     ratio: float
-    why: str
+    why: QueueReason
+    lowers: bool = False
 
 
 class HoldFound(msgspec.Struct, frozen=True, tag="hold-found"):
@@ -292,7 +299,7 @@ class HoldEnded(msgspec.Struct, frozen=True, tag="hold-ended"):
     at_ms: int
     queue: str
     ratio: float | None
-    why: str
+    why: QueueReason
 
 
 class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
@@ -301,7 +308,7 @@ class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
     at_ms: int
     application: str
     priority: int
-    why: str
+    why: QueueReason
 
 
 Record = (

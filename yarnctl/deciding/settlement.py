@@ -38,6 +38,18 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.reasons.orders import (
+    AnotherManager,
+    ApplicationHasEnded,
+    AskGone,
+    ContainerHasEnded,
+    GivenRoomOf,
+    MoveReason,
+    NoProgress,
+    OnlyObserved,
+    Unclaimed,
+    WithOrder,
+)
 from yarnctl.deciding.records import (
     Absence,
     Epoch,
@@ -55,17 +67,6 @@ from yarnctl.units import Resources, fits
 
 STOPPING = "yarnctl stops"
 """Why what is under way is taken back when the program ends in peace."""
-
-STILL_WAITS = "its asker still waits"
-"""What is said of room that nobody was seen to get, if its asker was seen to wait all the while."""
-
-OBSERVED = "it was only observed, nobody was asked"
-"""Why an order of a controller that only observed ends when one that acts goes on."""
-
-
-def unclaimed(limit_ms: int, *, waits: bool) -> str:
-    """Return why an order for room that nobody was seen to get ends."""
-    return f"nobody was seen to get it in {limit_ms} ms" + (f", and {STILL_WAITS}" if waits else "")
 
 
 class Settlement:
@@ -147,7 +148,7 @@ class Settlement:
             fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
-        self._move(into, order_id, event, fact.at_ms, why=f"container {fact.ending}")
+        self._move(into, order_id, event, fact.at_ms, why=ContainerHasEnded(fact.ending))
         return into
 
     def _granted(self, into: Effects, fact: ContainerGranted) -> None:
@@ -179,8 +180,7 @@ class Settlement:
                 self._answer(into, given, "taken", fact)
         else:
             self._answer(into, given, "granted", fact)
-            why = f"{asker} was given the room of {given.order}"
-            into.add(self.transfer(mine, given.asker, fact.at_ms, why))
+            into.add(self.transfer(mine, given.asker, fact.at_ms, GivenRoomOf(asker, given.order)))
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
         """Say whether a grant of ``size`` to somebody else, on the order's node, took the order's room.
@@ -196,11 +196,11 @@ class Settlement:
     def _answer(self, into: Effects, order: Order, event: Event, fact: ContainerGranted) -> None:
         """Settle an order, and those of its group that are freed, as granted or taken."""
         for mate in self.ledger.group_of(order):
-            why = "" if mate.order == order.order else f"with {order.order}"
+            why = None if mate.order == order.order else WithOrder(order.order)
             who = {"container": fact.container, "application": fact.application}
             self._move(into, mate.order, event, fact.at_ms, why=why, **who)
 
-    def transfer(self, order: Order, asker: str, at_ms: int, why: str) -> Effects:
+    def transfer(self, order: Order, asker: str, at_ms: int, why: MoveReason) -> Effects:
         """Let an order, with its group, work for another application."""
         into = Effects()
         for mate in self.ledger.group_of(order):
@@ -220,9 +220,9 @@ class Settlement:
 
     def _application_ended(self, into: Effects, fact: ApplicationEnded) -> None:
         for order in list(self.ledger.of_asker(fact.application)):
-            into.add(self.recall(order, "asker-ended", fact.at_ms, f"{fact.application} has ended"))
+            into.add(self.recall(order, "asker-ended", fact.at_ms, ApplicationHasEnded(fact.application)))
         for order in list(self.ledger.of_victim(fact.application)):
-            self._move(into, order.order, "completed", fact.at_ms, why=f"{fact.application} has ended")
+            self._move(into, order.order, "completed", fact.at_ms, why=ApplicationHasEnded(fact.application))
         into.add(self.forget(fact.application, fact.at_ms, "ended"))
 
     def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
@@ -235,11 +235,11 @@ class Settlement:
     def _epoch_changed(self, into: Effects, fact: EpochChanged) -> None:
         into.records.append(Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
         for order in list(self.ledger.open.values()):
-            into.add(self.recall(order, "epoch-changed", fact.at_ms, "another ResourceManager answers"))
+            into.add(self.recall(order, "epoch-changed", fact.at_ms, AnotherManager()))
 
     # --- second thoughts and time-outs ------------------------------------------------------------
 
-    def recall(self, order: Order, event: Event, at_ms: int, why: str) -> Effects:
+    def recall(self, order: Order, event: Event, at_ms: int, why: MoveReason) -> Effects:
         """Settle an order that is not wanted any more, and tell its task to go on."""
         into = Effects()
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
@@ -254,7 +254,7 @@ class Settlement:
             return into
         for order in [order for order in self.ledger.open.values() if order.observed]:
             event: Event = "asker-ended" if order.state == "checkpointed" else "not-needed"
-            into.add(self.recall(order, event, now_ms, OBSERVED))
+            into.add(self.recall(order, event, now_ms, OnlyObserved()))
         return into
 
     def repeat(self, now_ms: int) -> Effects:
@@ -277,10 +277,10 @@ class Settlement:
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
-                    why = unclaimed(limit, waits=self._still_waits(order, now_ms))
+                    why = Unclaimed(limit, self._still_waits(order, now_ms))
                     self._move(into, order.order, "unclaimed", now_ms, why=why)
             elif now_ms - order.progress_at_ms >= limit:
-                self._silent(into, order, now_ms, f"no progress for {limit} ms")
+                self._silent(into, order, now_ms, NoProgress(limit))
         return into
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
@@ -290,7 +290,7 @@ class Settlement:
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
         return seen_ms >= self.settings.expire_ms and bool(self.pending.get(order.asker))
 
-    def _silent(self, into: Effects, order: Order, now_ms: int, why: str) -> None:
+    def _silent(self, into: Effects, order: Order, now_ms: int, why: MoveReason) -> None:
         names = (order.order, order.victim, order.attempt, order.container)
         if self.settings.on_timeout == "kill":
             if self._move(into, order.order, "kill", now_ms, why=why):
@@ -306,7 +306,7 @@ class Settlement:
             if order.state != "freed" or pending.get(order.asker):
                 continue
             if as_of_ms - (order.freed_at_ms or 0) >= self.settings.expire_ms:
-                self._move(into, order.order, "not-needed", now_ms, why="the ask is gone")
+                self._move(into, order.order, "not-needed", now_ms, why=AskGone())
         return into
 
     # --- outcomes ---------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.preemptor import Look, is_hurried, pending_count
+from yarnctl.deciding.reasons.orders import AskerHasRoom, NobodyWaits, RoomElsewhere
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
 
@@ -89,7 +90,7 @@ def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, 
     work.pending = None
     if not settings.model_scheduler or not ledger.open:
         return effects
-    why = "nobody hurried waits" if snapshot is None else "the asker finds room elsewhere"
+    why = NobodyWaits() if snapshot is None else RoomElsewhere()
     if snapshot is None:
         pending: dict[str, int] = {}
         found = beyond({}, as_of_ms, ledger)
@@ -97,7 +98,7 @@ def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, 
         pending = {view.application: pending_count(view) for view in snapshot.applications}
         found = surplus(Look(snapshot, as_of_ms, now_ms), ledger, settings)
     for order, asker in found.moves:
-        effects.add(work.transfer(order, asker, now_ms, f"{order.asker} finds room elsewhere"))
+        effects.add(work.transfer(order, asker, now_ms, AskerHasRoom(order.asker)))
     for order in found.needless:
         effects.add(work.recall(order, "not-needed", now_ms, why))
     work.pending = pending

@@ -190,8 +190,6 @@ def joined(reasons: Iterable[Reason]) -> str:
     return "; ".join(map(text, reasons))
 
 
-def said(why: str | Reason | None) -> str:
-    """Return the sentence of what is a reason or, in a part that is not yet one, text; "" for None."""
-    if why is None or isinstance(why, str):
-        return why or ""
-    return text(why)
+def said(why: Reason | None) -> str:
+    """Return a reason as a sentence; "" where none was given."""
+    return "" if why is None else text(why)

@@ -43,6 +43,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.reasons.modes import YarnPreempts
+from yarnctl.deciding.reasons.queues import LeftByEarlierRun
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     FORMAT,
@@ -243,7 +244,7 @@ def test_a_refusal_does_not_undo_an_earlier_change() -> None:
     refused = performed(6, SetPriority(NAME, 9), Refused(Said("HTTP 403")))
     assert changed(CHANGE, first, again, refused) == {NAME: 3}
     back = SetPriority(NAME, 3, back=True)
-    told = Restoring(7, NAME, 3, "an earlier run left it so")
+    told = Restoring(7, NAME, 3, LeftByEarlierRun())
     assert changed(CHANGE, first, told, performed(7, back, Unknown(Said("?")))) == {NAME: 3}
     assert changed(CHANGE, first, told, performed(7, back, Accepted())) == {}
 

@@ -14,6 +14,7 @@ from yarnctl.daemon.queue_caps import RETRY_MS, Holder
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues, QueueHold, QueueLimits
 from yarnctl.deciding.reasons.modes import Paused
+from yarnctl.deciding.reasons.queues import DemandOver, QueueServing
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Holding, Performed, Record, performed
 from yarnctl.errors import Different
@@ -136,7 +137,7 @@ def test_a_try_that_fails_is_made_again_less_and_less_often() -> None:
 
 def test_without_the_option_only_what_an_earlier_run_left_is_put_back() -> None:
     queues, told = Queues(0.05), list[Record]()
-    left = Holding(0, RESEARCH, 0.75, 0.05, "asks are being served")
+    left = Holding(0, RESEARCH, 0.75, 0.05, QueueServing(), lowers=True)
     holder = holder_of(queues, {RESEARCH: left}, enabled=False)
     holder.follow(told.append, 1000, 3, True, None)
     assert queues.maximum_ratio == 0.75
@@ -229,8 +230,8 @@ def test_a_death_at_any_point_leaves_nothing_lowered(tmp_path: Path, point: int)
 
 def test_the_journal_tells_lowered_from_put_back_and_lies_from_truth() -> None:
     maxima = HeldQueues()
-    lowered = Holding(1, RESEARCH, 0.9, 0.05, "asks are being served")
-    back = Holding(2, RESEARCH, 0.05, 0.9, "nobody hurried waits any more")
+    lowered = Holding(1, RESEARCH, 0.9, 0.05, QueueServing(), lowers=True)
+    back = Holding(2, RESEARCH, 0.05, 0.9, DemandOver())
     assert maxima.problem(back)
     assert maxima.problem(lowered) == ""
     maxima.apply(lowered)
@@ -239,7 +240,7 @@ def test_the_journal_tells_lowered_from_put_back_and_lies_from_truth() -> None:
     assert maxima.problem(performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted())) == ""
     maxima.apply(performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted()))
     assert maxima.problem(performed(1, SetQueueMaximum(RESEARCH, 0.05), Accepted()))
-    assert maxima.problem(Holding(2, RESEARCH, 0.05, 1.0, "nobody hurried waits any more"))
+    assert maxima.problem(Holding(2, RESEARCH, 0.05, 1.0, DemandOver()))
     assert maxima.problem(back) == ""
     maxima.apply(back)
     maxima.apply(performed(2, SetQueueMaximum(RESEARCH, 0.9, back=True), Accepted()))

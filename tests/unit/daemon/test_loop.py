@@ -44,12 +44,13 @@ from yarnctl.deciding.reasons.modes import (
     PreemptionUnknown,
     YarnPreempts,
 )
+from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.memory import MemoryJournal
-from yarnctl.journal.rendering import joined, text
+from yarnctl.journal.rendering import joined, said, text
 from yarnctl.port import ClusterIdentity
 from yarnctl.service.answers.explanations import summary
 
@@ -261,7 +262,7 @@ def test_stopping_takes_back_and_gives_the_lock_up() -> None:
     assert lock.released
     assert loop.publisher.view.loop.state == "stopped"
     whys = [record.why for record in journal.records if isinstance(record, Transition) and record.why]
-    assert whys == ["yarnctl stops"] * 3
+    assert whys == [Stopping()] * 3
 
 
 def test_it_ends_in_order_and_says_why() -> None:
@@ -486,7 +487,7 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     ends = [record for record in journal.records if isinstance(record, Transition)]
     assert ends  # it was withdrawn when the loop stopped
     for end in ends:
-        assert f"{end.order}: was never asked, ends as {end.target}: {end.why}" in told
+        assert f"{end.order}: was never asked, ends as {end.target}: {said(end.why)}" in told
     decided = loop.publisher.view.decisions[-1]
     assert summary(decided).withheld == len(decided.record.orders) > 0
     (story, *_) = explain(journal.records, decided.record.orders[0]).orders

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from yarnctl.deciding.foresight import LASTS_MS, UNMET, Foresight, first_wave, unmet
+from yarnctl.deciding.foresight import LASTS_MS, Foresight, first_wave
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
+from yarnctl.deciding.reasons.demand import Unmet
+from yarnctl.journal.rendering import text as reason_text
 from yarnctl.units import Resources, times
 
 SLOT = Resources(1024, 1)
@@ -116,5 +118,5 @@ def test_off_it_changes_nothing_and_asks_nobody():
 
 
 def test_the_reason_says_how_many_are_foreseen():
-    assert unmet(0) == UNMET
-    assert unmet(3) == f"{UNMET}, foreseen while its master starts: 3"
+    assert reason_text(Unmet()) == "asks that fit on no node"
+    assert reason_text(Unmet(3)) == "asks that fit on no node, foreseen while its master starts: 3"

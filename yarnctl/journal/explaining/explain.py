@@ -38,7 +38,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
-from yarnctl.journal.rendering import said
+from yarnctl.journal.rendering import said, text
 
 NEVER_ASKED = "decided and never asked"
 NUMBER_DIGITS_MAX = 16
@@ -81,7 +81,7 @@ class _Orders:
             decision=record.number,
             asker=record.trigger.application,
             first_asker=record.trigger.application,
-            trigger=record.trigger.why,
+            trigger=text(record.trigger.why),
             need=record.trigger.need,
             victim=pick.application,
             attempt=task.attempt,
@@ -114,7 +114,7 @@ class _Orders:
         if story is None:
             return
         story.asker = record.target
-        story.transfers.append(f"{instant(record.at_ms)} to {record.target}: {record.why}")
+        story.transfers.append(f"{instant(record.at_ms)} to {record.target}: {text(record.why)}")
         given = self.answered
         exchanged = (record.at_ms, record.source, record.target)
         if given is not None and exchanged == (given.settled_at_ms, given.room_to_application, given.asker):
@@ -283,7 +283,9 @@ class _Reader:
         asker = record.trigger.application
         if asker == self.wanted:
             self.roles["application"] = None
-            self.refused.append(RefusalStory(at_ms=record.at_ms, decision=None, asker=asker, why=record.why))
+            self.refused.append(
+                RefusalStory(at_ms=record.at_ms, decision=None, asker=asker, why=text(record.why))
+            )
         self._jobs(record, None, record.refused_jobs)
         for refused in record.refused_tasks:
             occasion = self._occasion(record, None, refused)
@@ -423,7 +425,7 @@ def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
     trigger, orders = record.trigger, len(record.orders)
     said = [
         f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}: needed {trigger.need}"
-        f" ({trigger.why}), {orders} chosen, {record.unmet} unmet"
+        f" ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
     ]
     if not orders:  # otherwise each order says who was passed over
         for job in record.refused_jobs:

@@ -8,6 +8,7 @@ did; only here is a sentence of theirs looked into.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -37,6 +38,8 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order, requested
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason, Unclaimed
+from yarnctl.deciding.reasons.queues import QueueServing
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
@@ -69,6 +72,9 @@ def _as(kind: type[Today], record: msgspec.Struct, **changed: Any) -> Today:
     return kind(**fields | changed)
 
 
+LOST, SERVING = "container lost", "asks are being served"
+STILL_WAITS = re.compile("nobody was seen to get it in ([0-9]+) ms, and its asker still waits")
+"""What those programs wrote where a restart depends on the reason."""
 OUR_CLOCK = ("give-up", "kill", "unclaimed", "not-needed")
 """Events that happen at an instant of the controller's own clock."""
 
@@ -96,7 +102,7 @@ class Translator:
         elif isinstance(record, old.Performed5):
             self._performed(record)
         elif isinstance(record, old.Transition5):
-            self._transition(_as(Transition, record), record.why)
+            self._transition(_as(Transition, record, why=_moved(record.why)), record.why)
         else:
             if isinstance(record, old.Refusal5):
                 self._step(record.at_ms, ended_ms=record.at_ms)
@@ -151,12 +157,12 @@ class Translator:
         seen = {task.attempt: task for tasks in record.case.tasks.values() for task in tasks}
         told = {name: getattr(record, name) for name in record.__struct_fields__ if name != "case"}
         told["refused_tasks"] = tuple(_refused(one, seen.get(one.attempt)) for one in record.refused_tasks)
-        told["trigger"] = _as(Trigger, record.trigger)
+        told["trigger"] = _trigger(record.trigger)
         self._add(Decision(**told, total=record.case.total))
         asked = [requested(ledger.open[name], ledger.settings) for name in record.orders]
         self._now_due([*ledger.due, *asked], record.at_ms)
 
-    def _transition(self, record: Transition, told: str) -> None:
+    def _transition(self, record: Transition, sentence: str) -> None:
         if record.event in OUR_CLOCK:
             self._step(record.at_ms)
         ledger = self._fold.ledger
@@ -168,7 +174,7 @@ class Translator:
             self._add(record)
         elif record.target not in OPEN:
             self._lose(record.order, record.at_ms)
-        if told.endswith(" has ended") and not self._complete:
+        if sentence.endswith(" has ended") and not self._complete:
             gone = before.asker if record.event == "asker-ended" else before.victim
             if ledger.remembers(gone):
                 self._add(Forgotten(application=gone, at_ms=record.at_ms, why="ended"))
@@ -209,6 +215,26 @@ def _translated(record: old.Record5) -> Record:
     return record if translate is None else translate(record)  # type: ignore[return-value]
 
 
+def _trigger(trigger: old.Trigger5) -> Trigger:
+    return _as(Trigger, trigger, why=Said(trigger.why))
+
+
+def _moved(sentence: str) -> MoveReason | None:
+    """Return the reason that a sentence tells, as far as a fold depends on it."""
+    if sentence == LOST:
+        return ContainerHasEnded("lost")
+    waits = STILL_WAITS.fullmatch(sentence)
+    if waits is not None:
+        return Unclaimed(int(waits[1]), asker_waits=True)
+    return Said(sentence) if sentence else None
+
+
+def _holding(record: old.Holding5) -> Holding:
+    if record.why == SERVING:
+        return _as(Holding, record, why=QueueServing(), lowers=True)
+    return _as(Holding, record, why=Said(record.why))
+
+
 def _refused(one: old.RefusedTask5, task: TaskView | None) -> RefusedTask:
     return RefusedTask(*one) if task is None else RefusedTask(*one, task.container, task.node)
 
@@ -238,14 +264,15 @@ _TRANSLATED: dict[type, Callable[[Any], Record]] = {
     old.Refusal5: lambda record: _as(
         Refusal,
         record,
-        trigger=_as(Trigger, record.trigger),
+        trigger=_trigger(record.trigger),
+        why=Said(record.why),
         refused_tasks=tuple(_refused(one, None) for one in record.refused_tasks),
     ),
-    old.Transfer5: _alike(Transfer),
+    old.Transfer5: lambda record: _as(Transfer, record, why=Said(record.why)),
     old.Stance5: lambda record: _as(Stance, record, why=Said(record.why)),
-    old.Holding5: _alike(Holding),
-    old.HoldEnded5: _alike(HoldEnded),
-    old.Restoring5: _alike(Restoring),
+    old.Holding5: _holding,
+    old.HoldEnded5: lambda record: _as(HoldEnded, record, why=Said(record.why)),
+    old.Restoring5: lambda record: _as(Restoring, record, why=Said(record.why)),
     old.GateSet5: lambda record: _as(GateSet, record, choices=_as(Choices, record.choices)),
     old.AdmissionAsked5: lambda record: _as(AdmissionAsked, record, request=_as(Request, record.request)),
     old.AdmissionRound5: _round,

@@ -48,6 +48,7 @@ def summary(decided: Decided) -> DecisionSummary:
         record,
         id=record.number,
         at_ms=record.at_ms,
+        why=text(trigger.why),
         chosen=len(record.picks),
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
         states=counted(decided.states),
@@ -94,7 +95,7 @@ def refusal(record: Refusal) -> RefusalOut:
     """Show a trigger that led to nothing."""
     return RefusalOut(
         at_ms=record.at_ms,
-        why=record.why,
+        why=text(record.why),
         trigger=trigger(record.trigger),
         refused_jobs=[_refused(each) for each in record.refused_jobs],
         refused_tasks=[_refused(each) for each in record.refused_tasks],
@@ -104,7 +105,7 @@ def refusal(record: Refusal) -> RefusalOut:
 def trigger(seen: Trigger) -> TriggerOut:
     """Show what called for a decision."""
     asks = [read_off(AskOut, ask, size=size(ask.size)) for ask in seen.asks]
-    return read_off(TriggerOut, seen, asks=asks)
+    return read_off(TriggerOut, seen, asks=asks, why=text(seen.why))
 
 
 def _pick(pick: Pick, order: str | None, state: State | None) -> PickOut:
@@ -137,7 +138,9 @@ def _transition(record: Transition) -> TransitionOut:
 
 
 def _transfer(record: Transfer) -> str:
-    return f"{instant(record.at_ms)} {record.order} from {record.source} to {record.target}: {record.why}"
+    return (
+        f"{instant(record.at_ms)} {record.order} from {record.source} to {record.target}: {text(record.why)}"
+    )
 
 
 def _performed(record: Performed) -> PerformedOut:
