@@ -3,7 +3,7 @@
 Law: ``--help`` imports click and nothing else. A command's module is imported when the command
 runs; its one-line help stands in the program's table. Whatever goes wrong by the user's doing
 is one line ``error: ...`` on stderr and an exit status: 0 done, 1 a negative answer, 2 bad
-input (or an output that cannot be written), 3 unreachable, 130 interrupted, 141 nobody reads on.
+input (or an output that cannot be written), 3 unreachable, 130 interrupted, 141 the reader is gone.
 Results go to stdout, everything else to stderr.
 """
 
@@ -158,7 +158,7 @@ class WatchedOutput:
         self.failed = False
 
     def write(self, text: str) -> int:
-        """Write; BadInput if it fails for another reason than that nobody reads on."""
+        """Write; BadInput if it fails for another reason than that the reader is gone."""
         with self._told():
             self._stream.write(text)
         return len(text)
@@ -185,7 +185,7 @@ class WatchedOutput:
 def _hold_streams() -> None:
     """Open what was closed of stdin, stdout and stderr, so that no file of ours gets its number.
 
-    Nothing can be written to a stdout that was closed: whoever tries is told so.
+    Writing to a stdout that was closed fails with a message.
     """
     while (taken := os.open(os.devnull, os.O_RDONLY)) < 3:
         if taken == 1:
@@ -302,8 +302,8 @@ def terminal_columns() -> int | None:
 class ProgressBar:
     """Steps of something long. From the first second on, a bar on stderr if that is a terminal.
 
-    Whoever is done sooner has seen nothing, and has not waited for rich. ``whole`` is how many steps
-    there will be, None if nobody knows; a function is only asked once the bar is shown.
+    What takes less time shows nothing, and does not load rich. ``whole`` is how many steps there will be,
+    None if that is not known; a function is called only once the bar is shown.
     """
 
     def __init__(self, doing: str, whole: int | Callable[[], int | None] | None = None) -> None:

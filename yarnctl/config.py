@@ -1,8 +1,8 @@
-"""Configuration: which cluster, and who we are to it.
+"""Configuration: which cluster, and our user and authentication there.
 
 Law: everything is checked before anything is opened, and every value knows where it came from. What is
 said nearest wins: an option, then the environment (``YARNCTL_RM`` and so on), then the TOML file, then
-what Hadoop's own files in ``HADOOP_CONF_DIR`` say. A key that nobody knows is refused, not ignored.
+what Hadoop's own files in ``HADOOP_CONF_DIR`` say. An unknown key is refused, not ignored.
 
 ::
 
@@ -65,7 +65,7 @@ class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def identity(self) -> Identity:
-        """Who we are."""
+        """Our user and authentication."""
         return Identity(self.user, self.authentication, self.token_over_http)
 
     @property

@@ -15,7 +15,7 @@ from yarnctl.deciding.model import Action, Observation, Outcome, Scope
 
 
 class ClusterIdentity(msgspec.Struct, frozen=True):
-    """Who answers. ``epoch`` changes with every new ResourceManager.
+    """Which cluster answers. ``epoch`` changes with every new ResourceManager.
 
     Capabilities: ``releases-itself`` (a checkpointed task ends its own container, as in Natjam's
     patched Hadoop; the controller then never sends Release).
@@ -30,7 +30,7 @@ class ClusterPort(Protocol):
     """A cluster. Calls may block for a bounded time; none raises for a fault of the cluster."""
 
     def identify(self) -> ClusterIdentity:
-        """Say who answers and what it can do."""
+        """Return which cluster answers and what it can do."""
         ...
 
     def observe(self, scope: Scope) -> Observation:

@@ -128,7 +128,7 @@ def _under_columns(
     for row in cells:
         table.add_row(*(Text(_folded(cell, width)) for cell, width in zip(row, widths, strict=True)))
     console = Console(width=max(1, sum(max(1, width) for width in widths) + _frame(len(columns))))
-    with console.capture() as captured:  # rich would leave by itself where nobody reads on
+    with console.capture() as captured:  # rich would exit by itself where the reader is gone
         console.print(table)
     return captured.get()
 

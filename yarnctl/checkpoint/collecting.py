@@ -27,7 +27,7 @@ TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
 DAY_MS = 24 * 3_600_000
 """Nothing goes sooner after its job's end."""
 WEEK_MS = 7 * DAY_MS
-"""Nothing of a job that nobody knows goes sooner after it was written to."""
+"""Nothing of an unknown job is deleted sooner after it was written to."""
 
 
 class ForgottenJobs(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def why_kept(ending: Ending | None, now_ms: int | None, older_than_ms: int) -> s
 def why_forgotten_kept(
     what: str, job: str, ending: Ending, now_ms: int | None, forgotten: ForgottenJobs
 ) -> str:
-    """Return why the files of a job that nobody knows must stay; "" if they may go."""
+    """Return why the files of an unknown job must stay; "" if they may go."""
     if not ending.is_forgotten:
         return f"its state is unknown ({ending.why})"
     if forgotten.epoch_ms is None:

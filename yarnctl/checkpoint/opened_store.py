@@ -133,7 +133,7 @@ class Opening:
     ) -> tuple[JudgedFolder, ...]:
         """Return what ``gc`` would do with each folder, asking for each application's end once.
 
-        ``unknown_after_ms``: also what nobody knows and was written to so long ago (None: never).
+        ``unknown_after_ms``: also unknown jobs whose files were written to so long ago (None: never).
 
         ``now_ms`` by the slowest clock (:meth:`Endings.now_ms`); raises Unreachable, Rejected where a root
         cannot be listed.
@@ -151,7 +151,7 @@ class Opening:
         endings: dict[str, Ending],
         after_ms: int | None,
     ) -> ForgottenJobs | None:
-        """Return by what jobs that nobody knows are judged; None: they stay."""
+        """Return by what unknown jobs are judged; None: they stay."""
         if after_ms is None:
             return None
         written = {

@@ -1,7 +1,7 @@
 """Asking a running daemon: what the commands that show it have in common.
 
-Law: they read the daemon's API and nothing else, and end in one line if nobody answers. Only what asks at the
-gate changes anything (``send``).
+Law: they read the daemon's API and nothing else, and end in one line without an answer. Only requests to the
+gate change anything (``send``).
 What comes from a cluster is printed without its control characters.
 """
 
@@ -59,7 +59,7 @@ Show = TypeVar("Show")
 
 
 class Unanswered(Unreachable):
-    """No answer came; ``reason`` in a few words. Whoever was ``connected`` may have been heard."""
+    """No answer came; ``reason`` in a few words. If ``connected``, the request may have arrived."""
 
     def __init__(self, address: str, reason: str, connected: bool) -> None:
         remedy = "is 'yarnctl run' running, with --listen? else give --url"
@@ -139,8 +139,8 @@ def send(
     """Return the daemon's answer to one request, which it gives within ``answer_s``.
 
     Raises BadInput for an address or a filter that cannot be, Different (exit status 1) for a thing that
-    is not known, Unreachable if nobody (or somebody else) answers: then a change may have been made (Busy and
-    Unanswered say more).
+    is not known, Unreachable without an answer, or with one that is not this API's: then a change may have
+    been made (Busy and Unanswered say more).
     """
     from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 

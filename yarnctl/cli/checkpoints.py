@@ -54,7 +54,7 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) -> Opening:
-    """Open the store and those who know which jobs have ended; finds HDFS by /conf if nobody named it."""
+    """Open the store and the servers that know ended jobs; finds HDFS by /conf if it is not named."""
     import msgspec
 
     from yarnctl.attach.connection.checkpoint_store import SeenStore
@@ -227,7 +227,7 @@ def gc_command(opening: Opening, yes: bool, older_than: str, unknown_after: str 
 
 
 def _unknown_after_ms(opening: Opening, text: str) -> int:
-    """Return after which span what nobody knows may go; BadInput where that could be too soon."""
+    """Return after which span the files of an unknown job may go; BadInput where that could be too soon."""
     from yarnctl.checkpoint.collecting import WEEK_MS
 
     after_ms = span_ms(text, "--unknown-after")

@@ -26,7 +26,7 @@ Given = Mapping[str, Any]
 
 
 def cluster_options(command: Function) -> Function:
-    """Add what names a cluster and who we are to it: the arguments of :func:`cluster_of`."""
+    """Add the options that name a cluster and our user there: the arguments of :func:`cluster_of`."""
     return _with(command, _CLUSTER)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("yarnctl.daemon")
 
 LOOK_MS = 500
-"""So often it is looked whether anybody hurried waits, by one cheap request."""
+"""How often one cheap request asks whether a production job waits."""
 REST_MS = 1_000
 """A runner goes on at once when a request is withdrawn; it may still be the best choice a moment later."""
 
@@ -169,7 +169,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
 
 
 def ahead_of(given: dict[str, Any]) -> int:
-    """Return how much is foreseen; raises BadInput where the room could not be kept or nobody could tell."""
+    """Return how many containers are predicted; raises BadInput where that is not possible."""
     ahead: int = given["ahead"]
     if ahead and not given["hold_queue"]:
         remedy = "give --hold-queue, too: room that nobody has asked for yet is taken by who asks"

@@ -6,7 +6,7 @@ the ResourceManager has called it finished (the server looks for new files every
 ``mapreduce.jobhistory.move.interval-ms``, three minutes by default): until then it is Missing.
 
 Source: Hadoop's ``HsWebServices`` (paths, parameters). Trap: ``limit`` cuts the list at its *end*, and
-the list begins with the oldest job (``CachedHistoryStorage``), so that who wants the newest names a time,
+the list begins with the oldest job (``CachedHistoryStorage``), so that the newest are asked for by a time,
 not a limit.
 """
 

@@ -1,7 +1,7 @@
 """The lock: one holder at a time, kept in HDFS.
 
-Law: who holds is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
-directory of files ``term-1``, ``term-2``, ...; the highest term holds. Nobody but its holder ever writes to a
+Law: the holder is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
+directory of files ``term-1``, ``term-2``, ...; the highest term holds. Only its holder ever writes to a
 term again (a renewal replaces its own record), so a late write of a dead holder harms nobody.
 
 Clocks of different hosts are never compared. A holder counts as dead when its record has not changed
@@ -72,7 +72,7 @@ class LockFile:
 
     @property
     def held(self) -> bool:
-        """Whether it is certain now that nobody else holds the lock. Ask before every action."""
+        """Whether it is certain now that no other process holds the lock. Ask before every action."""
         return self._renewed_at is not None and (self._clock() - self._renewed_at) * 1000 < self.ttl_ms / 2
 
     def acquire(self) -> bool:
@@ -104,7 +104,7 @@ class LockFile:
         self._renewed_at = None
 
     def current(self) -> LockRecord | None:
-        """Return the record of the highest term, for people; None if nobody ever held the lock."""
+        """Return the record of the highest term, for people; None if it was never held."""
         top = self._highest()
         return None if top is None else self.read(top)
 
@@ -148,7 +148,7 @@ class LockFile:
         return self.held
 
     def _replace(self, record: LockRecord) -> None:
-        """Write beside and rename onto it, so that nobody ever reads half a record."""
+        """Write beside and rename onto it, so that half a record is never read."""
         beside = f"{self.path}/renewal-{record.term}"
         self._store.create(beside, msgspec.json.encode(record), mode=0o644, overwrite=True)
         self._store.rename(beside, self._name(record.term), overwrite=True)

@@ -1,7 +1,7 @@
 """Records in HDFS of the queues that a daemon has lowered, so that another host can put them back.
 
 Law: a record is written before the queue is lowered and removed after it is back. Each process writes one
-file of its own, beside the lock's terms, whole or not at all (written beside, then renamed); whoever holds
+file of its own, beside the lock's terms, whole or not at all (written beside, then renamed); the holder of
 the lock may read and remove the files of others, for their writers hold it no more. A record says what was
 set and what had been set before: whether it still stands so must be looked up before anything is put back.
 """

@@ -60,7 +60,7 @@ class ResourceManager:
     # --- looking ------------------------------------------------------------------------------
 
     def identify(self) -> yarn.ClusterInfo:
-        """Find the active one and say who it is (``/info`` is answered by a standby, too)."""
+        """Find the active one and return its description (``/info`` is answered by a standby, too)."""
         return self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
 
     def whoami(self) -> yarn.UserInfo:

@@ -1,7 +1,7 @@
 """HDFS over WebHDFS (facts, section 10): the ``hdfs`` package, and what it does not check.
 
 Law: nothing here believes a status code. A rename says yes or no in its body; a create that is not
-exclusive is not offered under that name; a file is whole only if somebody else's manifest says so. The
+exclusive is not offered under that name; a file is whole only if a manifest written apart says so. The
 package moves the bytes (create, append-free, and open) and walks folders; single operations of the
 NameNode go through our transport, which knows standbys and shows no secrets.
 """

@@ -1,1 +1,1 @@
-"""What every HTTP server of this project checks before a request is answered, whoever answers it."""
+"""What every HTTP server of this project checks before a request is answered."""

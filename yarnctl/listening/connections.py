@@ -1,10 +1,10 @@
 """Connections: how long one may take to send a request, and which is closed when there are too many.
 
-Law: whoever sends or reads slowly loses a connection of their own. A connection on which a whole request is
+Law: a caller that sends or reads slowly loses its own connection. A connection on which a whole request is
 being answered is never closed to make room; of the others the one that has waited longest goes first, those
-that owe the rest of a request before those that are idle. So a flood of connections shuts nobody out who
-sends a request at once. Everything here runs on the server's event loop; a request that comes whole costs one
-comparison and no reading of a clock.
+that owe the rest of a request before those that are idle. So a flood of connections keeps no caller out
+that sends a request at once. Everything here runs on the server's event loop; a request that comes whole
+costs one comparison and no reading of a clock.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class BoundedConnection(HttpToolsProtocol):
     """uvicorn's protocol, with a bound on how long each part of a request may take.
 
     ``owes``: the caller has not yet sent a whole request, or does not read the answer; ``until_s``: when that
-    has to be done, by the loop's clock (0: whenever); ``turn``: who began to wait earlier has a smaller one.
+    has to be done, by the loop's clock (0: whenever); ``turn``: the smaller, the earlier it began to wait.
     """
 
     def __init__(self, *given: Any, among: Connections, **named: Any) -> None:
@@ -106,9 +106,9 @@ class BoundedConnection(HttpToolsProtocol):
         return self.owes or self.cycle.response_complete
 
     def is_late(self, now_s: float) -> bool:
-        """Say whether the caller's time is over; while we do not read, it is not the caller who is late.
+        """Say whether the caller's time is over; while the server does not read, the caller is not late.
 
-        Who reads a part of an answer has as long for the next.
+        A caller that reads a part of an answer has as long for the next.
         """
         if not self.owes or not 0 < self.until_s < now_s or self.flow.read_paused:
             return False

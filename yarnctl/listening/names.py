@@ -2,7 +2,7 @@
 
 Law: only names that the server was given are answered, so that a foreign name which is pointed at its address
 (DNS rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
-beyond loopback every IP address as well, because who rebinds a name cannot send an address. It touches no
+beyond loopback every IP address as well, because a rebound name cannot send an address. It touches no
 socket and no clock.
 """
 

@@ -2,7 +2,7 @@
 
 Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
 on loopback and needs a token elsewhere, unless told otherwise; every write needs one. An
-unknown query parameter is refused, never ignored: who mistypes a filter must not take all for some.
+unknown query parameter is refused, never ignored: a mistyped filter must not return everything.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def make_app(
 
     ``source`` returns the newest view. ``token``: the tokens, or the one operator's; without any (or without
     ``control``) writes are always refused.
-    ``journal`` is only named, to who asks for what has been forgotten. ``names`` are the host names
+    ``journal`` is only named, in answers about what has been forgotten. ``names`` are the host names
     that are answered. Without ``open_reads`` reading needs a token, too. ``clock`` is the clock of
     :attr:`View.now_ms`, in ms. ``window`` is that of the gate's desk (None: there is no gate).
     """

@@ -2,7 +2,7 @@
 
 Law: it listens before ``serve_in_thread`` returns, or an error says why not; stopping waits for the
 thread. Beyond loopback it listens only with a token, or where reading without one is allowed expressly. Slow
-callers lose their connection, and many connections shut nobody out (:mod:`yarnctl.listening.connections`).
+callers lose their connection, and many connections keep no caller out (:mod:`yarnctl.listening.connections`).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def serve_in_thread(
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens: whoever connects from now on waits for the thread, and is answered."""
+    """Return a socket that listens: a connection made from now on waits for the thread, and is answered."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -1,4 +1,4 @@
-"""Who we are to Hadoop: a plain name, or a Kerberos ticket.
+"""Authentication to Hadoop: a plain name, or a Kerberos ticket.
 
 Law: no secret is kept here and none is ever put into a URL. With ``simple`` authentication the name
 travels as ``user.name`` (facts, section 1.5: a stock cluster takes it as it is); with ``kerberos`` the
@@ -39,7 +39,7 @@ Method = Literal["simple", "kerberos"]
 class Identity(msgspec.Struct, frozen=True):
     """The caller. ``user`` "" with ``simple``: whatever the cluster's static user is.
 
-    ``token_over_http``: a delegation token may be sent over plain HTTP, where whoever listens can take it.
+    ``token_over_http``: a delegation token may be sent over plain HTTP, where it can be read on the way.
     """
 
     user: str = ""
@@ -47,7 +47,7 @@ class Identity(msgspec.Struct, frozen=True):
     token_over_http: bool = False
 
     def query(self) -> dict[str, str]:
-        """Return the query parameters that say who we are."""
+        """Return the query parameters that name the caller."""
         return {"user.name": self.user} if self.user and self.method == "simple" else {}
 
 

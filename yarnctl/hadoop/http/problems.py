@@ -57,7 +57,7 @@ class Rejected(YarnctlError):
         super().__init__(message)
         self.status = status
         self.remote = remote
-        if status == 401:  # who we say we are, and by what, is for the user to mend
+        if status == 401:  # the user can correct name and authentication
             self.exit_status = BadInput.exit_status
 
 

@@ -160,7 +160,7 @@ class Transport:
     ) -> HttpAnswer:
         """PUT, POST or DELETE; returns the answer of a 2xx or of a redirect other than 307 and 308.
 
-        Raises Rejected (the daemon said no), Uncertain (nobody knows), Unreachable (surely not done).
+        Raises Rejected (the daemon said no), Uncertain (perhaps done), Unreachable (surely not done).
         """
         return self._ask(method, path, query or {}, body, media, lambda answer: answer)
 
@@ -210,7 +210,7 @@ class Transport:
         body: bytes,
         headers: dict[str, str],
     ) -> tuple[HttpAnswer, str]:
-        """Ask one address and follow 307 and 308 with method and body kept; say who answered."""
+        """Ask one address, follow 307 and 308 with method and body kept; return answer and address."""
         session = self._sessions[base]
         url = f"{base}{path}"
         for _ in range(self.limits.redirects + 1):

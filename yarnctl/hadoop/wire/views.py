@@ -65,7 +65,7 @@ def queue_views(root: yarn.QueueRow, total: Resources) -> tuple[QueueView, ...]:
 def queue_view(leaf: Leaf, total: Resources) -> QueueView:
     """Return one leaf queue. Its user limit is the hard one, guarantee x factor (-1: none).
 
-    The softer share by minimum-user-limit-percent moves with who is active and is left out.
+    The softer share by minimum-user-limit-percent moves with the active users and is left out.
     """
     queue = leaf.queue
     guaranteed = _vector(queue.guaranteed, queue.guaranteed_percent, total)

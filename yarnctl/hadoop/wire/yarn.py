@@ -30,7 +30,7 @@ class Vector(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClusterInfo(msgspec.Struct, frozen=True):
-    """GET /info: who answers. ``epoch`` is the instant at which this ResourceManager began."""
+    """GET /info: which ResourceManager answers. ``epoch`` is the instant at which it began."""
 
     epoch: int = field(name="id")
     state: str = field(name="state", default="")

@@ -58,7 +58,7 @@ def loop(status: LoopStatus) -> Loop:
 
 
 def cluster(status: LoopStatus) -> ClusterOut | None:
-    """Show who answers, if anybody has yet."""
+    """Show which cluster answers; None before the first answer."""
     who = status.cluster
     if who is None:
         return None

@@ -25,7 +25,7 @@ ADMISSIONS = "/v1/admissions"
 
 
 def require(tokens: Tokens, given: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
-    """Return who asks, if the scope is theirs; raises ApiProblem (401, 403: no tokens at all, not this)."""
+    """Return the token's caller if it has the scope; raises ApiProblem (401, 403)."""
     if not len(tokens):
         told = "this daemon takes no orders: it was started without a token"
         raise ApiProblem(403, "writes-off", told, "start it with a token; see yarnctl run --help")
@@ -49,16 +49,16 @@ def missing(caller: Caller, scope: Scope) -> ApiProblem:
 
 
 def require_own(caller: Caller, user: str) -> None:
-    """Let nobody touch another user's admission but who operates; raises ApiProblem (403)."""
+    """Raise ApiProblem (403) for another user's admission, unless the caller has the scope operate."""
     if not caller.may_touch(user):
         told = f"the token {caller.name} is for admissions of {caller.user}, and this one is another user's"
         raise ApiProblem(403, "not-own", told, "use that user's token, or one with the scope operate")
 
 
 def reader(tokens: Tokens, token: str, path: str) -> Caller:
-    """Return who reads where reading is not free; raises ApiProblem (401, 403).
+    """Return the caller where reading needs a token; raises ApiProblem (401, 403).
 
-    Admissions may be read with ``submit``, too: whoever answers shows those of the caller's user only.
+    Admissions may be read with ``submit``, too: the answer shows those of the caller's user only.
     """
     caller = tokens.caller(token)
     if caller is None:

@@ -1,4 +1,4 @@
-"""Guards before every request: who may speak to us, how much, and with which headers we answer.
+"""Checks before every request: which callers are answered, how large a body may be; headers of answers.
 
 Law: only names that are ours are answered (a page on a foreign name that is pointed at this address reads
 nothing), on loopback those of loopback only, and no page of another origin. Where reading needs a token,
@@ -48,7 +48,7 @@ HEADERS = (
 class Guards:
     """ASGI middleware. ``names`` are the host names that are answered.
 
-    ``readers``: who reads must send one of these tokens (None: reading is free).
+    ``readers``: reading needs one of these tokens (None: it needs none).
     """
 
     def __init__(self, app: App, names: frozenset[str], readers: Tokens | None = None) -> None:
@@ -85,7 +85,7 @@ class Guards:
         await self.app(scope, _replay(whole, receive), dressed)
 
     def _require_reader(self, scope: MutableMapping[str, Any]) -> None:
-        """Raise ApiProblem for who may not read this; writes are judged where they are made."""
+        """Raise ApiProblem if the caller may not read this; writes are checked by their routes."""
         if self.readers is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
             return
         caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])

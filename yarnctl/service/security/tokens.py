@@ -1,4 +1,4 @@
-"""Tokens: who may do what, by a secret that they send.
+"""Tokens: what a caller may do, by the secret that it sends.
 
 Law: a token belongs to one name and one user, and has scopes: ``read``; ``submit`` (ask for admissions of its
 own user, see, renew and withdraw these); ``operate`` (everything). A secret is read from a file that nobody
@@ -106,7 +106,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_private(file: Path, where: str) -> bytes:
-    """Return the bytes of a file that nobody but its owner can read; raises BadInput naming ``where``."""
+    """Return the bytes of a file that only its owner can read; raises BadInput naming ``where``."""
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
