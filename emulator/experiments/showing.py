@@ -28,34 +28,20 @@ from yarnctl import command_line
 from yarnctl.command_line import print_json, print_table
 
 
-class ProgressLines:
-    """One line per scheme that took its time."""
-
-    def finished(self, scheme: str, wall_s: float | None) -> None:
-        """Say that a scheme is done, if it was worth waiting for."""
-        if wall_s is not None and wall_s > command_line.WORTH_SHOWING_S:
-            click.echo(f"{scheme}: {wall_s:.1f} s", err=True)
-
-
-class OnBar:
-    """A step of the bar per scheme."""
-
-    def __init__(self, bar: command_line.ProgressBar) -> None:
-        self.bar = bar
-
-    def finished(self, scheme: str, wall_s: float | None) -> None:
-        """Move the bar."""
-        self.bar.step(f"{scheme} done" if wall_s is not None else f"{scheme} was done before")
-
-
 @contextmanager
 def shown_progress(schemes: int) -> Iterator[RunProgress]:
     """Show the progress of ``schemes`` runs while the block lasts."""
     if not sys.stderr.isatty():
-        yield ProgressLines()
+        yield _say_finished
         return
     with command_line.ProgressBar("running schemes", schemes) as bar:
-        yield OnBar(bar)
+        yield lambda name, wall_s: bar.step(f"{name} {'was done before' if wall_s is None else 'done'}")
+
+
+def _say_finished(scheme: str, wall_s: float | None) -> None:
+    """Say that a scheme is done, if it was worth waiting for."""
+    if wall_s is not None and wall_s > command_line.WORTH_SHOWING_S:
+        click.echo(f"{scheme}: {wall_s:.1f} s", err=True)
 
 
 def run_shown(

@@ -115,7 +115,7 @@ class JobResult(msgspec.Struct, frozen=True):
     suspensions: int
 
 
-class OccupancySample(msgspec.Struct, frozen=True):
+class MemorySample(msgspec.Struct, frozen=True):
     """Memory held at one instant, by class, and how many tasks were waiting to resume."""
 
     at_ms: int
@@ -136,7 +136,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     utilisation_ratio: float
     makespan_ms: int
     events: int
-    samples: tuple[OccupancySample, ...] = ()
+    samples: tuple[MemorySample, ...] = ()
 
 
 class Run:
@@ -168,7 +168,7 @@ class Run:
             seed=setup.seed,
             faults=setup.faults,
         )
-        self.samples: list[OccupancySample] = []
+        self.samples: list[MemorySample] = []
         self.sample_ms = sample_ms
         self.controller: Controller | None = None
         self.preemption: CapacityPreemption | None = None
@@ -223,7 +223,7 @@ class Run:
             for queue in app.master.pending.unassigned.values():
                 suspended += sum(1 for task in queue if task in app.master.store) if app.master.store else 0
         self.samples.append(
-            OccupancySample(cluster.kernel.now_ms, held["production"], held["research"], suspended)
+            MemorySample(cluster.kernel.now_ms, held["production"], held["research"], suspended)
         )
         if cluster.unfinished:
             cluster.kernel.at(cluster.kernel.now_ms + self.sample_ms, self._sample, None)

@@ -287,7 +287,7 @@ class Heard:
         self.ran: list[str] = []
         self.kept: list[str] = []
 
-    def finished(self, scheme: str, wall_s: float | None) -> None:
+    def __call__(self, scheme: str, wall_s: float | None) -> None:
         (self.kept if wall_s is None else self.ran).append(scheme)
 
 

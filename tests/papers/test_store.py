@@ -15,7 +15,7 @@ import pytest
 
 from emulator.experiments.results.folder import PAPER, Folder, code_digest
 from emulator.experiments.results.store import CellStore, ResultStore, SchemeStore
-from emulator.virtual.run import JobResult, OccupancySample, Result
+from emulator.virtual.run import JobResult, MemorySample, Result
 from emulator.virtual.schemes import SCHEMES
 
 IDENTITY, OTHER = "ab" * 32, "cd" * 32
@@ -50,7 +50,7 @@ RESULT = Result(
     utilisation_ratio=0.5,
     makespan_ms=1505,
     events=77,
-    samples=(OccupancySample(0, 1, 2, 0),),
+    samples=(MemorySample(0, 1, 2, 0),),
 )
 
 

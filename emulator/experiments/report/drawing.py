@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from emulator.experiments.results.figures import Figure as PaperFigure
     from emulator.experiments.results.figures import FigureRow
-    from emulator.virtual.run import OccupancySample, Result
+    from emulator.virtual.run import MemorySample, Result
 
 
 INK = "#010203"
@@ -239,7 +239,7 @@ def _shown_min(ends: Sequence[float]) -> float:
     return others[0] * 1.05 if others and longest > others[0] * STRETCH else longest
 
 
-def _areas(axes: Axes, samples: Sequence[OccupancySample], total_mib: int) -> None:
+def _areas(axes: Axes, samples: Sequence[MemorySample], total_mib: int) -> None:
     every = max(1, -(-len(samples) // MOST_POINTS))
     kept = samples[::every]
     minutes = [sample.at_ms / 60_000 for sample in kept]

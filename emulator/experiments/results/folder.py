@@ -45,7 +45,7 @@ _TRIES = 100
 UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
 
 
-class FolderLayout(NamedTuple):
+class ResultsLayout(NamedTuple):
     """What may stand in a folder: whole files, the manifest first, and folders of its own.
 
     ``kind`` is what the manifest says it is, ``kept`` what a failed run leaves for the next.
@@ -63,13 +63,13 @@ class FolderLayout(NamedTuple):
         return bool(mark) and ours and re.fullmatch("[0-9]{1,10}", number) is not None
 
 
-EXPERIMENT = FolderLayout(
+EXPERIMENT = ResultsLayout(
     kind="yarn-emulator results",
     files=("manifest.json", "results.json", "run.json", "report.html", "demo.svg"),
     folders=tuple(SCHEMES),
     kept=tuple(SCHEMES),
 )
-PAPER = FolderLayout(
+PAPER = ResultsLayout(
     kind="yarn-emulator paper",
     files=("manifest.json", CELLS, "results.json", "alternatives.json", "run.json", "report.html"),
     folders=(),
@@ -131,7 +131,7 @@ def write_whole(path: Path, data: bytes) -> None:
 class Folder:
     """A folder of results of one identity; from ``open`` to ``close`` nobody else writes into it."""
 
-    def __init__(self, path: Path, identity: str, layout: FolderLayout = EXPERIMENT) -> None:
+    def __init__(self, path: Path, identity: str, layout: ResultsLayout = EXPERIMENT) -> None:
         self.path = path
         self.identity = identity
         self.layout = layout

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 _MOST_WALL_S = 1e9
 
 
-class RunProgress(Protocol):
-    """Whoever wants to hear of schemes that are done."""
-
-    def finished(self, scheme: str, wall_s: float | None) -> None:
-        """A scheme is done; ``wall_s`` None: it had been done before."""
-        ...
+RunProgress = Callable[[str, float | None], object]
+"""Told of each scheme that is done, and of the seconds it took (None: it had been done before)."""
 
 
 class Comparison(NamedTuple):
@@ -126,14 +122,14 @@ def _run_left(
     left = [name for name in wanted if name not in store.known]
     for name in wanted:
         if progress and name in store.known:
-            progress.finished(name, None)
+            progress(name, None)
     all_walls = dict(walls)
     orders = [RunOrder(prepared, name, store.part(name), journal) for name in left]
     for done in spread(run_order, orders, workers, lambda order: f"scheme {order.scheme}"):
         store.keep(done.name, done.result)
         all_walls[done.name] = done.wall_s
         if progress:
-            progress.finished(done.name, done.wall_s)
+            progress(done.name, done.wall_s)
     results = {name: store.known[name] for name in wanted}
     return Comparison(prepared, results, {name: all_walls.get(name) for name in wanted}, tuple(left))
 
