@@ -11,20 +11,25 @@ PYTHIA section IV).
 What a user may ask of an admission replay, checked.
 
 Law: names come from the registries; whatever is wrong is one BadInput that lists what is known.
+
+The two engines: the plain kernel for any allocator, and the compiled twins.
+
+Law: which one runs is nobody's business but the clock's; they give the same answers.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from emulator.admission.engines import ENGINES, Engine, chosen, run
 from emulator.admission.metrics import Scores, scores
-from emulator.admission.traces.trace import DEADLINES, Optimal, Trace, checked, deadlines_ms
+from emulator.admission.plain.event_replay import replay
+from emulator.admission.traces.trace import DEADLINES, Optimal, ReplayOutcome, Trace, checked, deadlines_ms
 from emulator.admission.traces.trace_files import write_trace
 from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
@@ -34,6 +39,50 @@ from yarnctl.errors import BadInput
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+Engine = Literal["python", "compiled"]
+ENGINES: tuple[str, ...] = get_args(Engine)
+
+
+def is_compiled_there() -> bool:
+    """Say whether the compiler is installed."""
+    return find_spec("numba") is not None
+
+
+def chosen(engine: str | None) -> Engine:
+    """Return the engine to use: as asked, else the compiled one where it can be.
+
+    Raises BadInput where it is asked for and cannot be.
+    """
+    if engine == "python":
+        return "python"
+    if is_compiled_there():
+        return "compiled"
+    if engine == "compiled":
+        remedy = "pip install 'yarnctl[compiled]', or use --engine python"
+        raise BadInput("--engine compiled", "numba is not installed", remedy)
+    return "python"
+
+
+def run(
+    trace: Trace,
+    deadline_ms: NDArray[np.int64],
+    capacity: int,
+    name: str,
+    choices: Choices = DEFAULT_CHOICES,
+    engine: Engine = "python",
+) -> ReplayOutcome:
+    """Replay under the allocator of that name."""
+    if engine == "python":
+        return replay(trace, deadline_ms, capacity, SIZINGS[name], choices)
+    try:
+        from emulator.admission.compiled import replay_compiled
+    except ImportError as error:  # installed, and broken: numba minds which numpy there is
+        remedy = "mend it, or use --engine python"
+        raise BadInput("--engine compiled", f"numba cannot be loaded: {error}", remedy) from None
+
+    return replay_compiled(trace, deadline_ms, capacity, name, choices)
 
 
 class Asked(NamedTuple):

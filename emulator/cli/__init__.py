@@ -1,4 +1,4 @@
-"""The program ``yarn-emulator``: its commands, each in its own module, imported when it runs.
+"""The program ``yarn-emulator``: its commands, whose modules are imported when they run.
 
 Law: this file imports the command line only; see ``yarnctl.command_line`` for exit statuses.
 """
@@ -17,12 +17,12 @@ COMMANDS = {
     "admission": ("emulator.cli.admission:command", "Replay a trace of jobs with deadlines."),
     "am": ("emulator.cli.am:command", "Run one ApplicationMaster, as a NodeManager starts it."),
     "compare": ("emulator.cli.compare:command", "Run one workload under several schemes."),
-    "convert": ("emulator.cli.convert:command", "Convert a trace to Parquet, once."),
+    "convert": ("emulator.cli.workload:convert", "Convert a trace to Parquet, once."),
     "demo": ("emulator.cli.demo:command", "Show it all on a recorded Facebook workload."),
     "nm": ("emulator.cli.nm:command", "Run one or many NodeManagers by the wall clock."),
     "paper": ("emulator.cli.paper:command", "Run a paper's figures; its numbers beside ours."),
-    "rm": ("emulator.cli.rm:command", "Run a live ResourceManager, its REST and a WebHDFS."),
-    "run": ("emulator.cli.run:command", "Run one scenario file, with journal and report."),
+    "rm": ("emulator.cli.serve:resource_manager", "Run a live ResourceManager, its REST and a WebHDFS."),
+    "run": ("emulator.cli.compare:run_file", "Run one scenario file, with journal and report."),
     "serve": ("emulator.cli.serve:command", "Run a whole live cluster in one process."),
     "submit": ("emulator.cli.submit:command", "Submit a streaming job and wait for it."),
     "workload": ("emulator.cli.workload:command", "Show what a trace or a generator holds."),

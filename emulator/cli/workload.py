@@ -1,13 +1,21 @@
 """``yarn-emulator workload``: what a trace or a generator holds.
 
 Law: it shows what ``compare`` would run, before any scaling.
+
+``yarn-emulator convert``: a workload to Parquet, once, to be read in one gulp afterwards.
+
+Law: the file is whole or absent, and ``parquet:FILE`` gives the very jobs the SPEC gave.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import cast
+
 import click
 
-from yarnctl.command_line import output_option, print_json, print_table
+from emulator.workload.job import JobClass
+from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
 
 
 @click.command("workload")
@@ -38,3 +46,36 @@ def command(spec: str, seed: int, output: str) -> None:
     print_table(("what", "value"), [(name, value) for name, value in held.items() if name != "notes"])
     for note in loaded.notes:
         click.echo(f"note: {note}")
+
+
+@click.command("convert")
+@click.argument("spec", metavar="SPEC")
+@click.option(
+    "--class",
+    "job_class",
+    type=click.Choice(("production", "research")),
+    default="research",
+    show_default=True,
+    help="The class the jobs get (where they are used, their side decides).",
+)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE.parquet", help="The file to write."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="For synthetic:NAME.")
+def convert(spec: str, job_class: str, out: Path, seed: int) -> None:
+    """Convert the workload that SPEC names to a Parquet file, which parquet:FILE then names."""  # fmt: skip
+    from emulator.workload.parquet import require_replaceable, write_parquet
+    from emulator.workload.spec import load
+    from yarnctl.errors import BadInput
+
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise BadInput(f"--out {out}", "is a folder, or lies in none", "give a file in a folder that exists")
+    require_replaceable(out)
+    with ProgressBar("reading rows") as progress:
+        loaded = load(spec, cast(JobClass, job_class), seed=seed, counted=progress.counted)
+        progress.expect(len(loaded.jobs))
+        progress.step("rows read, writing jobs", by=len(loaded.jobs) - progress.done)
+        write_parquet(loaded.jobs, out)
+    for note in loaded.notes:
+        click.echo(f"note: {note}", err=True)
+    click.echo(f"{out}: {len(loaded.jobs)} jobs")

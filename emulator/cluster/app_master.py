@@ -25,9 +25,8 @@ from emulator.cluster.entities import (
     Container,
 )
 from emulator.cluster.kernel import Kernel
-from emulator.cluster.key_log import KeyLog
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY, PendingTasks
-from emulator.cluster.task import Launching, SavedReduce, keys_done, lost_ms
+from emulator.cluster.task import KeyLog, Launching, SavedReduce, keys_done, lost_ms
 from emulator.cluster.timing import Timing
 from emulator.workload.job import Job
 

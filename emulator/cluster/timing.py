@@ -52,7 +52,7 @@ class CrowdedTiming(Timing, frozen=True, kw_only=True):
 
     After ``launch_ms`` each launch needs ``launch_cpu_ms`` of CPU, for which all launches on the
     ``machine_nodes`` nodes of one machine share its ``machine_cores``, one using ``launch_width`` of them
-    at most (``emulator/virtual/processor_sharing.py``); with 0 a launch is over then. ``asks_after_beat``:
+    at most (``emulator/virtual/shared_cpu.py``); with 0 a launch is over then. ``asks_after_beat``:
     an ask for reduces leaves one AM heartbeat later (RMContainerAllocator.heartbeat allocates before it
     schedules reduces). ``beats_at_exit``: a node tells at once that a container is done (ContainerImpl calls
     sendOutofBandHeartBeat). ``am_linger_ms``: so much longer than ``exit_ms`` does a finished AM keep its

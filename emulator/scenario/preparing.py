@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.scenario.checking import check_fault_jobs
-from emulator.scenario.extra_queues import OWN, limits, more_queues, names_of, notes_on, with_role
+from emulator.cluster.entities import QueueConfig
+from emulator.scenario.checking import OWN, check_fault_jobs, names_of
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
-from emulator.virtual.schemes import SCHEMES
+from emulator.virtual.schemes import SCHEMES, LeafLimits
 from emulator.workload.job import ONE_SLOT, Job, JobClass
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
@@ -172,6 +172,57 @@ def setup(scenario: Scenario) -> Setup:
         more_queues=more_queues(scenario),
         limits=limits(scenario),
     )
+
+
+# --- queues beyond production and research -------------------------------------------------------
+
+
+def more_queues(scenario: Scenario) -> tuple[QueueConfig, ...]:
+    """Return the queues beyond production and research, as the scheduler has them."""
+    return tuple(
+        QueueConfig(
+            name=entry.name,
+            capacity_ratio=entry.guaranteed_ratio or 0.0,
+            maximum_ratio=1.0 if entry.maximum_ratio is None else entry.maximum_ratio,
+            am_ratio=scenario.am_ratio if entry.am_ratio is None else entry.am_ratio,
+            user_limit_factor=entry.user_limit_factor,
+            hurried=entry.role == "hurried",
+        )
+        for entry in scenario.queues
+        if entry.name not in OWN
+    )
+
+
+def limits(scenario: Scenario) -> tuple[LeafLimits, ...]:
+    """Return the limits given to production and research."""
+    return tuple(
+        LeafLimits(
+            name=entry.name,
+            maximum_ratio=entry.maximum_ratio,
+            am_ratio=entry.am_ratio,
+            user_limit_factor=entry.user_limit_factor,
+        )
+        for entry in scenario.queues
+        if entry.name in OWN
+    )
+
+
+def with_role(scenario: Scenario, role: str) -> tuple[str, ...]:
+    """Return the further queues of a role, in the order in which they are written."""
+    return tuple(entry.name for entry in scenario.queues if entry.role == role)
+
+
+def notes_on(scenario: Scenario) -> tuple[str, ...]:
+    """Say each queue of the scenario's own in a line."""
+    notes = []
+    for entry in scenario.queues:
+        parts: list[str] = [] if entry.role is None else [entry.role]
+        for field in ("guaranteed_ratio", "maximum_ratio", "am_ratio", "user_limit_factor"):
+            value = getattr(entry, field)
+            if value is not None:
+                parts.append(f"{field} {value:g}")
+        notes.append(f"queue {entry.name}: {', '.join(parts) or 'no limits'}")
+    return tuple(notes)
 
 
 # --- identity -------------------------------------------------------------------------------

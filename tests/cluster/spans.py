@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3, CrowdedTiming, crowded
-from emulator.virtual.processor_sharing import LaunchCrowd
+from emulator.virtual.shared_cpu import LaunchCrowd
 from tests.cluster.bench import SHAPE, production, research
 from tests.cluster.schemes import ALL
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from emulator.admission import engines
+from emulator.admission import replays
 from emulator.cli.admission import command
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.errors import BadInput
@@ -100,15 +100,15 @@ def test_what_is_not_known_is_one_line(words, said):
 
 
 def test_without_the_compiler_the_plain_engine_runs_unless_the_other_is_asked_for(monkeypatch):
-    monkeypatch.setattr(engines, "is_compiled_there", lambda: False)
-    assert engines.chosen(None) == "python"
+    monkeypatch.setattr(replays, "is_compiled_there", lambda: False)
+    assert replays.chosen(None) == "python"
     with pytest.raises(BadInput, match=r"numba is not installed; pip install 'yarnctl\[compiled\]'"):
-        engines.chosen("compiled")
+        replays.chosen("compiled")
 
 
 def test_a_broken_compiler_is_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "emulator.admission.compiled", None)
-    monkeypatch.setattr(engines, "is_compiled_there", lambda: True)
+    monkeypatch.setattr(replays, "is_compiled_there", lambda: True)
     result = run("--engine", "compiled")
     assert isinstance(result.exception, BadInput)
     assert "--engine compiled: numba cannot be loaded: " in str(result.exception)

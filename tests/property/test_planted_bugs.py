@@ -27,12 +27,11 @@ from emulator.cluster.entities import (
     Container,
 )
 from emulator.cluster.kernel import Kernel
-from emulator.cluster.key_log import Piece
 from emulator.cluster.pending_tasks import PendingTasks
 from emulator.cluster.resource_manager import container_id
 from emulator.cluster.scheduler import CapacityScheduler
 from emulator.cluster.suspension import Suspension
-from emulator.cluster.task import SavedReduce
+from emulator.cluster.task import Piece, SavedReduce
 from emulator.invariants import AT_END, INVARIANTS, RunWatch, check_end
 from emulator.virtual.run import Run
 from tests.property.stories import STORIES, tell

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from emulator.cluster.kernel import Kernel
-from emulator.virtual.processor_sharing import SLACK, UNIT, LaunchCrowd
+from emulator.virtual.shared_cpu import SLACK, UNIT, LaunchCrowd
 
 
 def up_at(

@@ -19,9 +19,8 @@ from functools import lru_cache
 from math import isfinite
 from typing import Literal, NamedTuple
 
-from emulator.admission.engines import Engine
 from emulator.admission.metrics import Scores
-from emulator.admission.replays import Asked, one
+from emulator.admission.replays import Asked, Engine, one
 from emulator.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
 from emulator.admission.traces.trace import Trace
 from emulator.experiments.results.figures import (

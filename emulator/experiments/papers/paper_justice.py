@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from emulator.admission.engines import chosen, run
 from emulator.admission.metrics import idle_groups
+from emulator.admission.replays import chosen, run
 from emulator.admission.traces.trace import DEADLINES
 from emulator.experiments.papers.admission_cells import (
     MODERATE,

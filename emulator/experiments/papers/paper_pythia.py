@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from emulator.admission.engines import chosen
+from emulator.admission.replays import chosen
 from emulator.experiments.papers.admission_cells import (
     MODERATE,
     TIGHT,

@@ -17,9 +17,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
-from emulator.cluster.key_log import Piece
+from emulator.cluster.task import Piece, key_end_ms, keys_done
 from emulator.cluster.task import SavedReduce as Saved
-from emulator.cluster.task import key_end_ms, keys_done
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor
 from yarnctl.task_runner.runner.protocol.failures import Unusable
