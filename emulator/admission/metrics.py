@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from emulator.admission.traces.trace import ReplayOutcome, Trace
 
 INTERVAL_MS = 60_000
@@ -90,8 +89,6 @@ def wasted_ratio(trace: Trace, outcome: ReplayOutcome) -> float:
 
 def spent_ms(trace: Trace, outcome: ReplayOutcome) -> NDArray[np.int64]:
     """Return the computation of each job that was done, in container-ms."""
-    import numpy as np
-
     if outcome.spent_ms is not None:
         return outcome.spent_ms
     held = outcome.containers * (outcome.ended_at_ms - outcome.started_at_ms)
@@ -101,8 +98,6 @@ def spent_ms(trace: Trace, outcome: ReplayOutcome) -> NDArray[np.int64]:
 
 def utilisation(trace: Trace, outcome: ReplayOutcome) -> float:
     """Busy / (idle + busy) (Justice 5.4): container time held while the trace lasts / (capacity x time)."""
-    import numpy as np
-
     first_ms, last_ms = lasting(trace)
     ran = outcome.containers > 0
     held_ms = np.minimum(outcome.ended_at_ms[ran], last_ms) - outcome.started_at_ms[ran]
@@ -117,8 +112,6 @@ def lasting(trace: Trace) -> tuple[int, int]:
 
 def demands(trace: Trace, outcome: ReplayOutcome) -> NDArray[np.int64]:
     """Return D_i, the most containers a job can be given: min(tasks, capacity)."""
-    import numpy as np
-
     return np.minimum(trace.tasks, outcome.capacity)
 
 
@@ -133,8 +126,6 @@ def fairness(trace: Trace, outcome: ReplayOutcome) -> Bar:
 
 
 def _fairness(demand: NDArray[np.int64], containers: NDArray[np.int64], minutes: Minutes) -> Bar:
-    import numpy as np
-
     fraction = containers * PARTS // demand
     first = minutes.running(fraction).astype(np.float64)
     second = minutes.running(fraction * fraction).astype(np.float64)
@@ -166,8 +157,6 @@ class Minutes:
     """
 
     def __init__(self, trace: Trace, outcome: ReplayOutcome) -> None:
-        import numpy as np
-
         first_ms, last_ms = lasting(trace)
         self.count = 1 + (last_ms - 1 - first_ms) // INTERVAL_MS
         self.submitted = self._minute(trace.submitted_at_ms - first_ms)
@@ -189,8 +178,6 @@ class Minutes:
         self, begin: NDArray[np.int64], jobs: NDArray[np.int64], values: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         """Doubles hold these sums exactly: they stay below 2^53."""
-        import numpy as np
-
         weights = None if values is None else values[jobs].astype(np.float64)
         come = np.bincount(begin[jobs], weights, self.count + 1)
         gone = np.bincount(self.ended[jobs], weights, self.count + 1)
@@ -198,15 +185,11 @@ class Minutes:
         return result
 
     def _minute(self, at_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-        import numpy as np
-
         return np.minimum(-(-at_ms // INTERVAL_MS), self.count)
 
 
 def _of_one(minutes: Minutes, one: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return n J of the class of demand 1, for every minute: who has anything has one, so J = running / n."""
-    import numpy as np
-
     chosen = one.astype(np.int64)
     running = minutes.running(chosen)
     return np.where(running > 0, running, minutes.there(chosen)).astype(np.float64)
@@ -216,8 +199,6 @@ def _of_several(
     minutes: Minutes, demand: NDArray[np.int64], containers: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return the sum over the other classes of n_c J_c for every minute, by each class's changes."""
-    import numpy as np
-
     rows = _changes(minutes, demand, containers)
     order = np.argsort(rows[0] * (minutes.count + 1) + rows[1])  # sums do not mind the order of equals
     classes, at = rows[0][order], rows[1][order]
@@ -239,8 +220,6 @@ def _changes(
     minutes: Minutes, demand: NDArray[np.int64], containers: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], ...]:
     """Return what changes when, as columns: class, minute, jobs there, sum A, sum A^2."""
-    import numpy as np
-
     jobs = np.flatnonzero((demand > 1) & (minutes.submitted < minutes.ended))
     demand, submitted, started, ended = (
         column[jobs] for column in (demand, minutes.submitted, minutes.started, minutes.ended)
@@ -292,8 +271,6 @@ def idle_groups(trace: Trace, outcome: ReplayOutcome, size: int) -> IdleGroups:
     i-th group's idle times are thus the spans in which at least i groups are idle. ``present_ratio``
     is the part of the time with at least one. (Justice 5.4 gives no rule for who is in a group.)
     """
-    import numpy as np
-
     at_ms, idle = idle_steps(trace, outcome)
     level = idle // size
     stack: list[list[int]] = []  # [since, groups]
@@ -322,8 +299,6 @@ def idle_groups(trace: Trace, outcome: ReplayOutcome, size: int) -> IdleGroups:
 
 def idle_steps(trace: Trace, outcome: ReplayOutcome) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the idle containers as steps: instants, and what is idle from each of them on."""
-    import numpy as np
-
     ran = outcome.containers > 0
     held = outcome.containers[ran]
     first = np.array([int(trace.submitted_at_ms[0])])
@@ -336,6 +311,4 @@ def idle_steps(trace: Trace, outcome: ReplayOutcome) -> tuple[NDArray[np.int64],
 
 
 def _ints(values: list[int]) -> Any:
-    import numpy as np
-
     return np.array(values, dtype=np.int64)

@@ -23,9 +23,11 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from emulator.admission.metrics import Scores, scores
 from emulator.admission.plain.event_replay import replay
@@ -35,11 +37,6 @@ from yarnctl.command_line import ProgressBar
 from yarnctl.deciding.admission.mechanisms import SIZINGS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 Engine = Literal["python", "compiled"]
 ENGINES: tuple[str, ...] = get_args(Engine)
@@ -178,8 +175,6 @@ def load_trace(text: str, seed: int = 0) -> Trace:
 
 def _of_jobs(text: str) -> Trace:
     """Return the maps of a workload as a trace."""
-    import numpy as np
-
     from emulator.workload.spec import load
 
     loaded = load(text, "production")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import click
 
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
+
+_NUMBERS = attrgetter("label", "metric", "paper", "ours", "stdev", "runs")
 
 
 @click.group()
@@ -64,10 +67,7 @@ def natjam(
         return
     numbers = blocks_numbers(figure, runs) if blocks else figure_numbers(figure)
     report = report_kept(numbers, runs, out=out, workers=workers, html=html, blocks=blocks or 0)
-    if output == "json":
-        print_json(report)
-    else:
-        _show(report)
+    _tell(report, output)
 
 
 def replay_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -95,10 +95,7 @@ def pythia(figure: str, runs: int, engine: str | None, workers: int | None, outp
     from emulator.experiments.papers.paper_pythia import paper_pythia
 
     report = paper_pythia(figure, runs, engine, workers)
-    if output == "json":
-        print_json(report)
-    else:
-        _show(report)
+    _tell(report, output)
 
 
 @command.command()
@@ -115,10 +112,7 @@ def justice(
         _show_readings(readings(runs, engine, workers), output)
         return
     report = paper_justice(figure, runs, engine, workers)
-    if output == "json":
-        print_json(report)
-    else:
-        _show(report)
+    _tell(report, output)
 
 
 def _show_readings(found: list[Any], output: str) -> None:
@@ -129,23 +123,13 @@ def _show_readings(found: list[Any], output: str) -> None:
     print_table(("reading", "claims failed", "which"), rows, "What the paper leaves open")
 
 
-def _show(report: dict[str, Any]) -> None:
-    from emulator.experiments.papers.paper_natjam import in_short
-
+def _tell(report: dict[str, Any], output: str) -> None:
+    if output == "json":
+        print_json(report)
+        return
     for figure in report["figures"]:
         if figure.rows:
-            rows = [
-                (
-                    each.label,
-                    each.metric,
-                    each.paper,
-                    each.ours,
-                    each.stdev,
-                    each.runs,
-                    _percent(each.relative_error),
-                )
-                for each in figure.rows
-            ]
+            rows = [(*_NUMBERS(each), _percent(each.relative_error)) for each in figure.rows]
             columns = ("what", "metric", "paper", "ours", "s.d.", "runs", "error")
             print_table(columns, rows, f"Fig {figure.figure}: {figure.title}")
         if figure.claims:
@@ -158,6 +142,8 @@ def _show(report: dict[str, Any]) -> None:
             click.echo(f"note: {note}")
     if "blocks" in report:
         _show_blocks(report["blocks"])
+    from emulator.experiments.papers.paper_natjam import in_short
+
     if report["paper"] == "natjam" and (said := in_short(report)):
         click.echo(said)
 

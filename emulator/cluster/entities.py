@@ -7,7 +7,8 @@ changes the sums (free room, what queues, users and applications hold).
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,6 +41,7 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     hurried: bool = False
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Ask:
     """``count`` containers of one size at one request priority.
 
@@ -47,48 +49,38 @@ class Ask:
     preferred nodes (by index); with a locality delay they are waited for.
     """
 
-    __slots__ = ("count", "hosts", "memory_mib", "off_switch", "priority", "vcores")
-
-    def __init__(self, priority: int, memory_mib: int, vcores: int, off_switch: bool) -> None:
-        self.priority = priority
-        self.memory_mib = memory_mib
-        self.vcores = vcores
-        self.off_switch = off_switch
-        self.count = 0
-        self.hosts: dict[int, int] | None = None
+    priority: int
+    memory_mib: int
+    vcores: int
+    off_switch: bool
+    count: int = 0
+    hosts: dict[int, int] | None = None
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class LeafQueue:
     """A leaf queue: its limits as vectors, what it holds, and the applications that want more."""
 
-    __slots__ = (
-        "am_mib",
-        "am_used_mib",
-        "config",
-        "demand",
-        "guaranteed",
-        "held_mib_ms",
-        "hurried",
-        "maximum_mib",
-        "maximum_vcores",
-        "name",
-        "per_mib",
-        "per_vcore",
-        "used_mib",
-        "used_vcores",
-        "user_mib",
-        "users",
-        "waiting",
-    )
+    config: QueueConfig
+    name: str = field(init=False)
+    hurried: bool = field(init=False)
+    guaranteed: Resources = field(init=False)
+    maximum_mib: int = field(init=False)
+    maximum_vcores: int = field(init=False)
+    am_mib: int = field(init=False)
+    user_mib: int | None = field(init=False)
+    per_mib: float = field(init=False)
+    per_vcore: float = field(init=False)
+    used_mib: int = 0
+    used_vcores: int = 0
+    am_used_mib: int = 0
+    held_mib_ms: int = 0
+    demand: list[Application] = field(default_factory=list)
+    waiting: list[Application] = field(default_factory=list)
+    users: dict[str, int] = field(default_factory=dict)
 
-    def __init__(self, config: QueueConfig) -> None:
-        self.config = config
-        self.name = config.name
-        self.hurried = config.hurried
-        self.used_mib = self.used_vcores = self.am_used_mib = self.held_mib_ms = 0
-        self.demand: list[Application] = []
-        self.waiting: list[Application] = []
-        self.users: dict[str, int] = {}
+    def __post_init__(self) -> None:
+        self.name, self.hurried = self.config.name, self.config.hurried
         self.resize(0, 0)
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
@@ -112,55 +104,34 @@ class LeafQueue:
         return by_memory if by_memory > by_vcores else by_vcores
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Application:
     """One application as the ResourceManager knows it; the AM's side is ``master``."""
 
-    __slots__ = (
-        "activated",
-        "am_container",
-        "am_mib",
-        "asks",
-        "attempt",
-        "containers",
-        "deadline_at_ms",
-        "ended",
-        "finished_at_ms",
-        "granted",
-        "mail_ended",
-        "mail_granted",
-        "master",
-        "number",
-        "order",
-        "pending",
-        "priority",
-        "queue",
-        "reserved",
-        "submitted_at_ms",
-        "used_mib",
-        "used_vcores",
-        "user",
-        "version",
-    )
+    number: int
+    queue: LeafQueue
+    user: str
+    submitted_at_ms: int
+    am_mib: int
+    deadline_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    asks: list[Ask] = field(default_factory=list)
+    pending: int = 0
+    used_mib: int = 0
+    used_vcores: int = 0
+    containers: int = 0
+    activated: bool = False
+    attempt: int = 0
+    version: int = 0
+    reserved: dict[int, int] = field(default_factory=dict)
+    mail_granted: list[Container] = field(default_factory=list)
+    mail_ended: list[Container] = field(default_factory=list)
+    master: Any = None
+    am_container: Container | None = None
+    priority: int = field(init=False)
+    order: tuple[int, int] = field(init=False)
 
-    def __init__(self, number: int, queue: LeafQueue, user: str, submitted_at_ms: int, am_mib: int) -> None:
-        self.number = number
-        self.queue = queue
-        self.user = user
-        self.submitted_at_ms = submitted_at_ms
-        self.am_mib = am_mib
-        self.deadline_at_ms: int | None = None
-        self.finished_at_ms: int | None = None
-        self.asks: list[Ask] = []
-        self.pending = 0
-        self.used_mib = self.used_vcores = self.containers = 0
-        self.activated = False
-        self.attempt = 0
-        self.version = 0
-        self.reserved: dict[int, int] = {}
-        self.mail_granted: list[Container] = []
-        self.mail_ended: list[Container] = []
-        self.master: Any = None
-        self.am_container: Container | None = None
+    def __post_init__(self) -> None:
         self.set_priority(0)
 
     def set_priority(self, priority: int) -> None:
@@ -169,16 +140,14 @@ class Application:
         self.order = (-priority, self.number)
 
 
-class NodeReservation:
+class NodeReservation(NamedTuple):
     """A node kept for one application's ask that did not fit."""
 
-    __slots__ = ("app", "ask")
-
-    def __init__(self, app: Application, ask: Ask) -> None:
-        self.app = app
-        self.ask = ask
+    app: Application
+    ask: Ask
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
     """One node; ``free_mib`` and ``free_vcores`` are the scheduler's view of its room.
 
@@ -189,44 +158,27 @@ class Node:
     ``live`` are the scheduler's containers, those of all nodes, once the node is registered.
     """
 
-    __slots__ = (
-        "beat_at_ms",
-        "dead",
-        "exited",
-        "free_mib",
-        "free_vcores",
-        "index",
-        "live",
-        "lost",
-        "name",
-        "open",
-        "phase_ms",
-        "reserved",
-        "silent_until_ms",
-        "slow_ratio",
-        "total_mib",
-        "total_vcores",
-        "watched",
-    )
+    index: int
+    total_mib: int
+    total_vcores: int
+    phase_ms: int
+    name: str = field(init=False)
+    free_mib: int = field(init=False)
+    free_vcores: int = field(init=False)
+    beat_at_ms: int = -1
+    open: bool = False
+    dead: bool = False
+    lost: bool = False
+    silent_until_ms: int = 0
+    slow_ratio: float = 1.0
+    watched: bool = False
+    reserved: object | None = None
+    exited: tuple[Container, ...] = ()
+    live: dict[int, Container] = field(default_factory=dict)
 
-    def __init__(self, index: int, total_mib: int, total_vcores: int, phase_ms: int) -> None:
-        self.index = index
-        self.name = f"node{index:05d}:8041"
-        self.total_mib = total_mib
-        self.total_vcores = total_vcores
-        self.free_mib = total_mib
-        self.free_vcores = total_vcores
-        self.phase_ms = phase_ms
-        self.beat_at_ms = -1
-        self.open = False
-        self.dead = False
-        self.lost = False
-        self.silent_until_ms = 0
-        self.slow_ratio = 1.0
-        self.watched = False
-        self.reserved: object | None = None
-        self.exited: tuple[Container, ...] = ()
-        self.live: dict[int, Container] = {}
+    def __post_init__(self) -> None:
+        self.name = f"node{self.index:05d}:8041"
+        self.free_mib, self.free_vcores = self.total_mib, self.total_vcores
 
     @property
     def containers(self) -> dict[int, Container]:

@@ -12,34 +12,19 @@ from __future__ import annotations
 
 from emulator.scenario.checking import check
 from emulator.scenario.from_toml import read_scenario
-from emulator.scenario.preparing import (
-    identity,
-    jobs,
-    node_size,
-    prepare,
-    require_room,
-    settings,
-    setup,
-    slots_of,
-)
-from emulator.scenario.record import TIMINGS, Prepared, QueueEntry, Scenario, Tuning, Where, WorkloadEntry
+from emulator.scenario.preparing import jobs, node_size, prepare, settings, setup
+from emulator.scenario.record import TIMINGS, Prepared, Scenario, Tuning
 
 __all__ = [
     "TIMINGS",
     "Prepared",
-    "QueueEntry",
     "Scenario",
     "Tuning",
-    "Where",
-    "WorkloadEntry",
     "check",
-    "identity",
     "jobs",
     "node_size",
     "prepare",
     "read_scenario",
-    "require_room",
     "settings",
     "setup",
-    "slots_of",
 ]

@@ -11,7 +11,7 @@ import contextlib
 import importlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
@@ -51,7 +51,7 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
     Raises BadInput if it cannot be written, or holds anything but jobs written before.
     """
     require_replaceable(path)
-    pa, pq = _arrow()
+    pa, _ = arrow()
     columns: dict[str, list[Any]] = {
         "name": [job.name for job in jobs],
         "job_class": [job.job_class for job in jobs],
@@ -66,7 +66,12 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
         columns[f"{size}_memory_mib"] = [vector.memory_mib for vector in vectors]
         columns[f"{size}_vcores"] = [vector.vcores for vector in vectors]
     schema = _schema(pa)
-    table = pa.table({name: columns[name] for name in schema.names}, schema=schema)
+    write_table(pa.table({name: columns[name] for name in schema.names}, schema=schema), path)
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a table of Arrow's, whole or not at all; raises BadInput if it cannot be written."""
+    _, pq = arrow()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         pq.write_table(table, part, compression="zstd", write_page_checksum=True)
@@ -87,14 +92,15 @@ def require_replaceable(path: Path) -> None:
         mode = path.lstat().st_mode
     except OSError:
         return  # absent; what else is wrong shows on writing
-    if not stat.S_ISREG(mode) or not _holds_jobs(path):
+    if not stat.S_ISREG(mode) or not holds(path, _VERSION_KEY):
         raise BadInput(str(path), "exists, and is no file of jobs", "give another file, or remove this one")
 
 
-def _holds_jobs(path: Path) -> bool:
-    pa, pq = _arrow()
+def holds(path: Path, key: bytes) -> bool:
+    """Say whether a file is Parquet with this key in its metadata."""
+    pa, pq = arrow()
     try:
-        return _VERSION_KEY in (pq.read_schema(path).metadata or {})
+        return key in (pq.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError, ValueError):
         return False
 
@@ -106,7 +112,7 @@ def read_parquet(path: Path, where: str | None = None, counted: CountedRows = it
     job can have; it names the column, and the row counted from 1.
     """
     place = where or str(path)
-    table = _read_table(path, place)
+    table = read_table(path, place, _REMEDY, lambda schema: _require_schema(schema, place))
     if not table.num_rows:
         raise BadInput(place, "holds no jobs", _REMEDY)
     columns: dict[str, list[Any]] = {}
@@ -123,7 +129,7 @@ def read_parquet(path: Path, where: str | None = None, counted: CountedRows = it
     return tuple(_job(columns, row) for row in counted(range(table.num_rows)))
 
 
-def _arrow() -> tuple[Any, Any]:
+def arrow() -> tuple[Any, Any]:
     """Import pyarrow only where it is needed: it costs more than most programs here take."""
     return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
 
@@ -140,21 +146,23 @@ def _schema(pa: Any, version: str = SCHEMA_VERSION) -> Any:
     return pa.schema(fields, metadata={_VERSION_KEY: version.encode()})
 
 
-def _read_table(path: Path, place: str) -> Any:
-    pa, pq = _arrow()
+def read_table(path: Path, place: str, remedy: str, require: Callable[[Any], None]) -> Any:
+    """Read a table whose schema ``require`` lets pass; raises BadInput for a torn or foreign file."""
+    pa, pq = arrow()
     if not path.is_file():
         raise BadInput(place, "cannot be read: no such file", "check the path")
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            _require_schema(file.schema_arrow, pa, place)
+            require(file.schema_arrow)
             return file.read()
     except (pa.ArrowException, OSError, ValueError) as error:
         first = (str(error).splitlines() or ["unreadable"])[0][:120]
-        raise BadInput(place, f"the Parquet data is torn or foreign: {first}", _REMEDY) from None
+        raise BadInput(place, f"the Parquet data is torn or foreign: {first}", remedy) from None
 
 
-def _require_schema(found: Any, pa: Any, place: str) -> None:
+def _require_schema(found: Any, place: str) -> None:
     """Raise BadInput unless the columns are those of a version that can be read."""
+    pa, _ = arrow()
     said = (found.metadata or {}).get(_VERSION_KEY)
     version = "" if said is None else said.decode(errors="replace")
     readable = (SCHEMA_VERSION, *OLDER_VERSIONS)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 FIELDS = ("job_id", "submitted_at_s", "gap_s", "input_bytes", "shuffle_bytes", "output_bytes")
 HOUR_MS = 3_600_000
 
+_COLUMNS = ("submitted_at_ms", "gap_s", "input_bytes", "shuffle_bytes", "output_bytes")
+
 _ROW = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}\t\d{1,15}\t-?\d{1,15}(?:\t\d{1,15}){3}", re.ASCII)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 _REMEDY = "expected six columns: id, submit s, gap s, input, shuffle and output bytes"
@@ -90,20 +92,6 @@ def parse_swim(text: str, where: str) -> SwimRows:
     return rows
 
 
-def format_swim(rows: SwimRows) -> str:
-    """Print rows as SWIM text (the inverse of ``parse_swim`` for rows in order, whole seconds)."""
-    columns = zip(
-        rows.names,
-        (rows.submitted_at_ms // 1000).tolist(),
-        rows.gap_s.tolist(),
-        rows.input_bytes.tolist(),
-        rows.shuffle_bytes.tolist(),
-        rows.output_bytes.tolist(),
-        strict=True,
-    )
-    return "".join("\t".join(map(str, row)) + "\n" for row in columns)
-
-
 def slice_hours(rows: SwimRows, hours: Hours, where: str, held: str = "") -> SwimRows:
     """Return the rows submitted in [from, to), their times shifted so that ``from`` is 0.
 
@@ -114,16 +102,10 @@ def slice_hours(rows: SwimRows, hours: Hours, where: str, held: str = "") -> Swi
         last_h = int(rows.submitted_at_ms[-1]) / HOUR_MS
         remedy = held or f"the trace ends at hour {last_h:.2f}"
         raise BadInput(where, "no job is submitted in these hours", remedy)
-    return SwimRows(
-        names=[name for name, keep in zip(rows.names, inside.tolist(), strict=True) if keep],
-        submitted_at_ms=rows.submitted_at_ms[inside] - hours.from_ms,
-        gap_s=rows.gap_s[inside],
-        input_bytes=rows.input_bytes[inside],
-        shuffle_bytes=rows.shuffle_bytes[inside],
-        output_bytes=rows.output_bytes[inside],
-        repeated_names=rows.repeated_names,
-        out_of_order=rows.out_of_order,
-    )
+    columns = {name: getattr(rows, name)[inside] for name in _COLUMNS}
+    columns["submitted_at_ms"] -= hours.from_ms
+    names = [name for name, keep in zip(rows.names, inside.tolist(), strict=True) if keep]
+    return dataclasses.replace(rows, names=names, **columns)
 
 
 def _too_late(lines: list[str], where: str) -> BadInput:
@@ -144,16 +126,9 @@ def _columns(cells: list[str]) -> SwimRows:
     if out_of_order:
         names = [names[i] for i in order.tolist()]
         numbers = numbers[:, order]
-    return SwimRows(
-        names=names,
-        submitted_at_ms=numbers[0] * 1000,
-        gap_s=numbers[1],
-        input_bytes=numbers[2],
-        shuffle_bytes=numbers[3],
-        output_bytes=numbers[4],
-        repeated_names=repeated,
-        out_of_order=out_of_order,
-    )
+    numbers[0] *= 1000  # s to ms
+    columns = dict(zip(_COLUMNS, numbers, strict=True))
+    return SwimRows(names=names, **columns, repeated_names=repeated, out_of_order=out_of_order)
 
 
 def _what_is_wrong(line: str) -> str:

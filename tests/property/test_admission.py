@@ -14,7 +14,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from emulator.admission.optimum import optimum
 from emulator.admission.plain.event_replay import replay
 from emulator.admission.traces.generator import TR1, generate
 from emulator.admission.traces.trace import (
@@ -27,6 +26,7 @@ from emulator.admission.traces.trace import (
     same,
 )
 from tests.bench.simpy_admission import Model
+from tests.property.optimum import optimum
 from tests.thoroughness import examples
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices

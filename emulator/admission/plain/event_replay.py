@@ -8,7 +8,10 @@ twins must give the same answers, job by job.
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from emulator.admission.plain.rebalanced import replay_rebalanced
 from emulator.admission.traces.trace import NEVER, ReplayOutcome, Trace
@@ -17,10 +20,6 @@ from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimat
 from yarnctl.deciding.admission.rounds import Grant, hold
 from yarnctl.deciding.admission.sizing import Sizing
 from yarnctl.errors import InvariantBroken
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class _Replay:
@@ -119,8 +118,6 @@ def replay(
     choices: Choices = DEFAULT_CHOICES,
 ) -> ReplayOutcome:
     """Replay a trace on ``capacity`` containers; returns what became of each job."""
-    import numpy as np
-
     if sizing.terms is None and choices.sharing == "rebalanced":
         return replay_rebalanced(trace, deadline_ms, capacity, sizing.drops_late)
     state = _Replay(trace, deadline_ms, capacity, sizing, choices_of(sizing.name, choices))

@@ -8,15 +8,12 @@ one clock per group instead of every job, and must give the same answers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
+from numpy.typing import NDArray
 
 from emulator.admission.traces.trace import NEVER, ReplayOutcome, Trace
 from yarnctl.deciding.admission.fair_share import group_shares
 from yarnctl.errors import BadInput
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 GRAINS = 64
 MOST_CAPACITY = 1_000_000
@@ -96,8 +93,6 @@ def replay_rebalanced(
     trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool
 ) -> ReplayOutcome:
     """Replay NoDrop FS or Reactive FS, rebalanced at every event."""
-    import numpy as np
-
     require_small(trace, capacity)
     state = _Rebalanced(trace, deadline_ms, capacity, reactive)
     state.run()
@@ -116,8 +111,6 @@ def averaged(
     met: NDArray[np.bool_],
 ) -> ReplayOutcome:
     """Return the outcome with the mean of the containers that each job had while it ran (at least one)."""
-    import numpy as np
-
     spent = trace.work_ms - np.maximum(-(-left // GRAINS), 0)
     span_ms = np.maximum(ended - started, 1)
     mean = np.clip((2 * spent + span_ms) // (2 * span_ms), 1, np.minimum(trace.tasks, capacity))

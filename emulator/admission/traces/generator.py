@@ -28,15 +28,13 @@ Law: every number is either the papers' (Table I; the text around Fig. 1; Justic
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from emulator.admission.traces.trace import Trace, checked
 from emulator.workload.job import DAY_MS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 HOUR_MS = 3_600_000
 DAYS = 91
@@ -120,8 +118,6 @@ STEPS = 60
 
 def generate(marginals: Marginals, seed: int = 0) -> Trace:
     """Return the trace that a seed gives."""
-    import numpy as np
-
     chance = np.random.default_rng([seed, marginals.jobs])
     counts = _parts(marginals.jobs, [each.jobs_ratio for each in marginals.classes])
     works = _parts(marginals.work_hours * HOUR_MS, [each.work_ratio for each in marginals.classes])
@@ -142,8 +138,6 @@ def in_flight(
     submitted_ms: NDArray[np.int64], tasks: NDArray[np.int64], work_ms: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Return the tasks in flight right after each job's submission, if each ran at full width at once."""
-    import numpy as np
-
     begun = np.cumsum(tasks)
     ends_ms = submitted_ms - (-work_ms // tasks)
     order = np.argsort(ends_ms, kind="stable")
@@ -162,8 +156,6 @@ def _one_class(
     each: TaskClass, count: int, work_ms: int, chance: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the tasks and the computation (container-ms) of one class's jobs."""
-    import numpy as np
-
     tasks = _tasks(each, count, chance)
     likeness = np.argsort(np.argsort(tasks, kind="stable"), kind="stable") / count
     if each.per_task:
@@ -181,8 +173,6 @@ def _one_class(
 
 def _tasks(each: TaskClass, count: int, chance: np.random.Generator) -> NDArray[np.int64]:
     """Draw numbers of tasks with density x^-decay on [least, most], evenly spread, in random order."""
-    import numpy as np
-
     places = (chance.permutation(count) + 0.5) / count
     low, high = float(each.least), each.most + 1.0
     if each.decay == 1.0:
@@ -201,8 +191,6 @@ def _stretched(
     total_ms: int,
 ) -> NDArray[np.float64]:
     """Return ms at each place of the distribution, its last knot moved until they sum to ``total_ms``."""
-    import numpy as np
-
     at = np.array([place for place, _ in knots])
     logs = np.log(np.array([seconds * 1000.0 for _, seconds in knots]))
     last = places > at[-2]
@@ -220,8 +208,6 @@ def _stretched(
 
 def _rhythm(jobs: int, chance: np.random.Generator) -> NDArray[np.int64]:
     """Return ascending instants over three months, denser by day than by night."""
-    import numpy as np
-
     grid_ms = np.linspace(0, DAYS * DAY_MS, DAYS * 24 + 1)
     turn = 2 * np.pi / DAY_MS
     passed = grid_ms - RHYTHM_RATIO * (np.cos(turn * grid_ms) - 1) / turn
@@ -234,8 +220,6 @@ def _held_back(
     wished_ms: NDArray[np.int64], tasks: NDArray[np.int64], run_ms: NDArray[np.int64], peak: int
 ) -> NDArray[np.int64]:
     """Return when a cluster of ``peak`` containers starts each job at full width, first come first."""
-    import numpy as np
-
     free, now_ms = peak, 0
     running: list[tuple[int, int]] = []
     started = []
@@ -255,8 +239,6 @@ def _reach_peak(
     submitted_ms: NDArray[np.int64], tasks: NDArray[np.int64], work_ms: NDArray[np.int64], peak: int
 ) -> None:
     """Give the widest moment's large job the tasks that are missing to the peak (in place)."""
-    import numpy as np
-
     busy = in_flight(submitted_ms, tasks, work_ms)
     large = np.flatnonzero(tasks > 1000)
     job = int(large[np.argmax(busy[large])])

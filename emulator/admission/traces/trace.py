@@ -20,15 +20,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from emulator.workload.job import LONGEST_MS, LONGEST_SAID
 from yarnctl.errors import BadInput
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 MOST_TASKS = 10_000_000
 MOST_WORK_MS = 10**15
@@ -55,8 +53,6 @@ class Trace:
 
 def checked(trace: Trace) -> Trace:
     """Return the trace; raises BadInput for the first job that none can be (jobs count from 1)."""
-    import numpy as np
-
     if not len(trace):
         raise BadInput(trace.source, "holds no jobs")
     rules = (
@@ -89,8 +85,6 @@ Multiples = Callable[["np.random.Generator", int], "NDArray[np.int64]"]
 
 def _fixed(milli: int) -> Multiples:
     def draw(chance: np.random.Generator, jobs: int) -> NDArray[np.int64]:
-        import numpy as np
-
         return np.full(jobs, milli, dtype=np.int64)
 
     return draw
@@ -98,8 +92,6 @@ def _fixed(milli: int) -> Multiples:
 
 def _either(first: int, second: int, second_percent: int) -> Multiples:
     def draw(chance: np.random.Generator, jobs: int) -> NDArray[np.int64]:
-        import numpy as np
-
         drawn = chance.integers(0, 100, jobs) < second_percent
         return np.where(drawn, second, first).astype(np.int64)
 
@@ -129,8 +121,6 @@ def deadlines_ms(
     trace: Trace, name: str, capacity: int, seed: int = 0, optimal: Optimal = "reachable"
 ) -> NDArray[np.int64]:
     """Return each job's deadline as a span in ms, ceil(x T) with T = ceil(work / containers)."""
-    import numpy as np
-
     containers = trace.tasks if optimal == "requested" else np.minimum(trace.tasks, capacity)
     optimal_ms = -(-trace.work_ms // containers)
     chance = np.random.default_rng([seed, len(name), *name.encode()])
@@ -161,8 +151,6 @@ class ReplayOutcome:
 
 def same(left: ReplayOutcome, right: ReplayOutcome) -> str | None:
     """Return None if two outcomes are the same job by job, else the first difference in words."""
-    import numpy as np
-
     for field in ("started_at_ms", "ended_at_ms", "containers", "met", "spent_ms"):
         ours, theirs = getattr(left, field), getattr(right, field)
         if ours is None and theirs is None:

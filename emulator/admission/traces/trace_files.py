@@ -13,16 +13,16 @@ of instances x duration, submitted with its first task.
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import importlib
 import math
-import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from emulator.admission.traces.trace import MOST_TASKS, Trace, checked
 from emulator.workload.job import LONGEST_MS
+from emulator.workload.parquet import arrow, holds, read_table, write_table
 from emulator.workload.trace_file import read_text
 from yarnctl.errors import BadInput
 
@@ -34,56 +34,27 @@ REMEDY = "write it again with yarn-emulator admission --save"
 
 def write_trace(trace: Trace, path: Path) -> None:
     """Write a trace, replacing only a file that holds one; raises BadInput if it cannot be written."""
-    pa, pq = _arrow()
-    if path.exists() and not _holds_trace(path):
+    if path.exists() and not holds(path, VERSION_KEY):
         raise BadInput(str(path), "exists, and holds no trace", "give another file, or remove this one")
+    pa, _ = arrow()
     metadata = {VERSION_KEY: VERSION, SOURCE_KEY: trace.source.encode()}
     schema = pa.schema([(name, pa.int64()) for name in COLUMNS], metadata=metadata)
-    table = pa.table({name: getattr(trace, name) for name in COLUMNS}, schema=schema)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        pq.write_table(table, part, compression="zstd", write_page_checksum=True)
-        os.replace(part, path)
-    except OSError as error:
-        problem = os.strerror(error.errno) if error.errno else str(error)
-        raise BadInput(str(path), f"cannot be written: {problem}", "check the folder") from None
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+    write_table(pa.table({name: getattr(trace, name) for name in COLUMNS}, schema=schema), path)
 
 
 def read_trace(path: Path) -> Trace:
     """Return the trace of a file that ``write_trace`` wrote; raises BadInput for any other."""
-    pa, pq = _arrow()
-    if not path.is_file():
-        raise BadInput(str(path), "cannot be read: no such file", "check the path")
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            metadata = file.schema_arrow.metadata or {}
-            if metadata.get(VERSION_KEY) != VERSION or tuple(file.schema_arrow.names) != COLUMNS:
-                raise BadInput(str(path), "holds no trace for admission, or one of another version", REMEDY)
-            table = file.read()
-            if any(table.column(name).null_count for name in COLUMNS):
-                raise BadInput(str(path), "values are missing", REMEDY)
-            columns = [table.column(name).to_numpy().copy() for name in COLUMNS]  # Arrow's own are read-only
-    except (pa.ArrowException, OSError, ValueError) as error:
-        first = (str(error).splitlines() or ["unreadable"])[0][:120]
-        raise BadInput(str(path), f"the Parquet data is torn or foreign: {first}", REMEDY) from None
-    source = metadata.get(SOURCE_KEY, b"").decode(errors="replace")
+    table = read_table(path, str(path), REMEDY, lambda schema: _require_trace(schema, path))
+    if any(table.column(name).null_count for name in COLUMNS):
+        raise BadInput(str(path), "values are missing", REMEDY)
+    columns = [table.column(name).to_numpy().copy() for name in COLUMNS]  # Arrow's own are read-only
+    source = table.schema.metadata.get(SOURCE_KEY, b"").decode(errors="replace")
     return checked(Trace(source or f"parquet:{path.name}", *columns))
 
 
-def _holds_trace(path: Path) -> bool:
-    pa, pq = _arrow()
-    try:
-        return VERSION_KEY in (pq.read_schema(path).metadata or {})
-    except (pa.ArrowException, OSError, ValueError):
-        return False
-
-
-def _arrow() -> tuple[Any, Any]:
-    """Import pyarrow only where it is needed: it costs more than most programs here take."""
-    return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+def _require_trace(schema: Any, path: Path) -> None:
+    if (schema.metadata or {}).get(VERSION_KEY) != VERSION or tuple(schema.names) != COLUMNS:
+        raise BadInput(str(path), "holds no trace for admission, or one of another version", REMEDY)
 
 
 FIELDS = ("", "submit_time", "duration", "cpu", "memory", "job_id", "task_id", "instances_num", "disk")
@@ -92,8 +63,6 @@ ALIBABA_REMEDY = f"expected columns {','.join(FIELDS)}, with a header"
 
 def read_alibaba(path: Path) -> Trace:
     """Return the trace; raises BadInput at ``path:line`` for a torn row or a number that none can be."""
-    import numpy as np
-
     lines = read_text(path, str(path)).splitlines()
     if not lines or tuple(lines[0].split(",")) != FIELDS:
         raise BadInput(f"{path}:1", "not the header of the Alibaba extract", ALIBABA_REMEDY)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from math import isfinite
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from emulator.admission.metrics import Scores
@@ -180,45 +181,23 @@ def bound(said: str, paper: str, told: str, holds: bool) -> JudgedClaim:
     return JudgedClaim(said, paper, told, holds, judged="bound", verdict="holds" if holds else "fails")
 
 
-def sdr(scores: Scores) -> float:
-    """Satisfied deadlines ratio."""
-    return scores.sdr
-
-
-def ptr(scores: Scores) -> float:
-    """Productive time ratio."""
-    return scores.ptr
-
-
-def wtr(scores: Scores) -> float:
-    """Wasted time ratio."""
-    return scores.wtr
-
-
-def fairness(scores: Scores) -> float:
-    """Jain's index of the fraction of demand."""
-    return scores.fairness.mean
-
-
-def equality(scores: Scores) -> float:
-    """Jain's index of allocations within classes of demand."""
-    return scores.equality.mean
-
-
-def fairness_bar(scores: Scores) -> float:
-    """Half the width of the 0.95 confidence interval of the fairness."""
-    return scores.fairness.bar
-
-
-def equality_bar(scores: Scores) -> float:
-    """Half the width of the 0.95 confidence interval of the equality."""
-    return scores.equality.bar
-
-
-def utilisation(scores: Scores) -> float:
-    """Part of the containers in use while the trace lasts."""
-    return scores.utilisation
-
+# The metrics that figures show, each of one replay.
+sdr: Metric = attrgetter("sdr")
+"""Satisfied deadlines ratio."""
+ptr: Metric = attrgetter("ptr")
+"""Productive time ratio."""
+wtr: Metric = attrgetter("wtr")
+"""Wasted time ratio."""
+utilisation: Metric = attrgetter("utilisation")
+"""Part of the containers in use while the trace lasts."""
+fairness: Metric = attrgetter("fairness.mean")
+"""Jain's index of the fraction of demand."""
+equality: Metric = attrgetter("equality.mean")
+"""Jain's index of allocations within classes of demand."""
+fairness_bar: Metric = attrgetter("fairness.bar")
+"""Half the width of the 0.95 confidence interval of the fairness."""
+equality_bar: Metric = attrgetter("equality.bar")
+"""The same of the equality."""
 
 PUBLISHED_NUMBERS: dict[str, tuple[float, ...]] = {
     "tr1": (9345, 159_194, 8_585_673, 58, 0.1, 13, 98, 70, 70),

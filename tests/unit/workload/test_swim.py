@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.workload.swim import HOUR_MS, Hours, format_swim, parse_swim, read_swim, slice_hours
+from emulator.workload.swim import HOUR_MS, Hours, SwimRows, parse_swim, read_swim, slice_hours
 from tests.thoroughness import examples
 from yarnctl.errors import BadInput
 
@@ -73,6 +73,20 @@ def test_a_slice_is_half_open_and_starts_at_zero():
 _SIZE = st.integers(0, 10**15 - 1)
 _NAME = st.from_regex(r"[a-zA-Z0-9_.é]{1,12}", fullmatch=True)
 _ROW = st.tuples(st.integers(0, 10**6), st.integers(-5, 10**6), _SIZE, _SIZE, _SIZE)
+
+
+def format_swim(rows: SwimRows) -> str:
+    """Print rows as SWIM text (the inverse of ``parse_swim`` for rows in order, whole seconds)."""
+    columns = zip(
+        rows.names,
+        (rows.submitted_at_ms // 1000).tolist(),
+        rows.gap_s.tolist(),
+        rows.input_bytes.tolist(),
+        rows.shuffle_bytes.tolist(),
+        rows.output_bytes.tolist(),
+        strict=True,
+    )
+    return "".join("\t".join(map(str, row)) + "\n" for row in columns)
 
 
 @settings(max_examples=examples(100))

@@ -7,14 +7,13 @@ is best not run at all. Needs scipy (a development tool).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from emulator.admission.traces.trace import Trace
 from yarnctl.errors import BadInput
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_JOBS = 8
 MOST_WAYS = 20_000
@@ -36,7 +35,6 @@ def optimum(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int) -> int:
     Maximise the number of ways taken, at most one per job, such that at every instant at which
     one begins no more containers are held than there are (use only grows where one begins).
     """
-    import numpy as np
     from scipy.optimize import Bounds, LinearConstraint, milp  # type: ignore[import-untyped,unused-ignore]
     from scipy.sparse import csr_array
 
