@@ -12,9 +12,9 @@ What a user may ask of an admission replay, checked.
 
 Law: names come from the registries; whatever is wrong is one BadInput that lists what is known.
 
-The two engines: the plain kernel for any allocator, and the compiled twins.
+There are two engines: the plain one for any allocator, and compiled counterparts for some.
 
-Law: which one runs is nobody's business but the clock's; they give the same answers.
+Law: which one runs changes the time it takes and nothing else; they give the same answers.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class _Act:
         self.tell(f"yarn-emulator serve: {plan.nodes} nodes of {plan.slots} containers, real processes")
 
     def _in_company(self) -> LiveOutcome:
-        plan, cluster, looked = self.plan, DemoCluster(self.url), _Resumes()
+        plan, cluster = self.plan, DemoCluster(self.url)
         began_s = self.passed_s
         self.tell(
             f"the same job, {plan.pause_s * 1000:.0f} ms a word: {plan.reduces} reduces fill the cluster"
@@ -135,7 +135,7 @@ class _Act:
         def both_over() -> bool:
             nonlocal done_s
             self.orders.look()
-            looked.look(cluster, self.orders, self.tell)
+            _note_resumes(cluster, self.orders, self.tell)
             if not done_s and production.over():
                 done_s = self.passed_s
                 self.tell("production is done")
@@ -179,19 +179,16 @@ class _Act:
             time.sleep(LOOK_S)
 
 
-class _Resumes:
-    """Sees suspended tasks go on."""
-
-    def look(self, cluster: DemoCluster, orders: Orders, tell: Tell) -> None:
-        """Tell of each task that works again since it was suspended."""
-        waiting: list[Suspended] = [one for one in orders.saved if not one.resumed]
-        application = cluster.application("research") if waiting else ""
-        for one in waiting:
-            number = int(one.attempt.rpartition("_")[2])
-            later = cluster.attempts(application, one.task)[number + 1 :]
-            if any(at_work(attempt) or attempt.get("state") == "SUCCEEDED" for attempt in later):
-                one.resumed = True
-                tell(f"  {one.short} has resumed behind word {one.keys_done}")
+def _note_resumes(cluster: DemoCluster, orders: Orders, tell: Tell) -> None:
+    """Tell of each task that works again since it was suspended."""
+    waiting: list[Suspended] = [one for one in orders.saved if not one.resumed]
+    application = cluster.application("research") if waiting else ""
+    for one in waiting:
+        number = int(one.attempt.rpartition("_")[2])
+        later = cluster.attempts(application, one.task)[number + 1 :]
+        if any(at_work(attempt) or attempt.get("state") == "SUCCEEDED" for attempt in later):
+            one.resumed = True
+            tell(f"  {one.short} has resumed behind word {one.keys_done}")
 
 
 def _at_work(cluster: DemoCluster, name: str) -> int:

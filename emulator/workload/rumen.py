@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median_low
 from typing import Annotated, Any
 
 import msgspec
@@ -212,5 +213,5 @@ def _filled(spans_ms: list[int], default_ms: int) -> tuple[int, ...]:
 
 def _median(spans_ms: list[int]) -> int | None:
     """Return the (lower) median of the known spans, None if there is none."""
-    known = sorted(span for span in spans_ms if span != _UNKNOWN)
-    return known[(len(known) - 1) // 2] if known else None
+    known = [span for span in spans_ms if span != _UNKNOWN]
+    return median_low(known) if known else None
