@@ -66,13 +66,13 @@ def test_who_is_answered_at_once_does_not_ask_at_once_again(monkeypatch):
             paused.append(timeout or 0.0)
             return False
 
-    begin = gate_asking.Asking.begin
+    begin = gate_asking.GateRequest.begin
 
-    def beginning(asking: gate_asking.Asking, *given: bool) -> object:
+    def beginning(asking: gate_asking.GateRequest, *given: bool) -> object:
         asking._pace = Pace()
         return begin(asking, *given)
 
-    monkeypatch.setattr(gate_asking.Asking, "begin", beginning)
+    monkeypatch.setattr(gate_asking.GateRequest, "begin", beginning)
     with Daemon(WAITING, WAITING, WAITING, ADMITTED) as daemon:
         assert admit(daemon, "--print", "--deadline", "10m", "--", *JOB, *SIZED, *OPTIONS) == 0
     assert paused == [gate_asking.PAUSE_S] * 2

@@ -26,7 +26,7 @@ from tests.unit.gate_played import (
 )
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.cli import gate_asking
-from yarnctl.cli.admit import Telling
+from yarnctl.cli.admit import StderrNotes
 
 GONE = Reply("", raw=b"\r\n")
 CUT = Reply("x" * 99, cut=3)
@@ -94,7 +94,7 @@ def test_it_says_so_while_the_first_question_is_not_answered(monkeypatch):
     told = threading.Event()
     said: list[str] = []
 
-    class Heedful(Telling):
+    class Heedful(StderrNotes):
         def stands(self, problem: str) -> None:
             said.append(problem)
             told.set()
@@ -106,7 +106,7 @@ def test_it_says_so_while_the_first_question_is_not_answered(monkeypatch):
             return super()._answered(heard)
 
     with Slow(ADMITTED, seen=page(gate=gate(capacity=None))) as daemon:
-        assert gate_asking.Asking(daemon.url, {}, "key", Heedful()).begin().state == "admitted"
+        assert gate_asking.GateRequest(daemon.url, {}, "key", Heedful()).begin().state == "admitted"
     assert said == ["how large the cluster is is not known yet"]
 
 

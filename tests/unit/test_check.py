@@ -19,13 +19,13 @@ from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import ClusterInfo, QueueRow, UserInfo
+from yarnctl.hadoop.wire.yarn import ClusterInfo, QueueInfo, UserInfo
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
     told = {"preemption_disabled": True, "state": "RUNNING", **more}
     return Leaf(
-        name, f"root.{name}", QueueRow(name, guaranteed_percent=share, user_limit_factor=factor, **told)
+        name, f"root.{name}", QueueInfo(name, guaranteed_percent=share, user_limit_factor=factor, **told)
     )
 
 

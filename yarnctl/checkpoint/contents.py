@@ -95,7 +95,7 @@ def job_of(name: str) -> tuple[str, str]:
     )
 
 
-class FolderLayout(NamedTuple):
+class RunnerFolders(NamedTuple):
     """What a runner's folders look like: a job's folders, and whether a file in them is ours."""
 
     folder: re.Pattern[str]
@@ -106,21 +106,21 @@ def _is_runners(name: str) -> bool:
     return bool(GENERATION_NAME.match(name)) or name.lstrip(".").startswith("answer-")
 
 
-CHECKPOINTS = FolderLayout(TASK, _is_runners)
+CHECKPOINTS = RunnerFolders(TASK, _is_runners)
 """``<job>/<task>/gen-…`` and answers."""
-REQUESTS = FolderLayout(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
+REQUESTS = RunnerFolders(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
 """``<job>/<attempt>/<order>.request.json`` and withdrawals."""
 
 
 def held_jobs(
-    store: Store, jobs: Sequence[str] = (), layout: FolderLayout = CHECKPOINTS
+    store: Store, jobs: Sequence[str] = (), layout: RunnerFolders = CHECKPOINTS
 ) -> tuple[JobHeld, ...]:
     """Return what lies below the root, or of ``jobs`` only, ordered by id; raises StoreError for the root."""
     found = {entry.name: entry for entry in store.list("") if entry.is_folder and JOB.fullmatch(entry.name)}
     return tuple(_job(store, found[job], layout) for job in sorted(found) if not jobs or job in jobs)
 
 
-def _job(store: Store, folder: Entry, layout: FolderLayout) -> JobHeld:
+def _job(store: Store, folder: Entry, layout: RunnerFolders) -> JobHeld:
     try:
         entries = store.list(folder.name)
     except (StoreError, Unusable) as error:

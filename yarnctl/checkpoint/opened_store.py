@@ -18,8 +18,8 @@ from yarnctl.checkpoint.contents import (
     CHECKPOINTS,
     JOB,
     REQUESTS,
-    FolderLayout,
     JobHeld,
+    RunnerFolders,
     TaskHeld,
     application_of,
     held_jobs,
@@ -232,7 +232,7 @@ def _written_at_ms(store: Any, job: JobHeld) -> int:
     return 0 if min(times) <= 0 else max(times)
 
 
-def _held(store: Any, jobs: Sequence[str], layout: FolderLayout) -> tuple[JobHeld, ...]:
+def _held(store: Any, jobs: Sequence[str], layout: RunnerFolders) -> tuple[JobHeld, ...]:
     try:
         return held_jobs(store, jobs, layout)
     except StoreError as error:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from yarnctl.api.admission_answers import AdmissionOut
-    from yarnctl.cli.gate_asking import Asking
+    from yarnctl.cli.gate_asking import GateRequest
     from yarnctl.submitting.framework import Framework, Submission
 
 DEFERRED = 75
@@ -39,7 +39,7 @@ LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
 ENDING = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
-class Ended(KeyboardInterrupt):
+class EndedBySignal(KeyboardInterrupt):
     """Somebody ends this process by the signal ``number``."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
@@ -72,7 +72,7 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     """
     from uuid import uuid4
 
-    from yarnctl.cli.gate_asking import Asking
+    from yarnctl.cli.gate_asking import GateRequest
     from yarnctl.submitting import FRAMEWORKS
 
     if words[0].startswith("-"):
@@ -84,13 +84,13 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     settings = {**job.settings(), **_named(framework, job, given["name"], given["queue"])}
     deadlines = (given["deadline"], given["deadline_at"])
     request = request_of(framework, job, settings, deadlines, given["user"], given["containers"], url)
-    asking = Asking(url, request, uuid4().hex, Telling())
+    asking = GateRequest(url, request, uuid4().hex, StderrNotes())
     with _heard_signals():
         try:
             how = (not given["no_wait"], given["print_it"], output == "json")
             return _ask_and_submit(asking, (framework, job), settings, *how)
         except KeyboardInterrupt as ending:
-            return _ended(asking, ending.number if isinstance(ending, Ended) else signal.SIGINT)
+            return _ended(asking, ending.number if isinstance(ending, EndedBySignal) else signal.SIGINT)
         except Exception:
             _leave(asking)
             raise
@@ -111,10 +111,10 @@ def _heard_signals() -> Iterator[None]:
 
 
 def _raise_ended(number: int, _: object) -> None:
-    raise Ended(number)
+    raise EndedBySignal(number)
 
 
-def _ended(asking: Asking, number: signal.Signals) -> int:
+def _ended(asking: GateRequest, number: signal.Signals) -> int:
     """Withdraw and say so; return the exit status."""
     was_open = asking.is_open
     withdrawn = _leave(asking)
@@ -122,7 +122,7 @@ def _ended(asking: Asking, number: signal.Signals) -> int:
     return complain("; ".join(filter(None, (ENDING[number], said))), 128 + number)
 
 
-def _leave(asking: Asking) -> bool:
+def _leave(asking: GateRequest) -> bool:
     """Withdraw; nothing interrupts that. Return False where it cannot be done."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
@@ -222,7 +222,7 @@ def _span_ms(deadlines: tuple[str | None, str | None], tagged_ms: int | None, no
 
 
 def _ask_and_submit(
-    asking: Asking,
+    asking: GateRequest,
     taken: tuple[Framework, Submission],
     settings: dict[str, str],
     wait: bool,
@@ -281,7 +281,7 @@ def line_of(framework: Framework, job: Submission, settings: dict[str, str], see
     return job.words(fresh | more)
 
 
-class Telling:
+class StderrNotes:
     """Says on stderr what a job waits for, whenever that changes."""
 
     def __init__(self) -> None:

@@ -50,7 +50,7 @@ class Teller(Protocol):
         """Hear that it answers again."""
 
 
-class Asking:
+class GateRequest:
     """One job that asks at the gate of the daemon at ``url``. ``raw`` is the daemon's last answer."""
 
     def __init__(self, url: str, request: Mapping[str, Any], key: str, tell: Teller) -> None:

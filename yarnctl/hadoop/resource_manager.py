@@ -71,7 +71,7 @@ class ResourceManager:
         """Return the cluster's counters: a cheap gate before anything else is asked."""
         return self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
 
-    def root_queue(self) -> yarn.QueueRow:
+    def root_queue(self) -> yarn.QueueInfo:
         """Return the capacity scheduler's tree of queues; BadAnswer for another scheduler."""
         return self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
 
@@ -80,7 +80,7 @@ class ResourceManager:
         rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
-    def applications(self, queues: Sequence[str] = ()) -> tuple[yarn.ApplicationRow, ...]:
+    def applications(self, queues: Sequence[str] = ()) -> tuple[yarn.AppInfo, ...]:
         """Return unfinished applications without their asks, only those of ``queues`` if any are named.
 
         A queue is named by its path or its last name: versions before 3.4.0 match otherwise
@@ -93,13 +93,13 @@ class ResourceManager:
             alive = [row for row in alive if any(same_queue(row.queue, one) for one in queues)]
         return tuple(alive)
 
-    def tagged(self, tag: str) -> tuple[yarn.ApplicationRow, ...]:
+    def tagged(self, tag: str) -> tuple[yarn.AppInfo, ...]:
         """Return the applications with this tag, also those that have ended, without their asks."""
         query = {"applicationTags": tag, "deSelects": ",".join(HEAVY)}
         rows = self._to.read(f"{ROOT}/apps", yarn.APPLICATIONS, query)
         return tuple(row for row in rows if tag.lower() in row.tags.lower().split(","))
 
-    def application(self, application: str) -> yarn.ApplicationRow:
+    def application(self, application: str) -> yarn.AppInfo:
         """Return one application with its asks; Missing if it is not known (any more)."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
         return self._to.read(path, yarn.APPLICATION)

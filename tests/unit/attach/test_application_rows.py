@@ -15,10 +15,10 @@ from yarnctl.units import Resources
 SIZE = Resources(1024, 1)
 
 
-def row(number: int, chance: random.Random) -> yarn.ApplicationRow:
+def row(number: int, chance: random.Random) -> yarn.AppInfo:
     pending = chance.choice([0, 0, 1024])
     use = yarn.PartitionUse(pending=yarn.Vector(pending, pending // 1024))
-    return yarn.ApplicationRow(
+    return yarn.AppInfo(
         application=f"application_1_{number:04d}",
         user=f"u{number % 3}",
         queue=chance.choice(["research", "team"]),
@@ -35,7 +35,7 @@ def row(number: int, chance: random.Random) -> yarn.ApplicationRow:
     )
 
 
-def moved(one: yarn.ApplicationRow, chance: random.Random) -> yarn.ApplicationRow:
+def moved(one: yarn.AppInfo, chance: random.Random) -> yarn.AppInfo:
     """Return the row as it may look a second later: mostly it has only got on a little."""
     other = row(int(one.application[-4:]), chance)
     names = [name for name in one.__struct_fields__ if name not in ("application", "user", "kind")]
@@ -74,8 +74,8 @@ def test_the_same_as_made_from_nothing():
             chance.shuffle(rows)
 
 
-def check(kept: ApplicationRows, rows: list[yarn.ApplicationRow], asks: dict, why_not: dict) -> None:
-    def make(one: yarn.ApplicationRow, rank: int) -> ApplicationView:
+def check(kept: ApplicationRows, rows: list[yarn.AppInfo], asks: dict, why_not: dict) -> None:
+    def make(one: yarn.AppInfo, rank: int) -> ApplicationView:
         name = one.application
         return views.application_view(
             one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE, demand=asks.get(name, ()),
@@ -98,7 +98,7 @@ def check(kept: ApplicationRows, rows: list[yarn.ApplicationRow], asks: dict, wh
 
 def test_rank_is_priority_then_submission_then_the_number_in_the_id():
     rows = [
-        yarn.ApplicationRow(application=f"application_1_{number}", priority=priority, submitted_at_ms=at_ms)
+        yarn.AppInfo(application=f"application_1_{number}", priority=priority, submitted_at_ms=at_ms)
         for number, priority, at_ms in [(10000, 0, 5), (9999, 0, 5), (7, 0, 4), (8, 3, 9)]
     ]
     kept = ApplicationRows()
@@ -139,5 +139,5 @@ def test_who_keeps_its_rank_keeps_its_record():
     assert all(before[view.application] is view for view in after)
 
 
-def make_plain(one: yarn.ApplicationRow, rank: int) -> ApplicationView:
+def make_plain(one: yarn.AppInfo, rank: int) -> ApplicationView:
     return views.application_view(one, queue=one.queue, rank=rank, am_size=SIZE, task_size=SIZE)

@@ -248,7 +248,7 @@ WITHIN = {**ON, INTRA_QUEUE: "true"}
     ],
 )
 def test_standing_aside(configuration, disabled, within_disabled, aside):
-    queue = yarn.QueueRow(
+    queue = yarn.QueueInfo(
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
     )
     leaf = Leaf("research", "root.research", queue)
@@ -257,7 +257,7 @@ def test_standing_aside(configuration, disabled, within_disabled, aside):
 
 @pytest.mark.parametrize("names", [(), ("production",)])
 def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(names):
-    seen = [Leaf(name, f"root.{name}", yarn.QueueRow(name, preemption_disabled=True)) for name in names]
+    seen = [Leaf(name, f"root.{name}", yarn.QueueInfo(name, preemption_disabled=True)) for name in names]
     assert why_aside(ON, seen, Attachment()) == YarnPreemptsSomewhere(MONITOR)
     assert why_aside({}, seen, Attachment()) is None
 

@@ -35,23 +35,23 @@ class Yarn:
     """A ResourceManager of which only applications are known; ``away`` it does not answer."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, wire.ApplicationRow] = {}
+        self.rows: dict[str, wire.AppInfo] = {}
         self.listed: set[str] = set()
         self.away = False
         self.asked: list[str] = []
         self.size = Size(10, 1024)
 
-    def applications(self) -> Sequence[wire.ApplicationRow]:
+    def applications(self) -> Sequence[wire.AppInfo]:
         self._called("applications")
         return tuple(self.rows[name] for name in sorted(self.listed))
 
-    def application(self, application: str) -> wire.ApplicationRow:
+    def application(self, application: str) -> wire.AppInfo:
         self._called(application)
         if application not in self.rows:
             raise Missing("http://rm", 404, "unknown")
         return self.rows[application]
 
-    def tagged(self, tag: str) -> Sequence[wire.ApplicationRow]:
+    def tagged(self, tag: str) -> Sequence[wire.AppInfo]:
         self._called(tag)
         return tuple(row for row in self.rows.values() if tag.lower() in row.tags.split(","))
 
@@ -67,7 +67,7 @@ class Yarn:
     def run(self, name: str, containers: int, **fields: Any) -> str:
         """Let an application run; ``tags`` as they are submitted."""
         known: dict[str, Any] = {"user": "ann", "queue": "root.production", "state": "RUNNING", **fields}
-        self.rows[name] = wire.ApplicationRow(
+        self.rows[name] = wire.AppInfo(
             application=name, containers=containers, allocated_mib=1024 * containers, **known
         )
         self.listed.add(name)

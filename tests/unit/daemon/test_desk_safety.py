@@ -58,7 +58,7 @@ def test_what_expires_between_two_looks_is_not_given_away_before_the_next(came):
 
 def test_one_admission_that_cannot_be_asked_after_stops_nobody_for_long():
     class Odd(Yarn):
-        def tagged(self, tag: str) -> Sequence[yarn.ApplicationRow]:
+        def tagged(self, tag: str) -> Sequence[yarn.AppInfo]:
             if tag.endswith("-1"):
                 raise BadAnswer("http://rm: no JSON")
             return super().tagged(tag)

@@ -176,9 +176,9 @@ class Sized:
     def nodes(self) -> list[yarn.NodeRow]:
         return self.rows
 
-    def root_queue(self) -> yarn.QueueRow:
-        leaves = (yarn.QueueRow(name="production", guaranteed_percent=40.0), yarn.QueueRow(name="research"))
-        return yarn.QueueRow(name="root", below=yarn.QueueList(rows=leaves))
+    def root_queue(self) -> yarn.QueueInfo:
+        leaves = (yarn.QueueInfo(name="production", guaranteed_percent=40.0), yarn.QueueInfo(name="research"))
+        return yarn.QueueInfo(name="root", below=yarn.QueueList(rows=leaves))
 
 
 def test_a_node_holds_whole_containers_only():

@@ -25,7 +25,7 @@ LONG = make_apps(900_000)
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'
 
 
-def read(url: str, limits: CallLimits = ONCE) -> list[yarn.ApplicationRow]:
+def read(url: str, limits: CallLimits = ONCE) -> list[yarn.AppInfo]:
     with Transport([url], Identity("ann"), limits) as to:
         return to.read(APPS, yarn.APPLICATIONS)
 

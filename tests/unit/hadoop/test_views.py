@@ -17,7 +17,7 @@ def queue(name: str, **fields) -> dict:
     return {"queueName": name, "type": "capacitySchedulerLeafQueueInfo", **fields}
 
 
-def root(*children: dict) -> yarn.QueueRow:
+def root(*children: dict) -> yarn.QueueInfo:
     body = {"type": "capacityScheduler", "queueName": "root", "queues": {"queue": list(children)}}
     return yarn.SCHEDULER.read(json.dumps({"scheduler": {"schedulerInfo": body}}).encode())
 
@@ -143,15 +143,15 @@ def test_the_demand_is_the_rows_for_anywhere(rows, expected, claim):
 
 
 def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
-    told = yarn.ApplicationRow(
+    told = yarn.AppInfo(
         "a",
         uses=yarn.Uses(
             (yarn.PartitionUse(pending=yarn.Vector(5, 1)), yarn.PartitionUse("x", pending=yarn.Vector(2, 1)))
         ),
     )
     assert views.pending(told) == (7, 2)
-    assert views.pending(yarn.ApplicationRow("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
-    assert views.pending(yarn.ApplicationRow("a")) == (0, 0)
+    assert views.pending(yarn.AppInfo("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
+    assert views.pending(yarn.AppInfo("a")) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
     ],
 )
 def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
-    assert views.activated(yarn.ApplicationRow("a", state=state, diagnostics=diagnostics)) is expected
+    assert views.activated(yarn.AppInfo("a", state=state, diagnostics=diagnostics)) is expected
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_activation_is_told_by_the_diagnostics(state, diagnostics, expected):
     ],
 )
 def test_a_deadline_is_a_tag(tags, expected):
-    assert views.deadline_at_ms(yarn.ApplicationRow("a", tags=tags)) == expected
+    assert views.deadline_at_ms(yarn.AppInfo("a", tags=tags)) == expected
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,6 @@ def test_room_of_a_cluster():
 
 
 def test_an_application_just_accepted_by_3_5_has_no_containers():
-    row = yarn.ApplicationRow(
-        "a", containers=-1, allocated_mib=-1, allocated_vcores=-1, progress_percent=250.0
-    )
+    row = yarn.AppInfo("a", containers=-1, allocated_mib=-1, allocated_vcores=-1, progress_percent=250.0)
     view = views.application_view(row, queue="q", rank=0, am_size=Resources(1, 1), task_size=Resources(1, 1))
     assert (view.containers, view.used, view.progress_ratio) == (0, (0, 0), 1.0)

@@ -19,7 +19,7 @@ from yarnctl.deciding.model import ApplicationView
 from yarnctl.hadoop.wire import views, yarn
 
 _NOTHING = (0, 0)
-MakeView = Callable[[yarn.ApplicationRow, int], ApplicationView]
+MakeView = Callable[[yarn.AppInfo, int], ApplicationView]
 
 
 class ApplicationRows:
@@ -29,7 +29,7 @@ class ApplicationRows:
     """
 
     def __init__(self) -> None:
-        self.by_name: dict[str, yarn.ApplicationRow] = {}
+        self.by_name: dict[str, yarn.AppInfo] = {}
         self.waiting: dict[str, tuple[int, int]] = {}
         self._stale: set[str] = set()
         self._moved: set[str] = set()
@@ -40,13 +40,13 @@ class ApplicationRows:
         self._views: list[Any] = []
         self._inputs: tuple[dict[str, Any], ...] = ()
 
-    def take(self, found: Sequence[yarn.ApplicationRow]) -> None:
+    def take(self, found: Sequence[yarn.AppInfo]) -> None:
         """Take in a look's rows; of an application that is told twice the last counts."""
         before, names = self.by_name, [row.application for row in found]
         self.by_name = dict(zip(names, found, strict=True))
         if len(self.by_name) < len(found):
             names, found = list(self.by_name), list(self.by_name.values())
-        old: Iterable[yarn.ApplicationRow | None] = before.values()
+        old: Iterable[yarn.AppInfo | None] = before.values()
         if names != list(before):
             old = [before.get(name) for name in names]
             for gone in before.keys() - self.by_name.keys():
@@ -55,9 +55,7 @@ class ApplicationRows:
             self._places = {}
         self._note(self._compare(found, old), before)
 
-    def _compare(
-        self, found: Sequence[yarn.ApplicationRow], old: Iterable[yarn.ApplicationRow | None]
-    ) -> list[str]:
+    def _compare(self, found: Sequence[yarn.AppInfo], old: Iterable[yarn.AppInfo | None]) -> list[str]:
         """Return who is new or has changed; note who has only got on.
 
         Compared is all that views, waiting sums and proofs are made of, what moves most often first.
@@ -93,7 +91,7 @@ class ApplicationRows:
         self._stale.discard(name)
         self._moved.discard(name)
 
-    def _note(self, changed: Iterable[str], before: Mapping[str, yarn.ApplicationRow]) -> None:
+    def _note(self, changed: Iterable[str], before: Mapping[str, yarn.AppInfo]) -> None:
         """Note what is to be made anew, and who waits for how much."""
         for name in changed:
             row, was = self.by_name[name], before.get(name)
@@ -108,7 +106,7 @@ class ApplicationRows:
             else:
                 self.waiting[name] = sum_
 
-    def unjudged(self) -> list[yarn.ApplicationRow]:
+    def unjudged(self) -> list[yarn.AppInfo]:
         """Return the rows that are new or have changed since this was asked last."""
         names, self._unjudged = self._unjudged, {}
         return [self.by_name[name] for name in names]
@@ -164,7 +162,7 @@ def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
     return found | (was.keys() - now.keys())
 
 
-def pending(row: yarn.ApplicationRow) -> tuple[int, int]:
+def pending(row: yarn.AppInfo) -> tuple[int, int]:
     """Return the pending sum (MiB, vcores); most applications have one partition."""
     if row.uses is not None and len(row.uses.partitions) == 1:
         vector = row.uses.partitions[0].pending
@@ -172,6 +170,6 @@ def pending(row: yarn.ApplicationRow) -> tuple[int, int]:
     return views.pending(row)
 
 
-def serving_order(row: yarn.ApplicationRow) -> tuple[int, int, int, str]:
+def serving_order(row: yarn.AppInfo) -> tuple[int, int, int, str]:
     """FIFO order: priority, submission, id (``..._9999`` before ``..._10000``)."""
     return (-row.priority, row.submitted_at_ms, len(row.application), row.application)

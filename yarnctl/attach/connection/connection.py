@@ -126,11 +126,11 @@ class Connection:
         self._masters: dict[str, MasterClient] = {}
 
     @property
-    def rows(self) -> dict[str, yarn.ApplicationRow]:
+    def rows(self) -> dict[str, yarn.AppInfo]:
         """The unfinished applications of the last observation, by id."""
         return self.applications.by_name
 
-    def row(self, application: str) -> yarn.ApplicationRow:
+    def row(self, application: str) -> yarn.AppInfo:
         """Return an application as it was last seen; asks for it if it was not. Raises as the client does."""
         return self.rows.get(application) or self.manager.application(application)
 

@@ -41,10 +41,10 @@ class Prover:
         self.why_not: dict[str, EligibilityReason] = {}
         self._again_at_ms: dict[str, int] = {}
         self._settled: set[str] = set()
-        self._unread: dict[str, yarn.ApplicationRow] = {}
+        self._unread: dict[str, yarn.AppInfo] = {}
         self._doubted: dict[str, tuple[int, Proof]] = {}
 
-    def look(self, rows: Iterable[yarn.ApplicationRow]) -> None:
+    def look(self, rows: Iterable[yarn.AppInfo]) -> None:
         """Read the configurations of the largest jobs not read yet, in the queues that may give.
 
         ``rows`` are those that are new or have changed since the last look.

@@ -63,7 +63,7 @@ class ClusterLook:
 
     # --- the gate -----------------------------------------------------------------------------
 
-    def gate(self, queues: Sequence[str]) -> yarn.QueueRow | None:
+    def gate(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (none named: any) waits for containers."""
         root = self.tree()
         waits = any(
@@ -73,7 +73,7 @@ class ClusterLook:
         )
         return root if waits else None
 
-    def tree(self) -> yarn.QueueRow:
+    def tree(self) -> yarn.QueueInfo:
         """Return the tree of queues; raises as the client does."""
         root = self._manager.root_queue()
         self._link.leaves = views.leaves(root)
@@ -82,7 +82,7 @@ class ClusterLook:
     # --- the snapshot -------------------------------------------------------------------------
 
     def snapshot(
-        self, root: yarn.QueueRow, nodes: Sequence[yarn.NodeRow], why_not: Mapping[str, EligibilityReason]
+        self, root: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow], why_not: Mapping[str, EligibilityReason]
     ) -> Snapshot:
         """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
@@ -114,7 +114,7 @@ class ClusterLook:
     ) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; one that has not changed keeps its record."""
 
-        def make(row: yarn.ApplicationRow, rank: int) -> ApplicationView:
+        def make(row: yarn.AppInfo, rank: int) -> ApplicationView:
             name = row.application
             size = self.sizes.get(name) or average(row)
             return views.application_view(
@@ -150,7 +150,7 @@ class ClusterLook:
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
 
-    def _ask(self, rows: list[yarn.ApplicationRow], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
+    def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
         """Ask for the sizes, for the first in serving order; a refusal leaves what was supposed."""
         if len(rows) > most:
             rows = nsmallest(most, rows, key=serving_order)
@@ -195,11 +195,11 @@ class ClusterLook:
         return named, frozenset(sure)
 
 
-def _waits(queue: yarn.QueueRow) -> bool:
+def _waits(queue: yarn.QueueInfo) -> bool:
     return queue.pending_containers > 0 or queue.applications_pending > 0 or queue.pending() > NOTHING
 
 
-def average(row: yarn.ApplicationRow) -> Sizes:
+def average(row: yarn.AppInfo) -> Sizes:
     """Return the average size of its containers, where nobody has told the sizes."""
     if row.containers <= 0 or row.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
@@ -207,9 +207,7 @@ def average(row: yarn.ApplicationRow) -> Sizes:
     return Sizes(size, size)
 
 
-def supposed(
-    row: yarn.ApplicationRow, pending: tuple[int, int], sizes: Sizes | None
-) -> tuple[ContainerAsk, ...]:
+def supposed(row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None) -> tuple[ContainerAsk, ...]:
     """Return what an application may be waiting for, by the sum alone."""
     size = (sizes or average(row)).task
     count = -(-pending[0] // max(1, size.memory_mib))

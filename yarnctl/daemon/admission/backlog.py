@@ -46,7 +46,7 @@ def tag_of(admission: str) -> str:
     return ADMISSION_TAG + admission
 
 
-def claimed(row: yarn.ApplicationRow, instance: str) -> str:
+def claimed(row: yarn.AppInfo, instance: str) -> str:
     """Return the admission of ours that an application's tags name, or ""."""
     if ADMISSION_TAG not in row.tags.lower():
         return ""
@@ -59,9 +59,7 @@ def claimed(row: yarn.ApplicationRow, instance: str) -> str:
     return ""
 
 
-def look(
-    rows: Iterable[yarn.ApplicationRow], book: Book, instance: str, now_ms: int, queues: Sequence[str]
-) -> Look:
+def look(rows: Iterable[yarn.AppInfo], book: Book, instance: str, now_ms: int, queues: Sequence[str]) -> Look:
     """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all)."""
     claims: list[Claim] = []
     loads: list[Load] = []
@@ -88,7 +86,7 @@ def look(
     return Look(compact(loads), tuple(claims), frozenset(there))
 
 
-def containers(row: yarn.ApplicationRow, container_mib: int) -> int:
+def containers(row: yarn.AppInfo, container_mib: int) -> int:
     """Return how many of the gate's containers an application holds; a large one counts as several."""
     by_memory = -(-max(0, row.allocated_mib) // container_mib) if container_mib > 0 else 0
     return max(0, row.containers, by_memory)
@@ -109,13 +107,13 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
     return (*named, *merged)
 
 
-def _until_ms(row: yarn.ApplicationRow, now_ms: int) -> int:
+def _until_ms(row: yarn.AppInfo, now_ms: int) -> int:
     """Nobody knows when an application ends, except that one with a deadline means to by then."""
     deadline_ms = views.deadline_at_ms(row)
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 
-def _objection(row: yarn.ApplicationRow, found: Admission | None, spoken: bool, now_ms: int) -> str:
+def _objection(row: yarn.AppInfo, found: Admission | None, spoken: bool, now_ms: int) -> str:
     """Say why an application may not take the admission whose tag it carries, or ""."""
     if found is None:
         return "it is not known here (any more)"
@@ -132,7 +130,7 @@ def _objection(row: yarn.ApplicationRow, found: Admission | None, spoken: bool, 
     return ""
 
 
-def _begun_at_ms(row: yarn.ApplicationRow, now_ms: int) -> int:
+def _begun_at_ms(row: yarn.AppInfo, now_ms: int) -> int:
     """Return when an application was submitted, on our clock; ``now_ms`` at the earliest where nobody says.
 
     How long it runs is a difference of two instants of the ResourceManager's own clock, which may be far from

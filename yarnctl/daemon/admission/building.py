@@ -84,7 +84,7 @@ class Measured(Protocol):
         """Return the nodes that run containers now."""
         ...
 
-    def root_queue(self) -> yarn.QueueRow:
+    def root_queue(self) -> yarn.QueueInfo:
         """Return the scheduler's tree of queues."""
         ...
 

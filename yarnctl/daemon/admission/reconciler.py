@@ -41,15 +41,15 @@ Write = Callable[[Record], None]
 class Manager(Protocol):
     """What the desk needs of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
 
-    def applications(self) -> Sequence[yarn.ApplicationRow]:
+    def applications(self) -> Sequence[yarn.AppInfo]:
         """Return the unfinished applications."""
         ...
 
-    def tagged(self, tag: str) -> Sequence[yarn.ApplicationRow]:
+    def tagged(self, tag: str) -> Sequence[yarn.AppInfo]:
         """Return those with a tag, also ended ones."""
         ...
 
-    def application(self, application: str) -> yarn.ApplicationRow:
+    def application(self, application: str) -> yarn.AppInfo:
         """Return one; Missing if it is not known."""
         ...
 
@@ -96,7 +96,7 @@ class Sight:
         self._expire(note, now_ms)
         return True
 
-    def _read(self, rows: Sequence[yarn.ApplicationRow], now_ms: int) -> Look:
+    def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> Look:
         return look(rows, self._book, self._instance, now_ms, self._book.queues)
 
     def _take(self, note: Write, now_ms: int, seen: Look) -> None:

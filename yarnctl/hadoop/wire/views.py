@@ -33,10 +33,10 @@ class Leaf(msgspec.Struct, frozen=True):
 
     name: str
     path: str
-    queue: yarn.QueueRow
+    queue: yarn.QueueInfo
 
 
-def leaves(root: yarn.QueueRow) -> tuple[Leaf, ...]:
+def leaves(root: yarn.QueueInfo) -> tuple[Leaf, ...]:
     """Return the leaf queues in the tree's order, paths built by walking (YARN-10610)."""
     found = tuple(_walk(root, root.name))
     last = [queue.name for _, queue in found]
@@ -54,7 +54,7 @@ def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
     return names
 
 
-def queue_views(root: yarn.QueueRow, total: Resources) -> tuple[QueueView, ...]:
+def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
     """Return the leaf queues as deciding sees them, ordered by name.
 
     ``total`` is the sum over live nodes; it turns shares into vectors where a version gives none.
@@ -100,7 +100,7 @@ def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
     return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))
 
 
-def pending(application: yarn.ApplicationRow) -> Resources:
+def pending(application: yarn.AppInfo) -> Resources:
     """Return what is asked for in sum: ``uses`` if told, else from the asks, else nothing."""
     if application.uses is not None:
         return application.uses.pending()
@@ -110,12 +110,12 @@ def pending(application: yarn.ApplicationRow) -> Resources:
     return total
 
 
-def activated(application: yarn.ApplicationRow) -> bool:
+def activated(application: yarn.AppInfo) -> bool:
     """Say whether the queue's AM limit lets its master be scheduled (only its diagnostics tell)."""
     return application.state != "ACCEPTED" or _WAITING_FOR_LIMIT not in application.diagnostics
 
 
-def deadline_at_ms(application: yarn.ApplicationRow) -> int | None:
+def deadline_at_ms(application: yarn.AppInfo) -> int | None:
     """Return the deadline that one of the application's tags names, as ``deadline_of`` does."""
     return deadline_of(application.tags) if application.tags else None
 
@@ -136,7 +136,7 @@ def order(application: str) -> tuple[int, int, str]:
 
 
 def application_view(
-    application: yarn.ApplicationRow,
+    application: yarn.AppInfo,
     *,
     queue: str,
     rank: int,
@@ -170,7 +170,7 @@ def application_view(
     )
 
 
-def progress_ratio(application: yarn.ApplicationRow) -> float:
+def progress_ratio(application: yarn.AppInfo) -> float:
     """Return the progress, 0 to 1."""
     return min(1.0, max(0.0, application.progress_percent / 100))
 
@@ -197,12 +197,12 @@ def cluster_room(nodes: Sequence[yarn.NodeRow]) -> tuple[Resources, Resources, M
     return total, largest, free
 
 
-def reserved(application: yarn.ApplicationRow) -> Resources:
+def reserved(application: yarn.AppInfo) -> Resources:
     """Return what the scheduler holds back on nodes for this application's larger asks."""
     return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
 
 
-def _walk(queue: yarn.QueueRow, path: str) -> Iterator[tuple[str, yarn.QueueRow]]:
+def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInfo]]:
     if not queue.children:
         if "Leaf" in queue.kind or not queue.kind:
             yield path, queue

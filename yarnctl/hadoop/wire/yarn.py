@@ -79,7 +79,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     label: str | None = field(name="nodeLabelExpression", default=None)
 
 
-class ApplicationRow(msgspec.Struct, frozen=True, gc=False):
+class AppInfo(msgspec.Struct, frozen=True, gc=False):
     """GET /apps and /apps/{id}; fields in Hadoop's order, which decodes fastest.
 
     ``uses`` is None just after submission (seen in 3.4.2). What needs the right VIEW_APP (all from
@@ -189,10 +189,10 @@ class QueueUsers(msgspec.Struct, frozen=True):
 class QueueList(msgspec.Struct, frozen=True):
     """The wrapper round a parent queue's children."""
 
-    rows: tuple[QueueRow, ...] = field(name="queue", default=())
+    rows: tuple[QueueInfo, ...] = field(name="queue", default=())
 
 
-class QueueRow(msgspec.Struct, frozen=True):
+class QueueInfo(msgspec.Struct, frozen=True):
     """GET /scheduler: one queue of the capacity scheduler, root included.
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
@@ -220,7 +220,7 @@ class QueueRow(msgspec.Struct, frozen=True):
     below: QueueList | None = field(name="queues", default=None)
 
     @property
-    def children(self) -> tuple[QueueRow, ...]:
+    def children(self) -> tuple[QueueInfo, ...]:
         """The queues below this one; empty for a leaf."""
         return self.below.rows if self.below is not None else ()
 
@@ -289,9 +289,9 @@ class RemoteException(msgspec.Struct, frozen=True):
 
 CLUSTER_INFO = One(ClusterInfo, "clusterInfo")
 CLUSTER_METRICS = One(ClusterMetrics, "clusterMetrics")
-SCHEDULER = One(QueueRow, "scheduler", "schedulerInfo")
-APPLICATIONS = Many(ApplicationRow, "apps", "app")
-APPLICATION = One(ApplicationRow, "app")
+SCHEDULER = One(QueueInfo, "scheduler", "schedulerInfo")
+APPLICATIONS = Many(AppInfo, "apps", "app")
+APPLICATION = One(AppInfo, "app")
 APPLICATION_END = One(ApplicationEnd, "app")
 APP_ATTEMPTS = Many(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = Many(ContainerRow, "containers", "container")
