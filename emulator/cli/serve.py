@@ -58,12 +58,14 @@ def command(
 
     Submit with 'yarn-emulator submit --rm URL', attach with 'yarnctl run --rm URL'.
     """
-    from emulator.live.programs.all_in_one import Plan, run
+    from emulator.live.programs.all_in_one import ClusterPlan, run
     from emulator.live.programs.manager_program import Options
     from yarnctl.listening.names import checked_names
 
     options = Options(queues=queues or "", allow_hosts=checked_names(allow_hosts), **given)
-    plan = Plan(nodes=nodes, memory_mib=slots * SLOT_MIB, vcores=slots, processes=containers == "process")
+    plan = ClusterPlan(
+        nodes=nodes, memory_mib=slots * SLOT_MIB, vcores=slots, processes=containers == "process"
+    )
     run(options, plan, workloads, as_json, click.echo, lambda text: click.echo(text, err=True))
 
 

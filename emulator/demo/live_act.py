@@ -59,7 +59,7 @@ class LiveOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def play(plan: LivePlan, tell: Tell) -> LiveOutcome:
-    """Play the act. Raises Failed if a program fails or nothing moves; leaves nothing behind."""
+    """Play the act. Raises DemoFailed if a program fails or nothing moves; leaves nothing behind."""
     with (
         ended_by_signals(),
         tempfile.TemporaryDirectory(prefix="yarnctl-demo-") as folder,
@@ -169,7 +169,7 @@ class _Act:
         )  # fmt: skip
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
-        """Look until something has come about. Raises Failed when it does not, or a program has ended."""
+        """Look until something has come about. Raises DemoFailed when it does not, or a program has ended."""
         while not condition():
             for program in self.running:
                 if program.over():

@@ -59,10 +59,10 @@ def manager_of_nodes() -> Any:
 
 def our_web() -> Any:
     """The emulator's own, all of its routes included, behind its guard."""
-    from emulator.live.rest.site import Site
-    from emulator.live.wire.guard import guarded
+    from emulator.live.rest.site import ManagerSite
+    from emulator.live.wire.http_server import guarded
 
-    return guarded(Site(manager_of_nodes(), "http://127.0.0.1:1").web, "127.0.0.1")
+    return guarded(ManagerSite(manager_of_nodes(), "http://127.0.0.1:1").web, "127.0.0.1")
 
 
 def our_protocol() -> Any:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from emulator.cluster.timing import Timing
-from emulator.live.manager.service import Settings
-from emulator.live.programs.all_in_one import Plan as Nodes
+from emulator.live.manager.service import ManagerSettings
+from emulator.live.programs.all_in_one import ClusterPlan as Nodes
 from emulator.live.programs.all_in_one import build
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
@@ -83,7 +83,7 @@ class Live:
 @contextmanager
 def live(folder: Path, max_priority: int = 0) -> Iterator[Live]:
     """Serve three nodes of four containers, heartbeats ten times as often as usual."""
-    settings = Settings(timing=QUICK, max_priority=max_priority)
+    settings = ManagerSettings(timing=QUICK, max_priority=max_priority)
     nodes = Nodes(nodes=3, memory_mib=4096, vcores=4, processes=False)
     with Background(lambda url: build(Options(work=folder / "work"), nodes, url, settings).web) as server:
         yield Live(server.url)

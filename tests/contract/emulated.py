@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from emulator.cluster.timing import Timing
-from emulator.live.manager.service import Settings
+from emulator.live.manager.service import ManagerSettings
 from emulator.live.rest.dialect import Version
 from emulator.live.wire.submitted_job import ENTRY, ModelledJob, write_job
 from emulator.workload.job import Job
@@ -24,7 +24,7 @@ NODES, SLOTS = 3, 4
 
 SHORT_MS, HOLD_MS = 200, 3_600_000
 
-SETTINGS = Settings(
+SETTINGS = ManagerSettings(
     timing=Timing(
         nm_heartbeat_ms=100,
         am_heartbeat_ms=100,
@@ -40,7 +40,7 @@ SETTINGS = Settings(
 )
 
 
-def patient(settings: Settings) -> Settings:
+def patient(settings: ManagerSettings) -> ManagerSettings:
     """Return settings for processes that share the machine with others: one that is held up is not lost."""
     timing = msgspec.structs.replace(settings.timing, node_expiry_ms=10_000)
     return msgspec.structs.replace(settings, timing=timing, am_expiry_ms=30_000)

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from emulator.live.programs.all_in_one import AllInOne, Plan, build
+from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options, site_of
 from emulator.live.rest.dialect import Version
 from emulator.live.wire.http_server import Background, bind, serve, url_of
@@ -34,7 +34,7 @@ class LiveHost(Served):
         made: list[AllInOne] = []
 
         def web(url: str) -> Any:
-            plan = Plan(nodes=NODES, memory_mib=1024 * SLOTS, vcores=SLOTS)
+            plan = ClusterPlan(nodes=NODES, memory_mib=1024 * SLOTS, vcores=SLOTS)
             made.append(build(Options(work=folder, dialect=version), plan, url, SETTINGS))
             return made[0].web
 

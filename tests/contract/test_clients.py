@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from emulator.live.tasks.user_command import Failed, Piped, Reporter
+from emulator.live.tasks.user_command import CommandFailed, Piped, Reporter
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity
@@ -74,5 +74,5 @@ def test_a_command_that_ends_well_before_its_input_has_failed() -> None:
     """Exit 0 while Java still writes is a broken pipe: FAILED, never a short output (facts 4.2)."""
     said: list[bytes] = []
     piped = Piped(["true"], {"PATH": "/usr/bin:/bin"}, Reporter(), said.append)
-    with pytest.raises(Failed, match="before all its input was read"):
+    with pytest.raises(CommandFailed, match="before all its input was read"):
         piped.feed(b"k\tv\n" * 4096 for _ in range(1000))

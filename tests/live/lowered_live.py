@@ -19,8 +19,8 @@ from typing import Any
 
 from emulator.live.jobs.submission_client import Client as Submitter
 from emulator.live.jobs.workload_replay import play
-from emulator.live.manager.service import Settings
-from emulator.live.programs.all_in_one import AllInOne, Plan, build
+from emulator.live.manager.service import ManagerSettings
+from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
 from emulator.workload.job import Job
@@ -168,8 +168,8 @@ def lowering(folder: Path) -> Iterator[LoweringCluster]:
 
     def web(url: str) -> Any:
         options = Options(work=folder / "work", speed=1.0)
-        settings = Settings(timing=QUICK, am_expiry_ms=60_000)
-        made.append(build(options, Plan(nodes=3, processes=False), url, settings))
+        settings = ManagerSettings(timing=QUICK, am_expiry_ms=60_000)
+        made.append(build(options, ClusterPlan(nodes=3, processes=False), url, settings))
         return made[0].web
 
     with Background(web) as server:

@@ -10,16 +10,16 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3, Timing
-from emulator.live.manager.service import LiveResourceManager, Settings, Submission
+from emulator.live.manager.service import LiveResourceManager, ManagerSettings, Submission
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.node.launching import ProcessLauncher
-from emulator.live.node.node_manager import DirectWire, Gone, Held, LiveNode
+from emulator.live.node.node_manager import Gone, LiveNode, StartedContainer
 from emulator.live.node.processes import Processes, open_processes
-from emulator.live.programs.master_setup import open_master
-from emulator.live.wire.master_calls import DirectCarrier
+from emulator.live.programs.master_program import open_master
 from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration, Signal
 from emulator.live.wire.real_time_driver import Pace
 from emulator.live.wire.submitted_job import ModelledJob, SubmittedJob, write_job
+from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 
 PATIENCE_S = 120.0
 QUICK = msgspec.structs.replace(
@@ -47,7 +47,7 @@ class Rig(ProcessLauncher):
     def __init__(self, work: Path, nodes: int = 2, slots: int = 4, timing: Timing = QUICK) -> None:
         self.pace = Pace(Kernel())
         self.timing = timing
-        self.yarn = LiveResourceManager(self.pace.sibling(Kernel()), Settings(timing=timing))
+        self.yarn = LiveResourceManager(self.pace.sibling(Kernel()), ManagerSettings(timing=timing))
         self.masters: list[LiveMaster] = []
         self.launches: list[MasterLaunch] = []
         self.shapes = [
@@ -63,7 +63,7 @@ class Rig(ProcessLauncher):
         super().__init__(self.work, "http://127.0.0.1:1", self.processes, tasks=True)
         self.yarn.start()
         for shape in self.shapes:
-            node = LiveNode(shape, DirectWire(self.yarn), self.pace.sibling(Kernel()), self)
+            node = LiveNode(shape, DirectNodeTransport(self.yarn), self.pace.sibling(Kernel()), self)
             self.nodes[shape.address] = node
             node.join()
         return self
@@ -77,12 +77,10 @@ class Rig(ProcessLauncher):
         self.yarn.stop()
         await self.processes.close()
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         master = open_master(
             launch,
-            rm=self.yarn,
-            nodes=self.nodes.__getitem__,
-            carrier=DirectCarrier(),
+            transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
             pace=self.pace.sibling(Kernel()),
             work=self.work,
             gone=gone,

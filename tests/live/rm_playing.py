@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.manager.service import LiveResourceManager, Settings
+from emulator.live.manager.service import LiveResourceManager, ManagerSettings
 from emulator.live.manager.state import AppRecord, Submission
 from emulator.live.wire.messages import (
     Allocate,
     Allocated,
     AskChange,
-    Ended,
+    EndedContainer,
     MasterFarewell,
     MasterRegistration,
     NodeOrders,
@@ -29,7 +29,7 @@ EPOCH = 1_700_000_000_000
 class Played:
     """One manager and what its nodes and masters count."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
+    def __init__(self, settings: ManagerSettings | None = None) -> None:
         self.wall_ms = EPOCH
         self.pace = Pace(Kernel(), 1.0, lambda: self.wall_ms)
         self.manager = LiveResourceManager(self.pace, settings)
@@ -55,7 +55,7 @@ class Played:
     def again(
         self, name: str = "n1:1", *ended: str, exit_status: int = 0, running: tuple[str, ...] = ()
     ) -> NodeOrders:
-        gone = tuple(Ended(one, exit_status, self.wall_ms) for one in ended)
+        gone = tuple(EndedContainer(one, exit_status, self.wall_ms) for one in ended)
         return self.manager.node_heartbeat(
             NodeReport(node=name, number=self.beats[name], ended=gone, running=running)
         )

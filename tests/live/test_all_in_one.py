@@ -18,9 +18,9 @@ import pytest
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client as Submitter
 from emulator.live.jobs.workload_replay import play
-from emulator.live.manager.service import Settings
+from emulator.live.manager.service import ManagerSettings
 from emulator.live.node.process_supervisor import children, stat_fields
-from emulator.live.programs.all_in_one import AllInOne, Plan, build, jobs_of
+from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build, jobs_of
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
@@ -117,12 +117,18 @@ def wait_until(condition: Callable[[], object], what: str = "") -> None:
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, plan: Plan | None = None, speed: float = 1.0) -> Iterator[tuple[Client, AllInOne]]:
+def cluster(
+    folder: Path, plan: ClusterPlan | None = None, speed: float = 1.0
+) -> Iterator[tuple[Client, AllInOne]]:
     made: list[AllInOne] = []
 
     def web(url: str) -> Any:
         options = Options(work=folder / "work", speed=speed)
-        made.append(build(options, plan or Plan(nodes=2), url, Settings(timing=QUICK, am_expiry_ms=2000)))
+        made.append(
+            build(
+                options, plan or ClusterPlan(nodes=2), url, ManagerSettings(timing=QUICK, am_expiry_ms=2000)
+            )
+        )
         return made[0].web
 
     with Background(web) as server:
@@ -181,7 +187,7 @@ def test_a_job_that_cannot_be_read_fails_and_says_why(tmp_path: Path) -> None:
 
 
 def test_a_cluster_of_modelled_containers_starts_no_process(tmp_path: Path) -> None:
-    with cluster(tmp_path, Plan(nodes=2, processes=False)) as (client, _):
+    with cluster(tmp_path, ClusterPlan(nodes=2, processes=False)) as (client, _):
         application = client.submit("sum")
         status, why = client.over(application)
         assert status == "FAILED"
@@ -201,7 +207,7 @@ def test_a_modelled_job_runs_by_its_timetable_without_any_process(tmp_path: Path
         user="alice",
         queue="research",
     )
-    with cluster(tmp_path, Plan(nodes=2, processes=False), speed=20.0) as (client, whole):
+    with cluster(tmp_path, ClusterPlan(nodes=2, processes=False), speed=20.0) as (client, whole):
         before_ms = whole.site.manager.pace.now_ms()
         (row,) = play(Submitter(client.url, "alice"), (job,), speed=20.0)
         assert row.final_status == "SUCCEEDED"

@@ -16,8 +16,7 @@ import pytest
 
 from emulator.live.programs.master_program import MasterProgram
 from emulator.live.programs.node_program import NodePlan, NodeProcess
-from emulator.live.wire.guard import guarded, name_in
-from emulator.live.wire.http_server import Background
+from emulator.live.wire.http_server import Background, guarded, name_in
 from emulator.live.wire.messages import PATHS, MasterLaunch
 from emulator.live.wire.submitted_job import ENTRY, StreamingJob, write_job
 from emulator.live.wire.web import Reply, Web

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.programs.all_in_one import Plan
+from emulator.live.programs.all_in_one import ClusterPlan
 from tests import http_client
 from tests.live.test_all_in_one import cluster
 from yarnctl.attach.connection.settings import Attachment
@@ -33,7 +33,7 @@ def maximum_of(url: str) -> str:
 
 @pytest.mark.parametrize("mutable", [True, False])
 def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: bool) -> None:
-    with cluster(tmp_path, Plan(nodes=1, processes=False)) as (client, whole):
+    with cluster(tmp_path, ClusterPlan(nodes=1, processes=False)) as (client, whole):
         told = ClusterAddress(resource_managers=(client.url,), user="yarnctl")
         port = attach(told, Attachment(enforce=True, allow_hold=True), lambda: time.time_ns() // 1_000_000)
         try:
@@ -64,7 +64,7 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: 
 
 
 def test_answers_carry_a_date_that_goes_on(tmp_path: Path) -> None:
-    with cluster(tmp_path, Plan(nodes=1, processes=False)) as (client, _):
+    with cluster(tmp_path, ClusterPlan(nodes=1, processes=False)) as (client, _):
         for path in (MANAGER_INFO, "/conf", "/webhdfs/v1/?op=GETFILESTATUS&user.name=yarnctl", "/nowhere"):
             headers = http_client.get(client.url + path, timeout=30).headers
             assert abs(parsedate_to_datetime(headers["Date"]).timestamp() - time.time()) < 600, path

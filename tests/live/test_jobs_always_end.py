@@ -120,5 +120,5 @@ def test_a_job_that_never_ends_tells_why(tmp_path: Path) -> None:
 @settings(max_examples=examples(40))
 def test_every_job_ends_once_all_nodes_are_back(steps: list[tuple[str, int, int]]) -> None:
     # No machine crashes here, and a busy disk would be all that the test waits for.
-    with TemporaryDirectory() as folder, patch("emulator.live.master.recovery.os.fsync"):
+    with TemporaryDirectory() as folder, patch("emulator.live.master.attempts.os.fsync"):
         on_a_loop(lambda: play(steps, Path(folder)))

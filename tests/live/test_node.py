@@ -12,7 +12,7 @@ from emulator.live.wire.messages import (
     EXIT_ABORTED,
     EXIT_KILLED_BY_MASTER,
     Doorbell,
-    Ended,
+    EndedContainer,
     MasterLaunch,
     NodeOrders,
     NodeRegistration,
@@ -113,7 +113,7 @@ class Rig:
     def beats(self) -> list[int]:
         return [at_ms for at_ms, _ in self.reports]
 
-    def ended(self) -> tuple[Ended, ...]:
+    def ended(self) -> tuple[EndedContainer, ...]:
         return self.last.ended
 
     @property
@@ -219,7 +219,7 @@ def test_a_stop_is_told_as_it_was_meant_and_only_once_it_is_over() -> None:
     rig.pace.to(700)
     rig.started[0].gone(143, "")
     rig.pace.to(1300)
-    assert rig.ended() == (Ended("c1", EXIT_KILLED_BY_MASTER, START_MS + 700),)
+    assert rig.ended() == (EndedContainer("c1", EXIT_KILLED_BY_MASTER, START_MS + 700),)
     rig.node.stop(TaskStop(container="c1"))
     rig.pace.to(2300)
     assert rig.ended() == ()
@@ -266,7 +266,7 @@ def test_a_container_that_is_over_before_its_launcher_returns() -> None:
     rig.node.start(task("c1"))
     rig.pace.to(300)
     assert rig.last.running == ()
-    assert rig.ended() == (Ended("c1", 127, START_MS, "no such program"),)
+    assert rig.ended() == (EndedContainer("c1", 127, START_MS, "no such program"),)
 
 
 def test_a_modelled_container_is_held_until_the_first_beat_at_or_after_its_end() -> None:
@@ -278,9 +278,9 @@ def test_a_modelled_container_is_held_until_the_first_beat_at_or_after_its_end()
     rig.pace.to(300)
     assert rig.last.running == ("c1", "c2", "c3")
     rig.pace.to(1300)
-    assert rig.ended() == (Ended("c3", 0, START_MS + 500), Ended("c1", 0, START_MS + 1250))
+    assert rig.ended() == (EndedContainer("c3", 0, START_MS + 500), EndedContainer("c1", 0, START_MS + 1250))
     rig.pace.to(2300)
-    assert rig.ended() == (Ended("c2", 0, START_MS + 1251),)
+    assert rig.ended() == (EndedContainer("c2", 0, START_MS + 1251),)
     assert rig.started == []
 
 

@@ -11,20 +11,13 @@ from typing import Any
 
 import pytest
 
-from emulator.live.wire.http_calls import (
-    HttpContainerService,
-    HttpMasterService,
-    HttpNodeWire,
-    NoAnswer,
-    container_web,
-)
 from emulator.live.wire.http_client import Address, HttpPool
 from emulator.live.wire.http_server import Background, bind
 from emulator.live.wire.messages import (
     PATHS,
+    Acknowledged,
     Allocate,
     Allocated,
-    Done,
     Granted,
     MasterFarewell,
     MasterRegistration,
@@ -35,6 +28,13 @@ from emulator.live.wire.messages import (
     NodeWelcome,
     TaskLaunch,
     TaskStop,
+)
+from emulator.live.wire.transports import (
+    MANAGER,
+    HttpMasterTransport,
+    HttpNodeTransport,
+    MasterCall,
+    container_web,
 )
 from emulator.live.wire.web import Reply, Web
 from yarnctl.errors import BadInput, Unreachable
@@ -60,7 +60,7 @@ class Manager:
             ("node_heartbeat", NodeReport, lambda report: NodeOrders(number=report.number, stop=("c1",))),
             ("register_master", MasterRegistration, lambda _: MasterWelcome(heartbeat_ms=1000)),
             ("allocate", Allocate, lambda message: Allocated(number=message.number, granted=(GRANTED,))),
-            ("farewell", MasterFarewell, lambda _: Done()),
+            ("farewell", MasterFarewell, lambda _: Acknowledged()),
         ]
         for name, kind, answer in answers:
             web.call(PATHS[name], kind, self._keeping(answer))
@@ -85,13 +85,13 @@ def on_a_loop(test: Callable[[], Any]) -> None:
     asyncio.run(asyncio.wait_for(test(), PATIENCE_S))
 
 
-async def heartbeat(wire: HttpNodeWire, number: int) -> NodeOrders | None:
+async def heartbeat(wire: HttpNodeTransport, number: int) -> NodeOrders | None:
     heard: asyncio.Future[NodeOrders | None] = asyncio.get_running_loop().create_future()
     wire.node_heartbeat(NodeReport(node="n:1", number=number), heard.set_result)
     return await heard
 
 
-async def register(wire: HttpNodeWire) -> NodeWelcome | None:
+async def register(wire: HttpNodeTransport) -> NodeWelcome | None:
     heard: asyncio.Future[NodeWelcome | None] = asyncio.get_running_loop().create_future()
     wire.register_node(REGISTRATION, heard.set_result)
     return await heard
@@ -103,7 +103,7 @@ def test_a_nodes_calls_over_one_connection() -> None:
 
         async def test() -> None:
             pool = HttpPool(Address(server.url), connections=1)
-            wire = HttpNodeWire(pool, lambda: 0.0, lambda text: pytest.fail(text))
+            wire = HttpNodeTransport(pool, lambda: 0.0, lambda text: pytest.fail(text))
             assert await register(wire) == NodeWelcome(epoch=1, heartbeat_ms=1000, phase_ms=7)
             beats = await asyncio.gather(*(heartbeat(wire, number) for number in range(1, 51)))
             assert beats == [NodeOrders(number=number, stop=("c1",)) for number in range(1, 51)]
@@ -130,7 +130,7 @@ def test_it_registers_until_somebody_answers_and_says_so_once() -> None:
             refused.set()
 
         pool = HttpPool(Address(f"http://127.0.0.1:{port}"))
-        wire = HttpNodeWire(pool, lambda: 0.0, say)
+        wire = HttpNodeTransport(pool, lambda: 0.0, say)
         registering = asyncio.create_task(register(wire))
         await refused.wait()
         listener.close()
@@ -202,7 +202,7 @@ def test_a_heartbeat_without_an_answer_is_told_to_be_lost(answer: bytes, hang_up
 
     async def test() -> None:
         timeout_s = 0.2 if "within" in why else PATIENCE_S
-        wire = HttpNodeWire(HttpPool(Address(rude.url), timeout_s=timeout_s), lambda: 0.0, said.append)
+        wire = HttpNodeTransport(HttpPool(Address(rude.url), timeout_s=timeout_s), lambda: 0.0, said.append)
         assert await heartbeat(wire, 1) is None
         assert await heartbeat(wire, 1) is None
         wire.close()
@@ -215,44 +215,131 @@ def test_a_heartbeat_without_an_answer_is_told_to_be_lost(answer: bytes, hang_up
     assert why in said[0]
 
 
+class Master:
+    """A master's transport; its clock of what is due stands still."""
+
+    def __init__(self, manager_url: str, timeout_s: float = PATIENCE_S) -> None:
+        self.turns = 0
+        self.transport = HttpMasterTransport(manager_url, self._around, timeout_s)
+
+    def _around(self, heard: Callable[[], object]) -> object:
+        self.turns += 1
+        return heard()
+
+    async def call(self, call: MasterCall, message: Any, place: str = MANAGER) -> Any:
+        """Return the answer; Unreachable if there is none."""
+        heard: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.transport.carry(
+            place, call, message, heard.set_result, lambda why: heard.set_exception(Unreachable(why))
+        )
+        return await heard
+
+
+def allocate(number: int) -> Allocate:
+    return Allocate(application="a", attempt=1, number=number)
+
+
 def test_a_masters_calls() -> None:
     manager = Manager()
     with Background(manager.web) as server:
-        service = HttpMasterService(server.url)
-        assert service.register_master(
-            MasterRegistration(application="a", attempt=1, tracking_url="http://x")
-        ) == MasterWelcome(heartbeat_ms=1000)
-        assert service.allocate(Allocate(application="a", attempt=1, number=3)).granted == (GRANTED,)
-        assert (
-            service.farewell(MasterFarewell(application="a", attempt=1, final_status="SUCCEEDED")) == Done()
-        )
-        manager.failures = 1
-        with pytest.raises(NoAnswer, match="status 500"):
-            service.allocate(Allocate(application="a", attempt=1, number=4))
-        assert service.allocate(Allocate(application="a", attempt=1, number=4)).number == 4
-        service.close()
+
+        async def test() -> None:
+            master = Master(server.url)
+            registration = MasterRegistration(application="a", attempt=1, tracking_url="http://x")
+            assert await master.call("register_master", registration) == MasterWelcome(heartbeat_ms=1000)
+            assert (await master.call("allocate", allocate(3))).granted == (GRANTED,)
+            over = MasterFarewell(application="a", attempt=1, final_status="SUCCEEDED")
+            assert await master.call("farewell", over) == Acknowledged()
+            manager.failures = 1
+            with pytest.raises(Unreachable, match="status 500"):
+                await master.call("allocate", allocate(4))
+            assert (await master.call("allocate", allocate(4))).number == 4
+            assert master.turns == 5
+            master.transport.close()
+
+        on_a_loop(test)
 
 
 def test_a_master_goes_on_with_a_resourcemanager_that_was_started_again() -> None:
     manager = Manager()
-    with Background(manager.web) as server:
-        service = HttpMasterService(server.url)
-        service.allocate(Allocate(application="a", attempt=1, number=1))
-    with pytest.raises(Unreachable, match="see whether the emulator runs there"):
-        service.allocate(Allocate(application="a", attempt=1, number=2))
-    with Background(manager.web, port=int(server.url.rpartition(":")[2])):
-        assert service.allocate(Allocate(application="a", attempt=1, number=2)).number == 2
-    service.close()
+
+    async def test() -> None:
+        with Background(manager.web) as server:
+            master = Master(server.url)
+            await master.call("allocate", allocate(1))
+        with pytest.raises(Unreachable, match="see whether the emulator runs there"):
+            await master.call("allocate", allocate(2))
+        with Background(manager.web, port=int(server.url.rpartition(":")[2])):
+            assert (await master.call("allocate", allocate(2))).number == 2
+        master.transport.close()
+
+    on_a_loop(test)
 
 
 def test_a_connection_that_has_become_stale_is_replaced_within_the_call() -> None:
     manager = Manager()
+
+    async def test() -> None:
+        with Background(manager.web) as server:
+            master = Master(server.url)
+            await master.call("allocate", allocate(1))
+        with Background(manager.web, port=int(server.url.rpartition(":")[2])):
+            assert (await master.call("allocate", allocate(2))).number == 2
+            master.transport.close()
+
+    on_a_loop(test)
+
+
+def test_calls_to_one_place_keep_their_order() -> None:
+    manager = Manager()
     with Background(manager.web) as server:
-        service = HttpMasterService(server.url)
-        service.allocate(Allocate(application="a", attempt=1, number=1))
-    with Background(manager.web, port=int(server.url.rpartition(":")[2])):
-        assert service.allocate(Allocate(application="a", attempt=1, number=2)).number == 2
-    service.close()
+
+        async def test() -> None:
+            master = Master(server.url)
+            numbers = range(1, 31)
+            answers = await asyncio.gather(*(master.call("allocate", allocate(number)) for number in numbers))
+            assert [answer.number for answer in answers] == list(numbers)
+            master.transport.close()
+
+        on_a_loop(test)
+    assert [message.number for message in manager.heard] == list(range(1, 31))
+
+
+def test_a_call_behind_one_whose_connection_broke_gets_a_connection_of_its_own() -> None:
+    """The first is lost with its connection, the second does not wait for the first one's time-out."""
+    rude = Rude(b"", hang_up=True)
+
+    async def test() -> None:
+        master = Master(rude.url, timeout_s=10 * PATIENCE_S)
+        answers = await asyncio.gather(
+            *(master.call("allocate", allocate(number)) for number in (1, 2, 3)), return_exceptions=True
+        )
+        assert all(isinstance(answer, Unreachable) for answer in answers)
+        master.transport.close()
+
+    try:
+        on_a_loop(test)
+    finally:
+        rude.close()
+
+
+def test_a_place_that_hangs_delays_no_other() -> None:
+    manager, hanging = Manager(), Rude(b"", hang_up=False)
+    with Background(manager.web) as server:
+
+        async def test() -> None:
+            master = Master(server.url)
+            stop = TaskStop(container="c1")
+            stuck = asyncio.create_task(master.call("stop", stop, hanging.url))
+            assert (await master.call("allocate", allocate(1))).number == 1
+            assert not stuck.done()
+            stuck.cancel()
+            master.transport.close()
+
+        try:
+            on_a_loop(test)
+        finally:
+            hanging.close()
 
 
 class Node:
@@ -261,13 +348,13 @@ class Node:
     def __init__(self) -> None:
         self.told: list[TaskLaunch | TaskStop] = []
 
-    def start(self, launch: TaskLaunch) -> Done:
+    def start(self, launch: TaskLaunch) -> Acknowledged:
         self.told.append(launch)
-        return Done()
+        return Acknowledged()
 
-    def stop(self, message: TaskStop) -> Done:
+    def stop(self, message: TaskStop) -> Acknowledged:
         self.told.append(message)
-        return Done()
+        return Acknowledged()
 
 
 def test_each_of_many_nodes_behind_one_port_hears_its_own_masters() -> None:
@@ -276,13 +363,16 @@ def test_each_of_many_nodes_behind_one_port_hears_its_own_masters() -> None:
         container="c1", application="a", kind="map", command=("x", "\udcff".encode(errors="replace").decode())
     )
     with Background(lambda _: container_web({"/0": first, "/1": second})) as server:
-        service = HttpContainerService(f"{server.url}/1")
-        assert service.start(launch) == Done()
-        assert service.stop(TaskStop(container="c1")) == Done()
-        service.close()
-        other = HttpContainerService(f"{server.url}/2")
-        with pytest.raises(NoAnswer, match="404"):
-            other.start(launch)
+
+        async def test() -> None:
+            master = Master(server.url)
+            assert await master.call("start", launch, f"{server.url}/1") == Acknowledged()
+            assert await master.call("stop", TaskStop(container="c1"), f"{server.url}/1") == Acknowledged()
+            with pytest.raises(Unreachable, match="404"):
+                await master.call("start", launch, f"{server.url}/2")
+            master.transport.close()
+
+        on_a_loop(test)
     assert first.told == []
     assert second.told == [launch, TaskStop(container="c1")]
 
@@ -311,8 +401,11 @@ def test_a_web_that_answers_with_a_reply_of_its_own_is_no_node() -> None:
     web = Web()
     web.add("POST", PATHS["start"], lambda _: Reply(200, b'{"nothing": 1, "of": []}'))
     with Background(lambda _: web) as server:
-        service = HttpContainerService(server.url)
-        assert service.stop is not None
-        with pytest.raises(NoAnswer, match="404"):
-            service.stop(TaskStop(container="c1"))
-        service.close()
+
+        async def test() -> None:
+            master = Master(server.url)
+            with pytest.raises(Unreachable, match="404"):
+                await master.call("stop", TaskStop(container="c1"), server.url)
+            master.transport.close()
+
+        on_a_loop(test)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.live.programs.master_setup import HEARTBEAT, own_beat
+from emulator.live.programs.master_program import HEARTBEAT, own_beat
 from emulator.live.tasks.process_tasks import PROCESS_TIMING
 from emulator.live.wire.submitted_job import StreamingJob
 from yarnctl.errors import BadInput

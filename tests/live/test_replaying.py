@@ -15,7 +15,7 @@ import pytest
 from emulator.cluster.timing import HADOOP3
 from emulator.live.jobs.submission_client import Client as Submitter
 from emulator.live.jobs.workload_replay import play
-from emulator.live.programs.all_in_one import Plan
+from emulator.live.programs.all_in_one import ClusterPlan
 from emulator.workload.job import Job
 from emulator.workload.spec import load
 from tests.live.test_all_in_one import PATIENCE_S, Client, Programs, cluster, programs, wait_until
@@ -82,7 +82,7 @@ def test_serve_replays_workloads_by_itself(tmp_path: Path, programs: Programs) -
 def test_a_job_that_fails_is_told(tmp_path: Path) -> None:
     """Killed by somebody: the row says so, the others go on."""
     other = msgspec.structs.replace(JOB, name="other", submitted_at_ms=1, map_ms=(3_600_000,))
-    with cluster(tmp_path, Plan(nodes=2, processes=False), speed=20.0) as (client, _):
+    with cluster(tmp_path, ClusterPlan(nodes=2, processes=False), speed=20.0) as (client, _):
         told: list[str] = []
 
         def kill() -> None:
@@ -106,7 +106,7 @@ def test_the_instants_of_a_trace_are_kept(tmp_path: Path) -> None:
         msgspec.structs.replace(JOB, name=f"job{at}", submitted_at_ms=at * 10_000, map_ms=(3_600_000,))
         for at in range(3)
     ]
-    with cluster(tmp_path, Plan(nodes=1, processes=False), speed=20.0) as (client, _):
+    with cluster(tmp_path, ClusterPlan(nodes=1, processes=False), speed=20.0) as (client, _):
         began_s = time.time()
         rows = play(Submitter(client.url, "hadoop"), tuple(jobs), 20.0, wait=False, began_s=began_s)
         assert [row.final_status for row in rows] == ["", "", ""]

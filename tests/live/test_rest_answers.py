@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.live.manager.service import Settings
-from emulator.live.rest.site import Site
-from emulator.live.wire.web import Reply, Request, Web
+from emulator.live.manager.service import ManagerSettings
+from emulator.live.rest.site import ManagerSite
+from emulator.live.wire.web import Reply, Web, WebRequest
 from tests.live.rm_playing import EPOCH, Played
 from tests.thoroughness import examples
 
@@ -28,16 +28,16 @@ JSON_TYPE = [(b"content-type", b"application/json")]
 class Asked:
     """A played manager with its site; ``get`` and its like return the reply."""
 
-    def __init__(self, dialect: Any = "3.4", settings: Settings | None = None, **more: Any) -> None:
+    def __init__(self, dialect: Any = "3.4", settings: ManagerSettings | None = None, **more: Any) -> None:
         self.played = Played(settings)
-        self.site = Site(self.played.manager, URL, dialect=dialect, **more)
+        self.site = ManagerSite(self.played.manager, URL, dialect=dialect, **more)
 
     def ask(self, method: str, path: str, body: Any = b"", headers: Any = None) -> Reply:
         path, _, query = path.partition("?")
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         if headers is None:
             headers = [(b"accept", b"application/json"), *(JSON_TYPE if method in ("PUT", "POST") else [])]
-        request = Request(method, path, query.encode(), headers, data)
+        request = WebRequest(method, path, query.encode(), headers, data)
         return asyncio.run(self.site.web.answer(request))
 
     def get(self, path: str) -> Any:
@@ -338,7 +338,7 @@ def test_a_finished_application_whose_master_goes_is_finishing():
 
 
 def test_a_priority_is_capped_without_a_word():
-    asked = Asked(settings=Settings(max_priority=5))
+    asked = Asked(settings=ManagerSettings(max_priority=5))
     app = asked.played.submit()
     reply = asked.ask("PUT", f"{ROOT}/apps/{APP}/priority", {"priority": 8})
     assert (reply.status, json.loads(reply.body)) == (200, {"priority": 5})
@@ -614,7 +614,7 @@ def test_an_immutable_store_says_so():
 def master_web() -> Web:
     web = Web()
 
-    def echo(request: Request) -> Reply:
+    def echo(request: WebRequest) -> Reply:
         names = sorted(key.decode() for key, _ in request.headers)
         told = [request.method, request.path, request.raw_query.decode(), request.header("cookie"), names]
         return Reply(200, json.dumps([*told, request.body.decode()]).encode())
@@ -675,6 +675,6 @@ def test_no_request_ends_in_a_failure(method, parts, query, body, rooted):
     asked.played.submit()
     path = (ROOT if rooted else "") + "/" + "/".join(parts)
     reply = asked.site.web.answer(
-        Request(method, path, query.encode("utf-8", "replace"), [*JSON_TYPE], body, path)
+        WebRequest(method, path, query.encode("utf-8", "replace"), [*JSON_TYPE], body, path)
     )
     assert asyncio.run(reply).status in (200, 202, 302, 400, 403, 404, 405, 413, 503)  # 503: a wrong method

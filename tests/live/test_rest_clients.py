@@ -13,8 +13,8 @@ import pytest
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
-from emulator.live.manager.service import LiveResourceManager, Settings
-from emulator.live.rest.site import Site
+from emulator.live.manager.service import LiveResourceManager, ManagerSettings
+from emulator.live.rest.site import ManagerSite
 from emulator.live.wire.http_server import Background, bind
 from emulator.live.wire.real_time_driver import Pace
 from emulator.live.wire.web import Reply, Web
@@ -39,7 +39,7 @@ class Served:
         self.played = Played()
 
         def build(url: str) -> Web:
-            self.site = Site(self.played.manager, url, dialect=dialect)
+            self.site = ManagerSite(self.played.manager, url, dialect=dialect)
             return self.site.web
 
         self.background = Background(build)
@@ -238,8 +238,8 @@ def test_time_passes_by_itself_where_it_is_served():
     timing = msgspec.structs.replace(HADOOP3, node_expiry_ms=100)
 
     def build(url: str) -> Web:
-        manager = LiveResourceManager(Pace(Kernel()), Settings(timing=timing, silence_floor_ms=0))
-        return Site(manager, url).web
+        manager = LiveResourceManager(Pace(Kernel()), ManagerSettings(timing=timing, silence_floor_ms=0))
+        return ManagerSite(manager, url).web
 
     with Background(build) as server:
         register = b'{"node":"n1:1","address":"http://x","memory_mib":1024,"vcores":1}'

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.manager.scheduler_xml import queues_of_file, queues_of_text
+from emulator.live.manager.manager_settings import queues_of_file, queues_of_text
 from emulator.live.wire.http_server import bind
 from tests import http_client
 from yarnctl.errors import BadInput

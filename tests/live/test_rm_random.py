@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.live.manager.moving import move
-from emulator.live.manager.service import Settings
-from emulator.live.rest.scheduler_conf import SchedulerConfiguration
+from emulator.live.manager.service import ManagerSettings
+from emulator.live.rest.changes import move_application
+from emulator.live.rest.configuration import SchedulerConfiguration
 from tests.live.rm_playing import Played
 from tests.thoroughness import examples
 
@@ -57,7 +57,9 @@ def step(played: Played, what: str, pick: int) -> None:
     elif what == "priority":
         manager.actor.scheduler.reprioritise(app.actor, pick % 3)
     elif what == "move":
-        move(manager.actor, app.actor, manager.actor.scheduler.queues[("research", "production")[pick % 2]])
+        move_application(
+            manager.actor, app.actor, manager.actor.scheduler.queues[("research", "production")[pick % 2]]
+        )
     elif what == "resync":
         played.beats[node] = played.beats.get(node, 0) + pick
 
@@ -65,7 +67,7 @@ def step(played: Played, what: str, pick: int) -> None:
 @given(STEPS)
 @settings(max_examples=examples(200))
 def test_sums_hold_after_every_step(steps):
-    played = Played(Settings(am_expiry_ms=15_000))
+    played = Played(ManagerSettings(am_expiry_ms=15_000))
     played.node("n1:1")
     played.node("n2:1")
     played.running("research", 3)

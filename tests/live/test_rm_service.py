@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.live.manager.service import Refused, Settings
+from emulator.live.manager.service import ManagerSettings, RequestRefused
 from emulator.live.manager.state import AppRecord, Submission
 from emulator.live.wire.messages import EXIT_ABORTED, EXIT_LOST, Allocate, Doorbell, NodeReport
 from tests.live.rm_playing import EPOCH, Played
@@ -100,7 +100,7 @@ def test_a_signal_goes_out_once_with_the_next_heartbeat():
     played.manager.signal(one, "OUTPUT_THREAD_DUMP")
     assert played.beat().signals == (Doorbell(one, "OUTPUT_THREAD_DUMP"),)
     assert played.beat().signals == ()
-    with pytest.raises(Refused, match="absent container"):
+    with pytest.raises(RequestRefused, match="absent container"):
         played.manager.signal("container_1_1_1_1", "OUTPUT_THREAD_DUMP")
 
 
@@ -223,7 +223,7 @@ def test_a_node_that_comes_back_larger_counts_with_its_new_size():
 
 
 def test_a_silent_master_is_replaced():
-    played = Played(Settings(am_expiry_ms=20_000))
+    played = Played(ManagerSettings(am_expiry_ms=20_000))
     played.node()
     app, _ = played.running()
     for _ in range(20):
@@ -261,7 +261,7 @@ def test_another_life_knows_nobody_and_stops_what_still_runs():
 
 
 def test_time_is_sped_up_but_no_silence_is_shorter_than_the_floor():
-    played = Played(Settings(silence_floor_ms=60_000))
+    played = Played(ManagerSettings(silence_floor_ms=60_000))
     assert played.manager.node_expiry_ms == 60_000
 
 
@@ -388,7 +388,7 @@ def test_an_application_is_killed_while_it_waits_for_its_next_attempt():
 
 
 def test_finished_applications_stay_listed_up_to_a_number():
-    played = Played(Settings(finished_kept=2))
+    played = Played(ManagerSettings(finished_kept=2))
     for _ in range(3):
         played.manager.kill(played.submit(), "")
     assert [app.number for app in played.manager.finished.values()] == [2, 3]
@@ -409,7 +409,7 @@ def test_what_cannot_be_accepted_is_refused(change, why):
     played = Played()
     played.node()
     right = {"application": played.manager.new_application(), "queue": "research", "user": "ann"}
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(RequestRefused, match=why):
         played.manager.submit(Submission(**(right | change)))
 
 

@@ -123,7 +123,7 @@ def test_splits_give_every_line_once_wherever_they_are_cut(
 def test_lines_are_cut_the_same_however_the_stream_is() -> None:
     data = b"a\r\nb\rc\n\n" + b"x" * 300_000 + b"\nlast"
     for size in (1, 2, 3, 1000, len(data)):
-        lines = shuffle.Lines()
+        lines = shuffle.OutputLines()
         found = [line for at in range(0, len(data), size) for line in lines.take(data[at : at + size])]
         assert found + lines.finish() == data.splitlines()
         if size == 1:

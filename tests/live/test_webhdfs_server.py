@@ -12,12 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.live.store.namespace import checked_path
-from emulator.live.store.owners import Owners
-from emulator.live.store.webhdfs import WebHdfsServer
-from emulator.live.store.webhdfs_faults import Fault, Faults
+from emulator.live.store.permitted_paths import Owners, checked_path
+from emulator.live.store.webhdfs_server import Fault, Faults, WebHdfsServer
 from emulator.live.wire.http_server import Background
-from emulator.live.wire.web import Problem, Web
+from emulator.live.wire.web import HttpProblem, Web
 from tests.http_client import bare
 from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode
@@ -388,7 +386,7 @@ def test_a_link_leads_nowhere(store, tmp_path):
 def test_no_checked_path_leads_out(text):
     try:
         path = checked_path("/" + text)
-    except (Problem, UnicodeEncodeError):
+    except (HttpProblem, UnicodeEncodeError):
         return
     assert os.path.normpath("/root" + path).startswith("/root")
     assert "\0" not in path

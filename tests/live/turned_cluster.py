@@ -14,17 +14,17 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import Timing
-from emulator.live.manager.service import LiveResourceManager, Settings
+from emulator.live.manager.service import LiveResourceManager, ManagerSettings
 from emulator.live.manager.state import AppRecord, Submission
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.node.launching import refuse
-from emulator.live.node.node_manager import DirectWire, Gone, Held, LiveNode
+from emulator.live.node.node_manager import Gone, LiveNode, StartedContainer
 from emulator.live.programs.all_in_one import LocalMaster
-from emulator.live.programs.master_setup import open_master
-from emulator.live.wire.master_calls import DirectCarrier
+from emulator.live.programs.master_program import open_master
 from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration, TaskLaunch
 from emulator.live.wire.real_time_driver import Pace
 from emulator.live.wire.submitted_job import ModelledJob, write_job
+from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.workload.job import Job
 
 EPOCH = 1_700_000_000_000
@@ -40,13 +40,15 @@ TIMING = Timing(
     exit_ms=50,
     node_expiry_ms=1000,
 )
-SETTINGS = Settings(timing=TIMING, max_attempts=20, am_expiry_ms=5000)
+SETTINGS = ManagerSettings(timing=TIMING, max_attempts=20, am_expiry_ms=5000)
 
 
 class Turned:
     """The cluster: ``nodes`` of ``slots`` containers. Make it on an event loop (``on_a_loop``)."""
 
-    def __init__(self, work: Path, nodes: int = 2, slots: int = 3, settings: Settings = SETTINGS) -> None:
+    def __init__(
+        self, work: Path, nodes: int = 2, slots: int = 3, settings: ManagerSettings = SETTINGS
+    ) -> None:
         self.wall_ms = EPOCH
         self.work = work
         self.pace = Pace(Kernel(), 1.0, lambda: self.wall_ms)
@@ -58,25 +60,23 @@ class Turned:
             shape = NodeRegistration(
                 node=f"n{index}:1", address=f"http://n{index}:1", memory_mib=1024 * slots, vcores=slots
             )
-            self.nodes[shape.address] = LiveNode(shape, DirectWire(self.yarn), self.node_pace, self)
+            self.nodes[shape.address] = LiveNode(shape, DirectNodeTransport(self.yarn), self.node_pace, self)
         for node in self.nodes.values():
             node.join()
 
     # --- launcher -------------------------------------------------------------------------
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
         return refuse("modelled only", gone)
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         def over(status: int, why: str) -> None:
             self.masters.pop(launch.container, None)
             gone(status, why)
 
         live = open_master(
             launch,
-            rm=self.yarn,
-            nodes=self.nodes.__getitem__,
-            carrier=DirectCarrier(),
+            transport=DirectMasterTransport(self.yarn, self.nodes.__getitem__),
             pace=self.pace.sibling(Kernel()),
             work=self.work,
             gone=over,

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from emulator.live.tasks.stderr_reports import LineReader, java_text
-from emulator.live.tasks.user_command import Reporter
+from emulator.live.tasks.user_command import LineReader, Reporter, java_text
 from tests.cluster.odd_lines import CUT, KEYS, LINES, REDUCER, Counters, all_bytes, golden
 from tests.runner.running import Job
 from yarnctl.task_runner.runner import reports

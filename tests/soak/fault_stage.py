@@ -18,10 +18,10 @@ import msgspec
 
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client, am_size, checkpoint_environment
-from emulator.live.manager.service import Settings
+from emulator.live.manager.service import ManagerSettings
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_master import LiveMaster
-from emulator.live.programs.all_in_one import Plan as Nodes
+from emulator.live.programs.all_in_one import ClusterPlan as Nodes
 from emulator.live.programs.all_in_one import build
 from emulator.live.programs.manager_program import Options
 from emulator.live.wire.http_server import Background
@@ -330,7 +330,7 @@ def stage(campaign: Campaign, folder: Path) -> Iterator[Stage]:
     nodes = Nodes(nodes=campaign.nodes, memory_mib=1024 * slots, vcores=slots, processes=campaign.processes)
 
     def web(url: str) -> Any:
-        settings = Settings(
+        settings = ManagerSettings(
             timing=timing_of(campaign),
             max_attempts=APP_ATTEMPTS,
             am_expiry_ms=20_000,

@@ -56,7 +56,7 @@ def _of_master(live: LiveMaster) -> str:
     waits = {priority: list(tasks) for priority, tasks in actor.pending.unassigned.items() if tasks}
     runs = [_of_container(one) for one in actor.running.values()]
     told = Counter(one.state for one in live.attempts.all.values())
-    mirrors = list(map(_short, live._mirrors))
+    mirrors = list(map(_short, live.containers.mirrors))
     return (
         f"  master {live.launch.attempt} {live.state}{'' if actor.alive else ', its actor has stopped'}:"
         f" {actor.maps_left} maps and {actor.reduces_left} reduces left; what it waits for"

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from emulator.live.programs.manager_program import SUPERUSER
-from emulator.live.store.webhdfs_faults import Fault, break_answer, cut, dripping, gone
+from emulator.live.store.webhdfs_server import Fault, break_answer, cut, dripping, gone
 from emulator.live.wire.web import Receive, Scope, Send, Web
 from tests.soak.fault_plan import HTTP_KINDS
 

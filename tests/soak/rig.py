@@ -21,10 +21,10 @@ import msgspec
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.streaming_job import wrapped
 from emulator.live.jobs.submission_client import CHECKPOINTS, FINAL_STATES, Client, checkpoint_environment
-from emulator.live.manager.service import Settings
+from emulator.live.manager.service import ManagerSettings
+from emulator.live.master.attempts import FinishedTask, TaskHistory
 from emulator.live.master.live_master import LiveMaster
-from emulator.live.master.recovery import Finished, History
-from emulator.live.programs.all_in_one import AllInOne, Plan, build
+from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import SUPERUSER, Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
@@ -138,7 +138,7 @@ def digests(folder: Path) -> dict[str, tuple[int, str]]:
     return found
 
 
-def total(tasks: Mapping[tuple[str, int], Finished], kind: str = "reduce") -> Counters:
+def total(tasks: Mapping[tuple[str, int], FinishedTask], kind: str = "reduce") -> Counters:
     """Return the sum of the final counters of all finished tasks of a kind."""
     found: Counters = {}
     for (its_kind, _), finished in tasks.items():
@@ -248,10 +248,10 @@ class LiveCluster:
             for one in attempts
         ]
 
-    def finished(self, application: str) -> dict[tuple[str, int], Finished]:
+    def finished(self, application: str) -> dict[tuple[str, int], FinishedTask]:
         """Return every finished task of an application by kind and number, with its final counters."""
         job = application.replace("application_", "job_", 1)
-        return History(self.whole.work / "staging" / job).read()
+        return TaskHistory(self.whole.work / "staging" / job).read()
 
     # --- yarnctl --------------------------------------------------------------------------
 
@@ -301,10 +301,10 @@ def live_cluster(
     ``options`` go to ``Options`` (``faults``, ``dialect``, ``queues``, ...). The end ends every process.
     """
     made: list[AllInOne] = []
-    plan = Plan(nodes=nodes, memory_mib=1024 * slots, vcores=slots, processes=processes)
+    plan = ClusterPlan(nodes=nodes, memory_mib=1024 * slots, vcores=slots, processes=processes)
 
     def web(url: str) -> Any:
-        settings = Settings(timing=timing, am_expiry_ms=10_000)
+        settings = ManagerSettings(timing=timing, am_expiry_ms=10_000)
         made.append(build(Options(work=folder / "work", speed=speed, **options), plan, url, settings))
         return made[0].web
 

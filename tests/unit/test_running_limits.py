@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, REDUCE_PRIORITY
-from emulator.live.master.running_limits import RunningLimits
+from emulator.live.master.live_actor import RunningLimits
 
 MAPS, REDUCES = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
 

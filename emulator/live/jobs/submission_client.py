@@ -6,14 +6,14 @@ answers. What cannot be reached is Unreachable with the URL, what is refused Bad
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from emulator.live.wire.http_client import Address, exchange
 from emulator.live.wire.submitted_job import ENTRY, ModelledJob, StreamingJob, SubmittedJob, write_job
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.units import Resources
@@ -35,20 +35,21 @@ class Client:
         self.user = user
 
     def _ask(self, method: str, url: str, body: object = None) -> tuple[int, bytes]:
-        data = None if body is None else json.dumps(body).encode()
+        data = b"" if body is None else json.dumps(body).encode()
         headers = {"Accept": "application/json"}
-        if data is not None:
+        if data:
             headers["Content-Type"] = "application/json"
-        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - checked to be http
+        parts = urlsplit(url)
+        target = f"{parts.path or '/'}?{parts.query}"
+        asking = exchange(
+            Address(f"http://{parts.netloc}"), method, target, headers, data, LARGEST_ANSWER_BYTES
+        )
         try:
-            with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
-                return answer.status, answer.read(LARGEST_ANSWER_BYTES)
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read(1 << 20)
+            answer = asyncio.run(asyncio.wait_for(asking, TIMEOUT_S))
         except (OSError, ValueError) as error:
-            why = getattr(error, "reason", None) or error
+            why = str(error) or f"no answer within {TIMEOUT_S:g} s"
             raise Unreachable(f"{url}: {why}; is yarn-emulator serve running there?") from None
+        return answer.status, answer.body
 
     def _json(self, path: str, method: str = "GET", body: object = None) -> dict[str, Any]:
         url = f"{self.url}{path}{'&' if '?' in path else '?'}user.name={quote(self.user)}"

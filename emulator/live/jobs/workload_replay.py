@@ -29,7 +29,7 @@ SILENCE_S = 60.0
 Tell = Callable[[str], object]
 
 
-class Replayed(NamedTuple):
+class ReplayedJob(NamedTuple):
     """One job of a replay: how it ended, and when (ms of the trace's time; -1 while unknown)."""
 
     name: str
@@ -60,7 +60,7 @@ def replay(client: Client, spec: str, queue: str, speed: float, wait: bool, as_j
 COLUMNS = ("job", "application", "submitted s", "completion s", "status")
 
 
-def shown(row: Replayed, waited: bool) -> tuple[object, ...]:
+def shown(row: ReplayedJob, waited: bool) -> tuple[object, ...]:
     """Return a row of the table."""
     completion_s = None if row.completion_ms < 0 else row.completion_ms / 1000
     status = row.final_status or ("unknown" if waited else "submitted")
@@ -75,7 +75,7 @@ def play(
     *,
     began_s: float | None = None,
     tell: Tell = lambda _: None,
-) -> list[Replayed]:
+) -> list[ReplayedJob]:
     """Submit jobs at their instants; return what became of them, in the order of submission.
 
     ``speed`` is that of the cluster's modelled time (``serve --speed``). ``began_s``: when the trace begins,
@@ -166,7 +166,7 @@ class _Followed:
         self._told, self._told_s = numbers, time.monotonic()
         self._tell(f"{max(0.0, self.trace_ms()) / 1000:.0f} s: {numbers}")
 
-    def rows(self) -> list[Replayed]:
+    def rows(self) -> list[ReplayedJob]:
         """Return what became of the jobs."""
         rows = []
         for job, name in self._jobs:
@@ -175,5 +175,5 @@ class _Followed:
             if final:
                 ended_ms = (ended_at_ms - self._began_s * 1000) * self._speed
                 completion_ms = round(ended_ms) - job.submitted_at_ms
-            rows.append(Replayed(job.name, name, job.submitted_at_ms, completion_ms, final))
+            rows.append(ReplayedJob(job.name, name, job.submitted_at_ms, completion_ms, final))
         return rows

@@ -7,19 +7,24 @@ and never kept twice. Instants are kernel time in ms.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from emulator.cluster.resource_manager import MessageHost as ActorHost
+from emulator.cluster.resource_manager import ResourceManager
+from emulator.live.manager.manager_settings import ManagerSettings
 from emulator.live.wire.messages import (
     Allocated,
     Doorbell,
-    Ended,
+    EndedContainer,
     FinalStatus,
     JobTold,
     MasterLaunch,
     NodeOrders,
 )
+from emulator.live.wire.real_time_driver import Pace
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
@@ -138,7 +143,7 @@ class AttemptRecord:
         self.tracking_url = ""
         self.granted: list[ContainerRecord] = []
         self.granted_count = 1
-        self.ended: list[Ended] = []
+        self.ended: list[EndedContainer] = []
         self.seen_number: int | None = None
         self.answer = Allocated(number=0)
 
@@ -207,3 +212,92 @@ class AppRecord:
             self.mib_ms += self.actor.used_mib * passed_ms
             self.vcore_ms += self.actor.used_vcores * passed_ms
             self.counted_at_ms = now_ms
+
+
+class RequestRefused(Exception):
+    """A client's request that YARN refuses, in YARN's words."""
+
+
+class Register:
+    """The applications: ids, what runs, and the last that are over.
+
+    An id is given out once and in order; what is over stays listed up to a number, as with YARN's
+    max-completed-applications, and never comes back. ``unfinished`` and ``finished`` are by id, in the
+    order of submission and of ending.
+    """
+
+    def __init__(self, epoch: int, finished_kept: int) -> None:
+        self.unfinished: dict[str, AppRecord] = {}
+        self.finished: dict[str, AppRecord] = {}
+        self._epoch = epoch
+        self._kept = finished_kept
+        self._next_number = 1
+        self._of_number: dict[int, AppRecord] = {}
+
+    def new_id(self) -> str:
+        """Return an application id that nobody has."""
+        number = self._next_number
+        self._next_number += 1
+        return f"application_{self._epoch}_{number:04d}"
+
+    def number_of(self, application: str) -> int:
+        """Return the number in an id that was given out here. Raises RequestRefused."""
+        head, _, tail = application.rpartition("_")
+        number = int(tail) if tail.isascii() and tail.isdigit() and len(tail) < 10 else 0
+        given = 0 < number < self._next_number and tail == f"{number:04d}"
+        if head != f"application_{self._epoch}" or not given:
+            raise RequestRefused(f"{application} was not given out by this ResourceManager")
+        return number
+
+    def add(self, app: AppRecord) -> None:
+        """Take in an application."""
+        self.unfinished[app.id] = self._of_number[app.number] = app
+
+    def finish(self, app: AppRecord) -> None:
+        """An application is over; the oldest of too many is forgotten."""
+        del self.unfinished[app.id]
+        self.finished[app.id] = app
+        while len(self.finished) > self._kept:
+            oldest = next(iter(self.finished))
+            del self._of_number[self.finished.pop(oldest).number]
+
+    def find(self, application: str) -> AppRecord | None:
+        """Return an application, finished or not."""
+        return self.unfinished.get(application) or self.finished.get(application)
+
+    def of(self, actor: Application) -> AppRecord:
+        """Return the record of the actor's application."""
+        return self._of_number[actor.number]
+
+    def attempt_id(self, app: AppRecord, attempt: int) -> str:
+        """Return an attempt's id as YARN writes it."""
+        return f"appattempt_{self._epoch}_{app.number:04d}_{attempt:06d}"
+
+    def container_id(self, app: AppRecord, attempt: int, number: int) -> str:
+        """Return a container's id as YARN writes it."""
+        return f"container_{self._epoch}_{app.number:04d}_{attempt:02d}_{number:06d}"
+
+
+class ManagerState:
+    """What the parts of one live ResourceManager share: settings, time, the actor and the records.
+
+    ``epoch`` (ms) names this life. ``nodes`` are those that count now; ``lost`` those that do not any more.
+    """
+
+    def __init__(self, pace: Pace, settings: ManagerSettings, epoch: int, host: ActorHost) -> None:
+        self.pace = pace
+        self.settings = settings
+        self.epoch = epoch
+        self.actor = ResourceManager(settings.queues, host, settings.locality_delay)
+        self.register = Register(epoch, settings.finished_kept)
+        self.nodes: dict[str, NodeRecord] = {}
+        self.lost: dict[str, NodeRecord] = {}
+        self.containers: dict[str, ContainerRecord] = {}
+        self.driven = False
+        """Whether time passes by itself."""
+
+    def after(self, span_ms: int, handler: Callable[[Any], object], argument: Any) -> None:
+        """Call a handler after a span of kernel time."""
+        self.pace.kernel.at(self.pace.kernel.now_ms + span_ms, handler, argument)
+        if self.driven:
+            self.pace.poke()

@@ -1,16 +1,22 @@
-"""Attempts: what a master knows of every attempt at every task, as its REST tells it.
+"""Attempts: what a master knows of every attempt at every task, and the history of those that succeeded.
 
 Law: an attempt is told of once and never forgotten while its master lives; states go one way
 (STARTING, RUNNING, then one of SUCCEEDED, FAILED, KILLED). Instants are kernel time, 0 while the thing has
-not happened. A KILLED attempt is nobody's fault, a FAILED one counts.
+not happened. A KILLED attempt is nobody's fault, a FAILED one counts. The history is a file that the next
+attempt of the master reads: a line is appended once a task is done and its output in place; a torn last line
+is as if it had not been written. What is not in the history is done again.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
+
 from emulator.cluster.entities import MAP, Container
-from emulator.live.wire.umbilical import Line
+from emulator.live.wire.umbilical import TaskLine
 
 AttemptState = Literal["STARTING", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 OVER = ("SUCCEEDED", "FAILED", "KILLED")
@@ -59,7 +65,7 @@ class Attempt:
         self.counters: dict[str, dict[str, int]] = {}
         self.alive = -1
         self.alive_at_ms = 0
-        self.line: Line | None = None
+        self.line: TaskLine | None = None
         self.kept: Any = None
         """What the model of its runner keeps (modelled reduces only)."""
 
@@ -120,3 +126,110 @@ class Attempts:
     def running(self, is_map: bool, task: int) -> Attempt | None:
         """Return the attempt at a task that has not ended, if there is one."""
         return next((one for one in self.of_task.get((is_map, task), ()) if not one.over), None)
+
+
+_KEPT = (
+    "node",
+    "node_http",
+    "started_at_ms",
+    "shuffled_at_ms",
+    "merged_at_ms",
+    "finished_at_ms",
+    "index",
+    "counters",
+)
+"""What the history keeps of an attempt under the same name."""
+
+
+class FinishedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that is done. ``index`` is a map's output; ``node`` where it ran; instants in ms."""
+
+    kind: str
+    task: int
+    attempt: str
+    container: str
+    node: str
+    node_http: str = ""
+    started_at_ms: int = 0
+    shuffled_at_ms: int = 0
+    merged_at_ms: int = 0
+    finished_at_ms: int = 0
+    index: str = ""
+    counters: dict[str, dict[str, int]] = {}
+
+
+def finished_of(attempt: Attempt) -> FinishedTask:
+    """Return what the history keeps of an attempt that has succeeded."""
+    return FinishedTask(
+        kind="map" if attempt.is_map else "reduce",
+        task=attempt.task,
+        attempt=attempt.id,
+        container=attempt.container_id,
+        **{field: getattr(attempt, field) for field in _KEPT},
+    )
+
+
+def attempt_of(done: FinishedTask) -> Attempt:
+    """Return the attempt of an earlier master that the history tells of."""
+    attempt = Attempt(done.attempt, done.kind == "map", done.task, None)
+    attempt.state = "SUCCEEDED"
+    attempt.progress_ratio = 1.0
+    attempt.container_id = done.container
+    for field in _KEPT:
+        setattr(attempt, field, getattr(done, field))
+    return attempt
+
+
+class _HistoryLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    finished: FinishedTask | None = None
+    withdrawn_map: int | None = None
+
+
+class TaskHistory:
+    """The history of one job, below its staging folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "history.jsonl"
+
+    def read(self) -> dict[tuple[str, int], FinishedTask]:
+        """Return what is done, by kind and task; the last word on a task counts."""
+        done: dict[tuple[str, int], FinishedTask] = {}
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return done
+        whole = data[: data.rfind(b"\n") + 1]
+        for text in whole.splitlines():
+            try:
+                line = msgspec.json.decode(text, type=_HistoryLine)
+            except msgspec.DecodeError:
+                continue  # torn by a crash; what came after it is whole
+            if line.finished is not None:
+                done[line.finished.kind, line.finished.task] = line.finished
+            elif line.withdrawn_map is not None:
+                done.pop(("map", line.withdrawn_map), None)
+        return done
+
+    def finished(self, task: FinishedTask) -> None:
+        """Note that a task is done."""
+        self._append(_HistoryLine(finished=task))
+
+    def withdrawn(self, task: int) -> None:
+        """Note that a map's output must not be used any more."""
+        self._append(_HistoryLine(withdrawn_map=task))
+
+    def _append(self, line: _HistoryLine) -> None:
+        # A newline first: should the last line be torn, only that one is lost.
+        torn = self._is_torn()
+        with self.path.open("ab") as file:
+            file.write((b"\n" if torn else b"") + msgspec.json.encode(line) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _is_torn(self) -> bool:
+        try:
+            with self.path.open("rb") as file:
+                file.seek(-1, os.SEEK_END)
+                return file.read(1) != b"\n"
+        except OSError:
+            return False

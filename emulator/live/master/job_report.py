@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from emulator.live.master.attempts import Attempt
+from emulator.live.master.attempts import Attempt, Attempts
 from emulator.live.wire.messages import JobTold
 from emulator.workload.job import Job
 
@@ -61,6 +61,23 @@ def job_told(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobTold:
             wall_of(one.finished_at_ms) - wall_of(one.merged_at_ms) for one in merged
         )
     return JobTold(numbers=told, counters=job_counters(job, every, wall_of))
+
+
+def progress_ratio(job: Job, attempts: Attempts) -> float:
+    """Return a job's progress: what its tasks have done, maps and reduces by half each."""
+    done = {True: 0.0, False: 0.0}
+    for (is_map, _), tried in attempts.of_task.items():
+        done[is_map] += max((_part_done(one) for one in tried), default=0.0)
+    maps = done[True] / len(job.map_ms) if job.map_ms else 1.0
+    if not job.reduce_ms:
+        return 0.05 + 0.9 * maps
+    return 0.05 + 0.45 * maps + 0.45 * done[False] / len(job.reduce_ms)
+
+
+def _part_done(attempt: Attempt) -> float:
+    if attempt.state == "SUCCEEDED":
+        return 1.0
+    return 0.0 if attempt.over else attempt.progress_ratio
 
 
 def _sides(attempts: Iterable[Attempt]) -> tuple[tuple[str, list[Attempt]], tuple[str, list[Attempt]]]:

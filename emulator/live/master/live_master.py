@@ -15,59 +15,44 @@ from typing import Any, Literal, Protocol, cast
 
 import msgspec
 
-from emulator.cluster.entities import ENDED, Application, Ask, Container, LeafQueue, Node
+from emulator.cluster.entities import ENDED, Application, Ask, Container, LeafQueue
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import Timing
-from emulator.live.master.attempts import Attempt, Attempts, AttemptState
-from emulator.live.master.job_report import job_told
+from emulator.live.master.attempts import (
+    Attempt,
+    Attempts,
+    AttemptState,
+    FinishedTask,
+    TaskHistory,
+    attempt_of,
+    finished_of,
+)
+from emulator.live.master.job_report import job_told, progress_ratio
 from emulator.live.master.live_actor import LiveActor
-from emulator.live.master.recovery import Finished, History
-from emulator.live.wire.master_calls import Carrier
+from emulator.live.master.outgoing_calls import ManagerLink, TaskContainers
 from emulator.live.wire.messages import (
     EXIT_ABORTED,
     EXIT_KILLED_BY_MASTER,
     EXIT_PREEMPTED,
-    Allocate,
+    EXIT_SIGKILL,
     Allocated,
-    AskChange,
-    ContainerService,
-    Done,
-    Ended,
+    EndedContainer,
     FinalStatus,
-    Granted,
     MasterFarewell,
     MasterLaunch,
-    MasterRegistration,
-    MasterService,
-    MasterWelcome,
     TaskLaunch,
-    TaskStop,
 )
 from emulator.live.wire.real_time_driver import Pace
 from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
+from emulator.live.wire.transports import MasterTransport
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
-
-RETRY_MS = 1000
-"""A call that nobody answered is repeated after so long."""
 
 BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
 """A container that ends so was taken: its attempt is KILLED. Any other end without a word is a failure."""
 
 _STATES: dict[str, AttemptState] = {"completed": "SUCCEEDED", "failed": "FAILED"}
 _SAID = {"suspended": "Attempt killed by the user", "killed": "Attempt killed by the user"}
-_KEPT = (
-    "node",
-    "node_http",
-    "started_at_ms",
-    "shuffled_at_ms",
-    "merged_at_ms",
-    "finished_at_ms",
-    "counters",
-)
-"""What the history keeps of an attempt under the same name."""
-
-RM = "rm"
 JobState = Literal["NEW", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 
 
@@ -75,7 +60,7 @@ class Tasks(Protocol):
     """What runs in a job's containers."""
 
     job: Job
-    history: History
+    history: TaskHistory
 
     @property
     def actor_kind(self) -> type[LiveActor]:
@@ -91,7 +76,7 @@ class Tasks(Protocol):
         """The master is registered: get ready; BadInput fails the job."""
         ...
 
-    def recover(self, done: dict[tuple[str, int], Finished]) -> dict[tuple[str, int], Finished]:
+    def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return what of an earlier master's work still stands."""
         ...
 
@@ -133,10 +118,7 @@ class Tasks(Protocol):
 
 
 class LiveMaster:
-    """One attempt at one application. ``gone`` is called once, when its process would end.
-
-    ``nodes`` gives the ContainerService at a node's address.
-    """
+    """One attempt at one application. ``gone`` is called once, when its process would end."""
 
     def __init__(
         self,
@@ -144,9 +126,7 @@ class LiveMaster:
         submitted: SubmittedJob,
         tasks: Tasks,
         *,
-        rm: MasterService,
-        nodes: Callable[[str], ContainerService],
-        carrier: Carrier,
+        transport: MasterTransport,
         pace: Pace,
         timing: Timing,
         gone: Callable[[int, str], object],
@@ -168,16 +148,10 @@ class LiveMaster:
         self.app = Application(number, cast(LeafQueue, None), launch.user, 0, launch.memory_mib)
         self.app.attempt = launch.attempt
         self.actor = tasks.actor_kind(tasks.job, self.app, self)
-        self._rm, self._nodes, self._carrier, self._gone = rm, nodes, carrier, gone
-        self._mirrors: dict[str, Container] = {}
-        self._granted: dict[int, Granted] = {}
-        self._node_of: dict[str, Node] = {}
+        self._transport, self._gone = transport, gone
+        self._link = ManagerLink(launch, transport, self)
+        self.containers = TaskContainers(self.app, transport, self.later)
         self._lost_nodes: set[str] = set()
-        self._unsent: list[AskChange] = []
-        self._release: list[str] = []
-        self._number = 0
-        self._open: Allocate | None = None
-        self._in_flight = False
         self._failures: dict[tuple[bool, int], int] = {}
         self._over = False
 
@@ -204,25 +178,12 @@ class LiveMaster:
         """Register after ``am_start_ms``; call on the running event loop."""
         self.tracking_url = tracking_url
         self.started_at_ms = self.pace.catch_up()
-        self.later(max(1, self.timing.am_start_ms), self._register)
+        self.later(max(1, self.timing.am_start_ms), self._link.register)
         self.pace.poke()
 
-    def _register(self, _: object) -> None:
-        message = MasterRegistration(
-            application=self.launch.application, attempt=self.launch.attempt, tracking_url=self.tracking_url
-        )
-        self._carrier.carry(
-            RM,
-            lambda: self._rm.register_master(message),
-            self._registered,
-            lambda _: self.later(RETRY_MS, self._register),
-        )
-
-    def _registered(self, welcome: MasterWelcome) -> None:
-        if welcome.refused:
-            self._leave(1, welcome.refused)
-            return
-        if self.state != "NEW":  # a ResourceManager that had forgotten us
+    def registered(self) -> None:
+        """The ResourceManager knows this master: begin with the job, or ask anew if it had forgotten us."""
+        if self.state != "NEW":
             self.actor.ask_again()
             return
         self.state = "RUNNING"
@@ -244,16 +205,9 @@ class LiveMaster:
         if not base:
             return
         for (kind, task), done in self.tasks.recover(self.tasks.history.read()).items():
-            attempt = Attempt(done.attempt, kind == "map", task, None)
-            attempt.state = "SUCCEEDED"
-            attempt.progress_ratio = 1.0
-            for field in _KEPT:
-                setattr(attempt, field, getattr(done, field))
-            attempt.container_id = done.container
-            attempt.index = done.index
-            self.attempts.recover(attempt)
+            self.attempts.recover(attempt_of(done))
             if kind == "map":
-                actor.map_node[task] = self._node(done.node).index
+                actor.map_node[task] = self.containers.node(done.node).index
                 actor.maps_left -= 1
             else:
                 actor.keys.commit(task, base, actor.keys.saved(task))
@@ -268,130 +222,60 @@ class LiveMaster:
         raise AssertionError("a live actor calls exchange")
 
     def exchange(self, asks: list[tuple[Ask, int]]) -> None:
-        """Beat: send what changed, or what was not answered once more."""
-        self._unsent += [AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks]
-        if self._in_flight:
-            return
-        if self._open is None:
-            self._open = Allocate(
-                application=self.launch.application,
-                attempt=self.launch.attempt,
-                number=self._number + 1,
-                asks=tuple(self._unsent),
-                release=tuple(self._release),
-                progress_ratio=self.progress_ratio(),
-            )
-            self._unsent, self._release = [], []
-        message = self._open
-        self._in_flight = True
-        self._carrier.carry(RM, lambda: self._rm.allocate(message), self._allocated, self._unanswered)
+        """Send a heartbeat."""
+        self._link.exchange(asks)
 
-    def _unanswered(self, _: str) -> None:
-        self._in_flight = False
+    def refused(self, why: str) -> None:
+        """The ResourceManager does not want this master (any more)."""
+        self._leave(1, why)
 
-    def _allocated(self, answer: Allocated) -> None:
-        self._in_flight = False
-        if answer.refused:
-            self._leave(1, answer.refused)
-            return
-        if answer.resync:
-            self._number, self._open = 0, None
-            self._register(None)
-            return
-        assert self._open is not None
-        if answer.number != self._open.number:
-            return
-        self._number, self._open = answer.number, None
-        granted = [self._mirror(one) for one in answer.granted]
+    def allocated(self, answer: Allocated) -> None:
+        """Give the actor what was granted, then report what has ended."""
         now_ms = self.kernel.now_ms
-        self.actor.received(granted, [], now_ms)
+        self.actor.received([self.containers.mirror(one, now_ms) for one in answer.granted], [], now_ms)
         for ended in answer.ended:
             self._container_ended(ended)
 
-    def _mirror(self, granted: Granted) -> Container:
-        number = int(granted.container.rpartition("_")[2])
-        container = Container(
-            number,
-            self.app,
-            self._node(granted.node),
-            granted.memory_mib,
-            granted.vcores,
-            granted.priority,
-            self.kernel.now_ms,
-        )
-        self._mirrors[granted.container] = container
-        self._granted[number] = granted
-        return container
-
     def held(self) -> Iterable[Container]:
-        """Return the containers that this master has and knows nothing of their end, those of tasks."""
-        return self._mirrors.values()
-
-    def _node(self, name: str) -> Node:
-        node = self._node_of.get(name)
-        if node is None:
-            node = self._node_of[name] = Node(len(self._node_of), 0, 0, 0)
-            node.name = name
-        return node
+        """Return the containers of tasks that have not been reported as ended."""
+        return self.containers.held()
 
     # --- containers -----------------------------------------------------------------------
 
     def launched(self, container: Container) -> None:
         """The actor has put a task into a container: start it there."""
-        granted = self._granted[container.number]
+        granted = self.containers.granted(container)
         attempt = self.attempts.begin(container)
         attempt.container_id = granted.container
         attempt.node, attempt.node_http = granted.node, granted.node_address.partition("//")[2]
         attempt.started_at_ms = attempt.alive_at_ms = self.kernel.now_ms
         self.tasks.begun(attempt)
-        self._start(attempt, self.tasks.launch(attempt), granted)
-
-    def _start(self, attempt: Attempt, launch: TaskLaunch, granted: Granted) -> None:
-        if attempt.over:
-            return
-        service = self._nodes(granted.node_address)
-        self._carrier.carry(
-            granted.node_address,
-            lambda: service.start(launch),
-            lambda _: None,
-            lambda _: self.later(RETRY_MS, lambda _: self._start(attempt, launch, granted)),
-        )
+        self.containers.start(attempt, self.tasks.launch(attempt), granted)
 
     def exit(self, container: Container, at_ms: int) -> None:
         """The actor is done with a container: have it end, if it does not by itself."""
-        granted = self._granted[container.number]
+        granted = self.containers.granted(container)
         attempt = self.attempts.of_container.get(container.number)
         if attempt is None:  # nothing was ever started in it
-            self._release.append(granted.container)
+            self._link.release.append(granted.container)
             return
         state: AttemptState = _STATES.get(container.ending, "KILLED")
         attempt.end(state, self.kernel.now_ms, _SAID.get(container.ending, ""))
         if state == "SUCCEEDED":
-            self._note(attempt)
+            self.tasks.history.finished(finished_of(attempt))
         if state == "SUCCEEDED" and not self.tasks.modelled:
             return  # the process ends by itself, now that its word was taken
         status = 0 if state == "SUCCEEDED" else EXIT_KILLED_BY_MASTER
-        self._stop(granted, TaskStop(container=granted.container, exit_status=status, at_ms=at_ms))
-
-    def _stop(self, granted: Granted, message: TaskStop) -> None:
-        if granted.container not in self._mirrors:
-            return
-        service = self._nodes(granted.node_address)
-        self._carrier.carry(
-            granted.node_address,
-            lambda: service.stop(message),
-            lambda _: None,
-            lambda _: self.later(RETRY_MS, lambda _: self._stop(granted, message)),
-        )
+        self.containers.stop(granted, status, at_ms)
 
     def crash(self, attempt: Attempt) -> None:
         """Play a fault: the attempt's process is gone all of a sudden, and nobody has said why."""
-        granted = self._granted[cast(Container, attempt.container).number]
-        self._stop(granted, TaskStop(container=granted.container, exit_status=137, at_ms=self.kernel.now_ms))
+        granted = self.containers.granted(cast(Container, attempt.container))
+        self.containers.stop(granted, EXIT_SIGKILL, self.kernel.now_ms)
 
-    def _container_ended(self, ended: Ended) -> None:
+    def _container_ended(self, ended: EndedContainer) -> None:
         """The ResourceManager says that a container is gone."""
-        container = self._mirrors.pop(ended.container, None)
+        container = self.containers.forget(ended.container)
         if container is None:
             return
         attempt = self.attempts.of_container.get(container.number)
@@ -412,7 +296,7 @@ class LiveMaster:
         if blameless and "node was lost" in ended.diagnostics and attempt.node not in self._lost_nodes:
             self._lost_nodes.add(attempt.node)
             if self.tasks.modelled:  # files of processes lie where all can read them
-                self.actor.node_lost(self._node(attempt.node).index)
+                self.actor.node_lost(self.containers.node(attempt.node).index)
 
     # --- attempts that end before their time ----------------------------------------------
 
@@ -447,19 +331,6 @@ class LiveMaster:
         self.fail_job(f"Task failed {task}: {failures} attempts failed, the last: {attempt.diagnostics}")
         return True
 
-    def _note(self, attempt: Attempt) -> None:
-        """Write a finished task into the history."""
-        self.tasks.history.finished(
-            Finished(
-                kind="map" if attempt.is_map else "reduce",
-                task=attempt.task,
-                attempt=attempt.id,
-                container=attempt.container_id,
-                index=attempt.index,
-                **{field: getattr(attempt, field) for field in _KEPT},
-            )
-        )
-
     # --- the end --------------------------------------------------------------------------
 
     def finished(self, master: Any) -> None:
@@ -484,7 +355,7 @@ class LiveMaster:
         self.state = state
         self.finished_at_ms = self.kernel.now_ms
         self.actor.die()
-        self._say_farewell(
+        self._link.unregister(
             MasterFarewell(
                 application=self.launch.application,
                 attempt=self.launch.attempt,
@@ -494,16 +365,9 @@ class LiveMaster:
             )
         )
 
-    def _say_farewell(self, message: MasterFarewell) -> None:
-        def taken(_: Done) -> None:
-            self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
-
-        self._carrier.carry(
-            RM,
-            lambda: self._rm.farewell(message),
-            taken,
-            lambda _: self.later(RETRY_MS, lambda _: self._say_farewell(message)),
-        )
+    def unregistered(self) -> None:
+        """The ResourceManager knows that the application is over: leave."""
+        self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
 
     def ring(self, container: str) -> None:
         """A doorbell was rung at a modelled container (of this master, or of another: then nothing)."""
@@ -524,7 +388,7 @@ class LiveMaster:
         self.actor.alive = False
         self.pace.stop()
         self.tasks.close()
-        self._carrier.close()
+        self._transport.close()
         self._gone(exit_status, why)
 
     # --- what others ask of it ------------------------------------------------------------
@@ -536,25 +400,11 @@ class LiveMaster:
 
     def progress_ratio(self) -> float:
         """Return the job's progress."""
-        actor = self.actor
         if self.state in ("SUCCEEDED", "FAILED", "KILLED"):
             return 1.0
         if self.tasks.modelled:
-            return actor.progress_ratio(self.kernel.now_ms)
-        job = self.tasks.job
-        done = {True: 0.0, False: 0.0}
-        for (is_map, _), attempts in self.attempts.of_task.items():
-            done[is_map] += max((_part_done(one) for one in attempts), default=0.0)
-        maps = done[True] / len(job.map_ms) if job.map_ms else 1.0
-        if not job.reduce_ms:
-            return 0.05 + 0.9 * maps
-        return 0.05 + 0.45 * maps + 0.45 * done[False] / len(job.reduce_ms)
-
-
-def _part_done(attempt: Attempt) -> float:
-    if attempt.state == "SUCCEEDED":
-        return 1.0
-    return 0.0 if attempt.over else attempt.progress_ratio
+            return self.actor.progress_ratio(self.kernel.now_ms)
+        return progress_ratio(self.tasks.job, self.attempts)
 
 
 def _with_slow_start(timing: Timing, conf: dict[str, str]) -> Timing:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from emulator.live.node.node_manager import Gone, Held
+from emulator.live.node.node_manager import Gone, StartedContainer
 from emulator.live.node.processes import Processes, clean_environment
 from emulator.live.wire.messages import EXIT_SIGKILL, EXIT_SIGTERM, Doorbell, MasterLaunch, Signal, TaskLaunch
 
@@ -36,7 +36,7 @@ class NotHeld:
         """It has ended."""
 
 
-def refuse(why: str, gone: Gone) -> Held:
+def refuse(why: str, gone: Gone) -> StartedContainer:
     """Return a container that has failed, which its node hears at once."""
     asyncio.get_running_loop().call_soon(gone, EXIT_REFUSED, why)
     return NotHeld()
@@ -54,7 +54,7 @@ class ProcessLauncher:
         self._processes = processes
         self._tasks = tasks
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's process."""
         if not self._tasks:
             return refuse("this node runs modelled containers only (--containers modelled)", gone)
@@ -65,7 +65,7 @@ class ProcessLauncher:
         told = telling_why(folder, gone)
         return self._processes.start(launch.container, launch.command, environment, folder, told)
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM: ``yarn-emulator am`` with the job in a file of its folder."""
         folder = self.folder(node, launch.container, "")
         job = folder / "job.json"

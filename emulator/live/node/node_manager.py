@@ -3,7 +3,7 @@
 Law: it beats at ``phase + k x interval`` and tells what ended only there. A heartbeat whose answer was
 lost is repeated, same number and same content, at the next instant of the grid; what ended is told
 again until an answer says that it was taken. To a ResourceManager that does not know it, it registers
-again with the containers it holds. How a message travels is the wire's business (``NodeWire``), how a
+again with the containers it holds. How a message travels is the wire's business (``NodeTransport``), how a
 container runs its launcher's; the node knows neither sockets nor processes.
 """
 
@@ -16,20 +16,20 @@ from emulator.live.wire.messages import (
     EXIT_ABORTED,
     EXIT_SIGKILL,
     EXIT_SIGTERM,
-    Done,
+    Acknowledged,
     Doorbell,
-    Ended,
+    EndedContainer,
     MasterLaunch,
     NodeOrders,
     NodeRegistration,
     NodeReport,
     NodeWelcome,
-    ResourceTracker,
     Signal,
     TaskLaunch,
     TaskStop,
 )
 from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.transports import NodeTransport
 
 REMEMBERED = 50_000
 """So many past containers are known by name: a late repetition of a start starts nothing."""
@@ -38,7 +38,7 @@ Gone = Callable[[int, str], None]
 """Called once when a container is over: exit status and diagnostics."""
 
 
-class Held(Protocol):
+class StartedContainer(Protocol):
     """A container that was started."""
 
     def ring(self, signal: Signal) -> None:
@@ -53,48 +53,17 @@ class Held(Protocol):
 class Launcher(Protocol):
     """Runs the containers of a node. Both calls return at once and raise nothing."""
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's container."""
         ...
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM."""
         ...
 
     def ring_modelled(self, bell: Doorbell) -> None:
         """A doorbell for a modelled container, which has no process that would hear it."""
         ...
-
-
-class NodeWire(Protocol):
-    """Carries a node's calls; exactly one of the two is called back, now or later (None: no answer)."""
-
-    def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
-    ) -> None:
-        """Carry a registration; the wire repeats it until somebody answers."""
-        ...
-
-    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
-        """Carry one heartbeat, once."""
-        ...
-
-
-class DirectWire:
-    """The wire to a ResourceManager in the same process: a call."""
-
-    def __init__(self, tracker: ResourceTracker) -> None:
-        self._tracker = tracker
-
-    def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
-    ) -> None:
-        """Register, now."""
-        answered(self._tracker.register_node(registration))
-
-    def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
-        """Beat, now."""
-        answered(self._tracker.node_heartbeat(report))
 
 
 class _Modelled:
@@ -122,7 +91,7 @@ class _Modelled:
 class LiveNode:
     """One NodeManager. ``shape`` says what it is; its ``running`` is filled in here."""
 
-    def __init__(self, shape: NodeRegistration, wire: NodeWire, pace: Pace, launcher: Launcher) -> None:
+    def __init__(self, shape: NodeRegistration, wire: NodeTransport, pace: Pace, launcher: Launcher) -> None:
         self.shape = shape
         self.launcher = launcher
         self.name = shape.node
@@ -132,11 +101,11 @@ class LiveNode:
         self.late_beats = 0
         self._wire = wire
         self._pace = pace
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, StartedContainer] = {}
         self._past: dict[str, None] = {}
         self._told_to_end: dict[str, int] = {}
         self._ends_at: dict[str, tuple[int, int]] = {}
-        self._ended: list[Ended] = []
+        self._ended: list[EndedContainer] = []
         self._number = 0
         self._open: NodeReport | None = None
         self._in_flight = False
@@ -246,20 +215,20 @@ class LiveNode:
 
     # --- containers (ContainerService) ----------------------------------------------------------
 
-    def start(self, launch: TaskLaunch) -> Done:
+    def start(self, launch: TaskLaunch) -> Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""
         if self._is_new(launch.container):
             self._hold(launch)
-        return Done()
+        return Acknowledged()
 
-    def stop(self, message: TaskStop) -> Done:
+    def stop(self, message: TaskStop) -> Acknowledged:
         """End a container; fine if it is gone already. A modelled one ends at ``at_ms``."""
         held = self._held.get(message.container)
         if isinstance(held, _Modelled):
             self.end_modelled(message.container, message.exit_status, message.at_ms or self.now_ms())
         else:
             self._end(message.container, message.exit_status)
-        return Done()
+        return Acknowledged()
 
     def _is_new(self, container: str) -> bool:
         return container not in self._held and container not in self._past
@@ -286,9 +255,9 @@ class LiveNode:
         asked = self._told_to_end.pop(container, None)
         if asked is not None:  # what it says of its own end does not matter
             status, diagnostics = asked, ""
-        self._over(Ended(container, status, self.now_ms(), diagnostics))
+        self._over(EndedContainer(container, status, self.now_ms(), diagnostics))
 
-    def _over(self, ended: Ended) -> None:
+    def _over(self, ended: EndedContainer) -> None:
         self._held.pop(ended.container, None)
         self._ended.append(ended)
         self._past[ended.container] = None
@@ -302,7 +271,7 @@ class LiveNode:
             self._told_to_end.setdefault(container, exit_status)
             held.end()
         elif container not in self._past:
-            self._over(Ended(container, exit_status, self.now_ms(), "it was not started"))
+            self._over(EndedContainer(container, exit_status, self.now_ms(), "it was not started"))
 
     def end_modelled(self, container: str, exit_status: int, at_ms: int) -> None:
         """A modelled container ends at ``at_ms``; of two ends the earlier holds."""
@@ -317,4 +286,4 @@ class LiveNode:
         due = [(at_ms, name, status) for name, (at_ms, status) in self._ends_at.items() if at_ms <= now_ms]
         for at_ms, name, status in sorted(due):
             del self._ends_at[name]
-            self._over(Ended(name, status, at_ms))
+            self._over(EndedContainer(name, status, at_ms))

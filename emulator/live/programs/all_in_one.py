@@ -15,17 +15,15 @@ from pathlib import Path
 import msgspec
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.manager.service import Settings
+from emulator.live.manager.service import ManagerSettings
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.master.master_rest import master_web
 from emulator.live.node.launching import ProcessLauncher, refuse
-from emulator.live.node.node_manager import DirectWire, Gone, Held, LiveNode
+from emulator.live.node.node_manager import Gone, LiveNode, StartedContainer
 from emulator.live.node.processes import Processes, open_processes
 from emulator.live.programs.manager_program import Options, settings_of, site_of
-from emulator.live.programs.master_setup import open_master
-from emulator.live.rest.site import Site
-from emulator.live.wire.http_calls import NoAnswer
-from emulator.live.wire.master_calls import DirectCarrier
+from emulator.live.programs.master_program import open_master
+from emulator.live.rest.site import ManagerSite
 from emulator.live.wire.messages import (
     ContainerService,
     Doorbell,
@@ -34,14 +32,15 @@ from emulator.live.wire.messages import (
     Signal,
     TaskLaunch,
 )
+from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.live.wire.web import Web
 from emulator.workload.job import Job
-from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 NODE_PORT, NODE_HTTP_PORT = 8041, 8042
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes: how many, of which size each. ``processes``: tasks may be real ones."""
 
     nodes: int = 3
@@ -70,17 +69,17 @@ class LocalMaster:
 class LocalLauncher:
     """Starts masters in this process, and tasks as ``tasks`` does."""
 
-    site: Site
+    site: ManagerSite
     work: Path
     tasks: ProcessLauncher
     node_at: Callable[[str], ContainerService]
     masters: dict[str, LiveMaster]
 
-    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> Held:
+    def launch_task(self, node: str, launch: TaskLaunch, gone: Gone) -> StartedContainer:
         """Start a task's process."""
         return self.tasks.launch_task(node, launch, gone)
 
-    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> Held:
+    def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
         """Start an AM on this event loop; the proxy calls its REST without a socket."""
         name, local = launch.container, self.site.proxy.local
         url = f"http://{node}/{name}"
@@ -93,9 +92,7 @@ class LocalLauncher:
         try:
             live = open_master(
                 launch,
-                rm=self.site.manager,
-                nodes=self.node_at,
-                carrier=DirectCarrier(),
+                transport=DirectMasterTransport(self.site.manager, self.node_at),
                 pace=self.site.manager.pace.sibling(Kernel()),
                 work=self.work,
                 gone=over,
@@ -117,7 +114,7 @@ class LocalLauncher:
 class AllInOne:
     """A whole live cluster. ``web`` is what to serve: serving it starts the cluster, its end ends all."""
 
-    def __init__(self, site: Site, plan: Plan, work: Path) -> None:
+    def __init__(self, site: ManagerSite, plan: ClusterPlan, work: Path) -> None:
         self.site = site
         self.plan = plan
         self.work = work
@@ -137,7 +134,7 @@ class AllInOne:
         self._processes = await open_processes()
         tasks = ProcessLauncher(self.work, self.site.url, self._processes, tasks=self.plan.processes)
         launcher = LocalLauncher(self.site, self.work, tasks, self.node_at, self.masters)
-        wire = DirectWire(self.site.manager)
+        wire = DirectNodeTransport(self.site.manager)
         for shape in shapes(self.plan):
             node = self.nodes[shape.address] = LiveNode(shape, wire, self._pace, launcher)
             node.join()
@@ -150,14 +147,16 @@ class AllInOne:
             await self._processes.close()
 
     def node_at(self, address: str) -> ContainerService:
-        """Return the node at an address. A node of another process cannot be had from here: NoAnswer."""
+        """Return the node at an address. A node of another process cannot be had from here: Unreachable."""
         node = self.nodes.get(address)
         if node is None:
-            raise NoAnswer(f"{address}: no node of this 'serve'; for several processes start 'rm' and 'nm'")
+            raise Unreachable(
+                f"{address}: no node of this 'serve'; for several processes start 'rm' and 'nm'"
+            )
         return node
 
 
-def shapes(plan: Plan) -> list[NodeRegistration]:
+def shapes(plan: ClusterPlan) -> list[NodeRegistration]:
     """Return what the nodes say of themselves: names and order of the cluster in virtual time."""
     return [
         NodeRegistration(
@@ -170,7 +169,7 @@ def shapes(plan: Plan) -> list[NodeRegistration]:
     ]
 
 
-def build(options: Options, plan: Plan, url: str, settings: Settings | None = None) -> AllInOne:
+def build(options: Options, plan: ClusterPlan, url: str, settings: ManagerSettings | None = None) -> AllInOne:
     """Make a whole cluster that will be served at ``url``. Raises BadInput.
 
     ``settings`` are the ResourceManager's, if not those that ``options`` say.
@@ -214,7 +213,7 @@ def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[
 
 def run(
     options: Options,
-    plan: Plan,
+    plan: ClusterPlan,
     workloads: Sequence[str],
     as_json: bool,
     say: Callable[[str], object],

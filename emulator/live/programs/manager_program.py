@@ -12,14 +12,12 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
-from emulator.live.manager.scheduler_xml import queues_of_file, queues_of_text
-from emulator.live.manager.service import QUEUES, LiveResourceManager, Settings
+from emulator.live.manager.manager_settings import queues_of_file, queues_of_text
+from emulator.live.manager.service import QUEUES, LiveResourceManager, ManagerSettings
 from emulator.live.rest.dialect import Version
-from emulator.live.rest.site import Site
-from emulator.live.store.webhdfs import WebHdfsServer
-from emulator.live.store.webhdfs_faults import Faults
-from emulator.live.wire.guard import name_in
-from emulator.live.wire.http_server import bind, serve, url_of
+from emulator.live.rest.site import ManagerSite
+from emulator.live.store.webhdfs_server import Faults, WebHdfsServer
+from emulator.live.wire.http_server import bind, name_in, serve, url_of
 from emulator.live.wire.real_time_driver import Pace
 from yarnctl.errors import BadInput
 
@@ -46,7 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     allow_hosts: tuple[str, ...] = ()
 
 
-def settings_of(options: Options) -> Settings:
+def settings_of(options: Options) -> ManagerSettings:
     """Return the manager's settings. Raises BadInput."""
     if options.queues and options.scheduler_xml is not None:
         raise BadInput("--queues", "given together with --scheduler-xml", "give one of them")
@@ -58,16 +56,16 @@ def settings_of(options: Options) -> Settings:
     timing = HADOOP3
     if options.node_expiry_ms is not None:
         timing = msgspec.structs.replace(timing, node_expiry_ms=options.node_expiry_ms)
-    settings = Settings(queues=queues, timing=timing, seed=options.seed)
+    settings = ManagerSettings(queues=queues, timing=timing, seed=options.seed)
     if options.am_expiry_ms is not None:
         settings = msgspec.structs.replace(settings, am_expiry_ms=options.am_expiry_ms)
     return settings
 
 
-def site_of(options: Options, settings: Settings, url: str) -> Site:
+def site_of(options: Options, settings: ManagerSettings, url: str) -> ManagerSite:
     """Make the manager and its site at ``url``."""
     manager = LiveResourceManager(Pace(Kernel(), options.speed), settings)
-    site = Site(manager, options.public_url or url, dialect=options.dialect)
+    site = ManagerSite(manager, options.public_url or url, dialect=options.dialect)
     store = WebHdfsServer(
         options.work / "hdfs",
         options.public_url or url,

@@ -1,6 +1,8 @@
-"""One master in a process of its own (``yarn-emulator am``): its REST, its clients over HTTP, its end.
+"""Masters: from what a node was told to start to a master that runs, here or in a process of its own.
 
-Law: it leaves when its job is over (status 0 if it could say farewell) or when its node stops it; a
+Law: a job that cannot be read raises BadInput in ``open_master``, before anything has begun; everything else
+that is wrong with a job fails it by its own word (state FAILED with diagnostics). A process (``yarn-emulator
+am``) leaves when its job is over (status 0 if the ResourceManager knows it) or when its node stops it; a
 ResourceManager that does not answer is waited for.
 """
 
@@ -12,17 +14,76 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.master.live_master import LiveMaster
+from emulator.cluster.timing import HADOOP3, Timing
+from emulator.live.master.live_master import LiveMaster, Tasks
 from emulator.live.master.master_rest import master_web
-from emulator.live.programs.master_setup import open_master
-from emulator.live.wire.guard import name_in
-from emulator.live.wire.http_calls import HttpContainerService, HttpMasterService
-from emulator.live.wire.master_calls import ThreadedCarrier
+from emulator.live.tasks.modelled_tasks import ModelledTasks
+from emulator.live.tasks.process_tasks import PROCESS_TIMING, ProcessTasks
+from emulator.live.wire.http_server import name_in
 from emulator.live.wire.messages import MasterLaunch
 from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.submitted_job import ModelledJob, StreamingJob, number_setting, read_job
+from emulator.live.wire.transports import HttpMasterTransport, MasterTransport
 from emulator.live.wire.web import Web
+
+HEARTBEAT = "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms"
+
+
+class Listening(NamedTuple):
+    """Where task processes reach their master: its host, and the address it listens at if that is another."""
+
+    host: str
+    bind: str = ""
+
+
+LOOPBACK = Listening("127.0.0.1")
+
+
+def open_master(
+    launch: MasterLaunch,
+    *,
+    transport: MasterTransport,
+    pace: Pace,
+    work: Path,
+    gone: Callable[[int, str], object],
+    timing: Timing = HADOOP3,
+    listening: Listening = LOOPBACK,
+    poll_ms: int = 0,
+) -> LiveMaster:
+    """Return the master of one launch, not started yet (``start(tracking_url)`` does that).
+
+    ``pace`` is its own, with a kernel of its own (``Pace.sibling``). ``timing`` is for modelled jobs only.
+    ``poll_ms``: modelled runners look for requests so often, where ``LiveMaster.ring`` cannot be called.
+    ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is unreadable.
+    """
+    job = read_job(launch.job)
+    tasks: Tasks
+    if isinstance(job, StreamingJob):
+        tasks, spans = ProcessTasks(launch, job, work, *listening), own_beat(PROCESS_TIMING, job)
+    else:
+        tasks, spans = ModelledTasks(launch, job, work, poll_ms), own_spans(timing, job)
+    return LiveMaster(launch, job, tasks, transport=transport, pace=pace, timing=spans, gone=gone)
+
+
+def own_beat(timing: Timing, job: StreamingJob) -> Timing:
+    """Return the spans with the master's own heartbeat, as Hadoop's setting names it."""
+    interval_ms = int(number_setting(job.settings, HEARTBEAT, timing.am_heartbeat_ms))
+    return msgspec.structs.replace(timing, am_heartbeat_ms=max(1, interval_ms))
+
+
+def own_spans(timing: Timing, job: ModelledJob) -> Timing:
+    """Return the spans with those that the job itself names (``emulator.timing.launch_ms`` ...)."""
+    found: dict[str, int] = {}
+    for name in Timing.__struct_fields__:
+        key = f"emulator.timing.{name}"
+        if name.endswith("_ms") and key in job.settings:
+            found[name] = int(number_setting(job.settings, key, 0))
+    return msgspec.structs.replace(timing, **found)
 
 
 @dataclass
@@ -49,23 +110,13 @@ class MasterProgram:
         return web
 
     def _start(self, web: Web) -> None:
-        clients: dict[str, HttpContainerService] = {}
-
-        def node(address: str) -> HttpContainerService:
-            if address not in clients:
-                clients[address] = HttpContainerService(address)
-            return clients[address]
-
         live = self._live = open_master(
             self.launch,
-            rm=HttpMasterService(self.rm),
-            nodes=node,
-            carrier=ThreadedCarrier(lambda heard: live.around(heard)),
+            transport=HttpMasterTransport(self.rm, lambda heard: live.around(heard)),
             pace=Pace(Kernel()),
             work=self.work,
             gone=self._gone,
-            host=self.host,
-            bind=self.bind,
+            listening=Listening(self.host, self.bind),
             poll_ms=1000,
         )
         master_web(live, web)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from emulator.cluster.kernel import Kernel
 from emulator.live.node.launching import ProcessLauncher
-from emulator.live.node.node_manager import LiveNode, NodeWire
+from emulator.live.node.node_manager import LiveNode
 from emulator.live.node.processes import Processes, open_processes
-from emulator.live.wire.guard import name_in
-from emulator.live.wire.http_calls import HttpNodeWire, container_web
 from emulator.live.wire.http_client import Address, HttpPool
+from emulator.live.wire.http_server import name_in
 from emulator.live.wire.messages import NodeRegistration
 from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.transports import HttpNodeTransport, NodeTransport, container_web
 from emulator.live.wire.web import Web
 
 
@@ -54,12 +54,12 @@ class NodeProcess:
     port: int
     say: Callable[[str], None]
     ready: Callable[[list[LiveNode]], None]
-    watch: Callable[[NodeWire, Pace], NodeWire] = lambda wire, _: wire
+    watch: Callable[[NodeTransport, Pace], NodeTransport] = lambda wire, _: wire
     """What is put between nodes and wire (a benchmark's clock)."""
     nodes: list[LiveNode] = field(default_factory=list)
     pace: Pace = field(default_factory=lambda: Pace(Kernel()))
     _processes: Processes | None = None
-    _wire: HttpNodeWire | None = None
+    _wire: HttpNodeTransport | None = None
     _web: Web = field(default_factory=Web)
     _joined: set[str] = field(default_factory=set)
 
@@ -76,7 +76,7 @@ class NodeProcess:
         address = Address(plan.rm)
         self._processes = await open_processes()
         pool = HttpPool(address, connections=min(plan.connections, plan.count, allowed_connections()))
-        self._wire = HttpNodeWire(pool, random.Random(plan.seed).random, self.say)
+        self._wire = HttpNodeTransport(pool, random.Random(plan.seed).random, self.say)
         wire = self.watch(self._wire, self.pace)
         launcher = ProcessLauncher(plan.work, address.url, self._processes, tasks=plan.processes)
         for registration in registrations(plan, self.port):
@@ -146,7 +146,7 @@ def run_nodes(
     listener: socket.socket,
     say: Callable[[str], None],
     ready: Callable[[list[LiveNode]], None],
-    watch: Callable[[NodeWire, Pace], NodeWire] = lambda wire, _: wire,
+    watch: Callable[[NodeTransport, Pace], NodeTransport] = lambda wire, _: wire,
 ) -> None:
     """Be the nodes until SIGTERM or SIGINT."""
     from emulator.live.wire.http_server import serve

@@ -11,10 +11,10 @@ from typing import Any
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
 from emulator.live.rest.cluster_info import reservations, vector
-from emulator.live.rest.dialect import Dialect
-from emulator.live.rest.queues import usage
+from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
+from emulator.live.rest.scheduler_tree import usage
 from emulator.live.wire.hadoop_request import bad, whole, words
-from emulator.live.wire.web import Request
+from emulator.live.wire.web import WebRequest
 
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
 FINAL_STATES = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED", "ENDED")
@@ -38,7 +38,7 @@ class Rows:
         self._dialect = dialect
         self._url = url
 
-    def listed(self, request: Request) -> list[dict[str, Any]]:
+    def listed(self, request: WebRequest) -> list[dict[str, Any]]:
         """Return the applications that a query asks for, the oldest first."""
         hidden = _hidden(request)
         _sane(request)
@@ -52,12 +52,12 @@ class Rows:
             raise bad("limit value must be greater then 0")
         return [self.row(app, hidden, reserved) for app in chosen[:limit]]
 
-    def one(self, app: AppRecord, request: Request) -> dict[str, Any]:
+    def one(self, app: AppRecord, request: WebRequest) -> dict[str, Any]:
         """Return one application."""
         self._manager.now_ms()
         return self.row(app, _hidden(request), reservations(self._manager.nodes.values()))
 
-    def _wanted(self, app: AppRecord, request: Request) -> bool:
+    def _wanted(self, app: AppRecord, request: WebRequest) -> bool:
         query = request.query
         states, finals = _states(request)
         kinds = {kind.strip().lower() for kind in words(request, "applicationTypes")}
@@ -107,7 +107,7 @@ class Rows:
     def _always(self, app: AppRecord) -> dict[str, Any]:
         submission, attempt = app.submission, app.attempt
         tracked = attempt is not None and attempt.registered
-        return {
+        return CONSTANT_FIELDS["appInfo"] | {
             "id": app.id,
             "user": submission.user,
             "name": submission.name or "N/A",
@@ -129,14 +129,6 @@ class Rows:
             "finishedTime": self._wall(app.finished_at_ms),
             "elapsedTime": self._elapsed(app),
             "resourceSecondsMap": self._dialect.numbers({"vcores": app.vcore_ms // 1000}),
-            "preemptedResourceMB": 0,
-            "preemptedResourceVCores": 0,
-            "numNonAMContainerPreempted": 0,
-            "numAMContainerPreempted": 0,
-            "preemptedMemorySeconds": 0,
-            "preemptedVcoreSeconds": 0,
-            "logAggregationStatus": "DISABLED",
-            "unmanagedApplication": False,
         }
 
     def _elapsed(self, app: AppRecord) -> int:
@@ -339,13 +331,13 @@ def _rows(priority: int, size: tuple[int, int], count: int, host: str) -> list[d
     ]
 
 
-def _states(request: Request) -> tuple[set[str], set[str]]:
+def _states(request: WebRequest) -> tuple[set[str], set[str]]:
     """Return the states and the final states that are asked for; empty: all."""
     states = {state.upper() for state in words(request, "states") | words(request, "state")}
     return states, {state.upper() for state in words(request, "finalStatus")}
 
 
-def _sane(request: Request) -> None:
+def _sane(request: WebRequest) -> None:
     """Refuse a query without sense, whether or not there are applications that it would be held against."""
     states, finals = _states(request)
     _only(states, STATES, "application-state")
@@ -354,7 +346,7 @@ def _sane(request: Request) -> None:
         whole(request, name, 0)
 
 
-def _hidden(request: Request) -> frozenset[str]:
+def _hidden(request: WebRequest) -> frozenset[str]:
     hidden = words(request, "deSelects")
     unknown = hidden - set(DESELECTS)
     if unknown:

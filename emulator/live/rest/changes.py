@@ -1,23 +1,135 @@
-"""Changes: what a client may alter in an application, and container signals (facts, section 1.1).
+"""Changes: submitting an application and altering it, and container signals (facts, section 1.1).
 
 Law: YARN's own answers, quirks included: a kill is 202 first and 200 when it was done already, a priority is
-capped without a word, a signal's success proves nothing and its body is no JSON.
+capped without a word, a signal's success proves nothing and its body is no JSON. The job itself is text in
+one environment entry of the AM's container and passes unread. Whether the text is JSON is looked at once,
+because it travels on inside JSON.
 """
 
 from __future__ import annotations
 
 import re
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
+from msgspec import field
 
-from emulator.live.manager.moving import move
-from emulator.live.manager.service import LiveResourceManager, Refused
-from emulator.live.manager.state import AppRecord
+from emulator.cluster.entities import Application, Ask, LeafQueue
+from emulator.cluster.resource_manager import ResourceManager
+from emulator.live.manager.service import LiveResourceManager, RequestRefused
+from emulator.live.manager.state import AppRecord, Submission
+from emulator.live.rest.cluster_info import vector
 from emulator.live.rest.dialect import JSON_KIND, Dialect
 from emulator.live.wire.hadoop_request import bad, body_of, caller
 from emulator.live.wire.messages import Signal
-from emulator.live.wire.web import Problem, Reply, Request
+from emulator.live.wire.web import HttpProblem, Reply, WebRequest, json_reply
+from yarnctl.units import Resources
+
+ENTRY = "YARN_EMULATOR_JOB"
+MOST_TAGS, LONGEST_TAG = 10, 100
+LARGEST_BODY = 12 << 20
+
+
+class _Pair(msgspec.Struct):
+    key: str
+    value: str = ""
+
+
+class _Environment(msgspec.Struct):
+    entry: list[_Pair] | _Pair = []
+
+
+class _Launch(msgspec.Struct):
+    environment: _Environment = field(default_factory=_Environment)
+
+
+class _Size(msgspec.Struct):
+    memory: int = 1024
+    vcores: int = field(name="vCores", default=1)
+
+
+class _Tags(msgspec.Struct):
+    tag: list[str] | str = []
+
+
+class Context(msgspec.Struct):
+    """ApplicationSubmissionContextInfo: the fields that count here."""
+
+    application: str = field(name="application-id", default="")
+    name: str = field(name="application-name", default="")
+    kind: str = field(name="application-type", default="YARN")
+    queue: str = "default"
+    priority: int = 0
+    tags: _Tags | list[str] | str | None = field(name="application-tags", default=None)
+    size: _Size = field(name="resource", default_factory=_Size)
+    most_attempts: int = field(name="max-app-attempts", default=0)
+    launch: _Launch = field(name="am-container-spec", default_factory=_Launch)
+
+
+def new_application(manager: LiveResourceManager, request: WebRequest) -> dict[str, Any]:
+    """Hand out an id."""
+    caller(request)
+    return {
+        "application-id": manager.new_application(),
+        "maximum-resource-capability": vector(*manager.largest_node()),
+    }
+
+
+def submit(manager: LiveResourceManager, request: WebRequest, url: str) -> Reply:
+    """Accept an application: 202 and where it is."""
+    user = caller(request)
+    context = body_of(request, Context, LARGEST_BODY)
+    if not context.application:
+        raise bad("Error could not parse application id")
+    size = Resources(context.size.memory, context.size.vcores)
+    if size.memory_mib <= 0 or size.vcores <= 0:
+        raise bad(f"the AM's resource {size} is not positive")
+    submission = Submission(
+        application=context.application,
+        name=context.name[:1000],
+        kind=context.kind[:20],
+        queue=context.queue,
+        user=user,
+        priority=context.priority,
+        tags=_tags(context.tags),
+        am_size=size,
+        max_attempts=context.most_attempts,
+        job=_job(context.launch.environment.entry),
+    )
+    try:
+        app = manager.submit(submission)
+    except RequestRefused as why:
+        raise bad(str(why)) from None
+    where = f"{url}/ws/v1/cluster/apps/{app.id}"
+    return json_reply(None, 202)._replace(body=b"", kind=JSON_KIND, headers=(("Location", where),))
+
+
+def _tags(given: _Tags | list[str] | str | None) -> tuple[str, ...]:
+    """Return the tags as YARN keeps them: lower case, each once, sorted."""
+    if isinstance(given, _Tags):
+        given = given.tag
+    rows = [] if given is None else given.split(",") if isinstance(given, str) else given
+    tags = sorted({tag.strip().lower() for tag in rows if tag.strip()})
+    if len(tags) > MOST_TAGS:
+        raise bad(f"Too many applicationTags, a maximum of only {MOST_TAGS} are allowed!")
+    for tag in tags:
+        if len(tag) > LONGEST_TAG:
+            raise bad(f"Tag {tag[:40]}... is too long, maximum allowed length of a tag is {LONGEST_TAG}")
+        if not tag.isascii() or "," in tag:
+            raise bad("A tag can only have ASCII characters!")
+    return tuple(tags)
+
+
+def _job(entries: list[_Pair] | _Pair) -> msgspec.Raw:
+    """Return the job's text; an application without one has the empty job."""
+    rows = entries if isinstance(entries, list) else [entries]
+    text = next((row.value for row in rows if row.key == ENTRY), "{}").encode()
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise bad(f"{ENTRY} is no JSON: {error}") from None
+    return msgspec.Raw(text)
+
 
 SIGNALS = get_args(Signal)
 
@@ -65,7 +177,7 @@ class Changes:
         """Return RMAppState: FINISHING while the AM of a finished application still holds its container."""
         return "FINISHING" if app.state == "FINISHED" and app.containers else app.state
 
-    def put_state(self, app: AppRecord, request: Request) -> Reply:
+    def put_state(self, app: AppRecord, request: WebRequest) -> Reply:
         """Kill: 202 and where to look, or 200 if it had ended."""
         user = caller(request)
         body = body_of(request, StateBody)
@@ -85,7 +197,7 @@ class Changes:
         """Answer GET .../priority."""
         return self._dialect.bare({"priority": app.actor.priority})
 
-    def put_priority(self, app: AppRecord, request: Request) -> Reply:
+    def put_priority(self, app: AppRecord, request: WebRequest) -> Reply:
         """Set the priority, capped to the cluster's largest without a word; below 0 it is as it is."""
         caller(request)
         wanted = body_of(request, PriorityBody).number
@@ -99,7 +211,7 @@ class Changes:
         """Answer GET .../queue."""
         return self._dialect.bare({"queue": app.queue})
 
-    def put_queue(self, app: AppRecord, request: Request) -> Reply:
+    def put_queue(self, app: AppRecord, request: WebRequest) -> Reply:
         """Move the application with what it holds."""
         caller(request)
         name = body_of(request, QueueBody).queue.removeprefix("root.")
@@ -108,15 +220,15 @@ class Changes:
             said = (
                 f"The specified Queue: {name[:100]} doesn't exist" if self._dialect.version == "3.5" else ""
             )
-            raise Problem(503, "UndeclaredThrowableException", said)
+            raise HttpProblem(503, "UndeclaredThrowableException", said)
         if app.over:
             return Reply(400, f"App in {app.state} state cannot be moved.".encode(), JSON_KIND)
         self._manager.now_ms()
-        move(self._manager.actor, app.actor, target)
+        move_application(self._manager.actor, app.actor, target)
         app.queue = target.name
         return self.queue(app)
 
-    def signal(self, request: Request) -> Reply:
+    def signal(self, request: WebRequest) -> Reply:
         """Have a container's node send a signal at its next heartbeat."""
         container, signal = request.values
         if signal not in SIGNALS:
@@ -124,8 +236,38 @@ class Changes:
             return Reply(400, said.encode(), JSON_KIND)  # text that claims to be JSON, as all of these
         try:
             self._manager.signal(container, signal)  # type: ignore[arg-type]  # one of SIGNALS
-        except Refused as why:
+        except RequestRefused as why:
             return Reply(500, str(why).encode(), JSON_KIND)
         if self._dialect.version == "3.4":
             return Reply(200, b"", JSON_KIND)
         return Reply(200, b"signal success", JSON_KIND)
+
+
+def move_application(manager: ResourceManager, app: Application, target: LeafQueue) -> None:
+    """Move an application to another queue, with its containers and asks.
+
+    It is activated there by the target's own limit for masters. The sums of both queues stay those of their
+    applications: the scheduler itself removes and adds it, here only what it holds is carried over.
+    """
+    source = app.queue
+    if source is target:
+        return
+    asks = [(_like(ask), ask.count) for ask in app.asks]
+    manager.scheduler.remove_application(app)
+    for queue, sign in ((source, -1), (target, 1)):
+        queue.used_mib += sign * app.used_mib
+        queue.used_vcores += sign * app.used_vcores
+        if queue.user_mib is not None:
+            queue.users[app.user] = queue.users.get(app.user, 0) + sign * app.used_mib
+    app.queue = target
+    manager.scheduler.add_application(app)
+    for ask, count in asks:
+        manager.scheduler.ask(app, ask, count)
+    app.version += 1
+    manager.scheduler.version += 1
+
+
+def _like(ask: Ask) -> Ask:
+    copy = Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch)
+    copy.hosts = dict(ask.hosts) if ask.hosts is not None else None
+    return copy

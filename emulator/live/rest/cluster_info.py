@@ -12,7 +12,7 @@ from typing import Any
 from emulator.cluster.entities import NodeReservation
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import NodeRecord
-from emulator.live.rest.dialect import Dialect
+from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
 
 NODE_STATES = (
     "NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN",
@@ -44,20 +44,13 @@ def info(manager: LiveResourceManager, dialect: Dialect) -> dict[str, Any]:
     """Return ClusterInfo; its id is the epoch."""
     version = dialect.hadoop_version
     build = f"{version} from the emulator of yarnctl"
-    return {
+    return CONSTANT_FIELDS["clusterInfo"] | {
         "id": manager.epoch,
         "startedOn": manager.pace.wall_of(manager.started_at_ms),
-        "state": "STARTED",
-        "haState": "ACTIVE",
-        "rmStateStoreName": "org.apache.hadoop.yarn.server.resourcemanager.recovery.NullRMStateStore",
         "resourceManagerVersion": version,
         "resourceManagerBuildVersion": build,
-        "resourceManagerVersionBuiltOn": "1970-01-01T00:00Z",
         "hadoopVersion": version,
         "hadoopBuildVersion": build,
-        "hadoopVersionBuiltOn": "1970-01-01T00:00Z",
-        "haZooKeeperConnectionState": "Could not find leader elector. Verify both HA and automatic"
-        " failover are enabled.",
     }
 
 
@@ -96,7 +89,7 @@ def metrics(manager: LiveResourceManager) -> dict[str, Any]:
     ended = [app.state for app in manager.finished.values()]
     running = sum(app.state == "RUNNING" for app in manager.applications.values())
     total, used = vector(total_mib, total_vcores), vector(total_mib - free_mib, total_vcores - free_vcores)
-    return {
+    return CONSTANT_FIELDS["clusterMetrics"] | {
         "appsSubmitted": len(ended) + len(manager.applications),
         "appsCompleted": ended.count("FINISHED"),
         "appsPending": len(manager.applications) - running,
@@ -116,25 +109,11 @@ def metrics(manager: LiveResourceManager) -> dict[str, Any]:
         "containersPending": waiting,
         "totalMB": total_mib,
         "totalVirtualCores": total_vcores,
-        "utilizedMB": 0,
-        "utilizedVirtualCores": 0,
-        "utilizedMBPercent": 0,
-        "utilizedVirtualCoresPercent": 0,
-        "rmSchedulerBusyPercent": 0,
         "totalNodes": len(nodes) + len(manager.lost),
         "lostNodes": len(manager.lost),
-        "unhealthyNodes": 0,
-        "decommissioningNodes": 0,
-        "decommissionedNodes": 0,
-        "rebootedNodes": 0,
         "activeNodes": len(nodes),
-        "shutdownNodes": 0,
-        "containerAssignedPerSecond": 0,
-        "rmEventQueueSize": 0,
-        "schedulerEventQueueSize": 0,
         "totalUsedResourcesAcrossPartition": used,
         "totalClusterResourcesAcrossPartition": total,
-        "crossPartitionMetricsAvailable": True,
         "totalReservedResourcesAcrossPartition": vector(reserved[1], reserved[2]),
         "totalAllocatedContainersAcrossPartition": len(manager.containers),
     }
@@ -149,7 +128,7 @@ def node_row(
     used_vcores = 0 if lost else actor.total_vcores - actor.free_vcores
     free_mib, free_vcores = (0, 0) if lost else (actor.free_mib, actor.free_vcores)
     memory_percent = round(100 * used_mib / actor.total_mib, 2) if actor.total_mib else 0.0
-    return {
+    return CONSTANT_FIELDS["nodeInfo"] | {
         "rack": node.rack,
         "state": "LOST" if lost else "RUNNING",
         "id": node.id,
@@ -157,19 +136,12 @@ def node_row(
         "nodeHTTPAddress": "" if lost else node.http_address,
         "lastHealthUpdate": manager.pace.wall_of(node.heard_at_ms),
         "version": dialect.hadoop_version,
-        "healthReport": "",
         "numContainers": containers,
         "usedMemoryMB": used_mib,
         "availMemoryMB": free_mib,
         "usedVirtualCores": used_vcores,
         "availableVirtualCores": free_vcores,
         "memUtilization": memory_percent,
-        "cpuUtilization": 0.0,
-        "numRunningOpportContainers": 0,
-        "usedMemoryOpportGB": 0,
-        "usedVirtualCoresOpport": 0,
-        "numQueuedContainers": 0,
-        "allocationTags": {},
         "resourceUtilization": {
             "nodePhysicalMemoryMB": used_mib,
             "nodeVirtualMemoryMB": used_mib,
@@ -181,7 +153,6 @@ def node_row(
         "usedResource": vector(used_mib, used_vcores),
         "availableResource": vector(free_mib, free_vcores),
         "totalResource": vector(used_mib + free_mib, used_vcores + free_vcores),
-        "nodeAttributesInfo": {},
     }
 
 

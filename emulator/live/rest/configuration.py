@@ -1,18 +1,24 @@
-"""Configuration: GET /conf, what a daemon says its effective settings are.
+"""Configuration: GET /conf, and GET and PUT /scheduler-conf (facts, sections 1.1 and 11).
 
 Law: what is said here is what the emulator does; a key that would promise something else is left out.
-JSON where the client accepts it, XML otherwise, as Hadoop's ConfServlet.
+JSON where the client accepts it, XML otherwise, as Hadoop's ConfServlet. The scheduler's keys are kept as
+text, as in capacity-scheduler.xml. A change is checked as a whole and then takes effect at once or not at
+all. Where the store is "file", as by default in Hadoop, nothing can be changed: 400.
 """
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+import msgspec
+
+from emulator.cluster.entities import QueueConfig
 from emulator.live.manager.service import LiveResourceManager
-from emulator.live.rest.scheduler_conf import SchedulerConfiguration
-from emulator.live.wire.hadoop_request import NOBODY
-from emulator.live.wire.web import Problem, Reply, Request, json_reply
+from emulator.live.wire.hadoop_request import NOBODY, bad
+from emulator.live.wire.web import HttpProblem, Reply, WebRequest, json_reply
 
 _CAPACITY = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
 
@@ -97,13 +103,13 @@ class DaemonConfiguration:
         }
         return {key: (value, name) for name, own in files.items() for key, value in own.items()}
 
-    def answer(self, request: Request) -> Reply:
+    def answer(self, request: WebRequest) -> Reply:
         """Answer GET /conf, the whole or the key ``name``."""
         entries = self.entries()
         name = request.query.get("name", "")
         if name:
             if name not in entries:
-                raise Problem(404, "NotFoundException", f"Property {name[:100]} not found")
+                raise HttpProblem(404, "NotFoundException", f"Property {name[:100]} not found")
             entries = {name: entries[name]}
         rows = [
             {"key": key, "value": value, "isFinal": False, "resource": source}
@@ -118,3 +124,195 @@ class DaemonConfiguration:
         )
         text = f'<?xml version="1.0" encoding="UTF-8" standalone="no"?><configuration>{lines}</configuration>'
         return Reply(200, text.encode(), "text/xml;charset=utf-8")
+
+
+PREFIX = "yarn.scheduler.capacity."
+IMMUTABLE = "Configuration change only supported by MutableConfScheduler."
+APPLIED = "Configuration change successfully applied."
+MOST_CHANGES = 1000
+
+Change = tuple[str, str, str]
+"""Queue's path ("" for a global key), key, value."""
+
+
+class SchedulerConfiguration:
+    """The keys, and what a change of them does to the scheduler. ``mutable``: the store can be changed."""
+
+    def __init__(self, manager: LiveResourceManager, mutable: bool) -> None:
+        self.mutable = mutable
+        self._manager = manager
+        self.keys = _keys(manager)
+
+    def queue_text(self, queue: str, key: str, default: str) -> str:
+        """Return a queue's key."""
+        return self.keys.get(f"{PREFIX}root.{queue}.{key}", default)
+
+    def queue_number(self, queue: str, key: str, default: int) -> int:
+        """Return a queue's key as a whole number, the default where it is none."""
+        text = self.queue_text(queue, key, "")
+        return int(text) if text.isascii() and text.lstrip("-").isdigit() and len(text) < 10 else default
+
+    def change(self, changes: list[Change]) -> None:
+        """Make changes; a Problem (400) and nothing changed if any cannot be made."""
+        scheduler = self._manager.actor.scheduler
+        configs = {name: queue.config for name, queue in scheduler.queues.items()}
+        keys = dict(self.keys)
+        for path, key, value in changes:
+            if not path:
+                keys[key] = value
+                continue
+            name = path.removeprefix("root.")
+            if name not in configs or not path.startswith("root."):
+                raise bad(f"Queue {path[:100]} is not a queue that can be updated")
+            keys[f"{PREFIX}{path}.{key}"] = value
+            configs[name] = _changed(configs[name], key, value)
+        total = sum(config.capacity_ratio for config in configs.values())
+        if abs(total - 1) > 1e-6:
+            raise bad(f"Illegal capacity sum of {total * 100:g} for children of queue root")
+        self._manager.now_ms()
+        for name, config in configs.items():
+            scheduler.queues[name].config = config
+        self.keys = keys
+        scheduler.resize(*self._manager.actor.total)
+        self._count_users()
+
+    def _count_users(self) -> None:
+        """Count what users hold anew: the scheduler does so only where there is a limit."""
+        for queue in self._manager.actor.scheduler.queues.values():
+            queue.users.clear()
+        for container in self._manager.containers.values():
+            app = container.actor.app
+            if app.queue.user_mib is not None:
+                app.queue.users[app.user] = app.queue.users.get(app.user, 0) + container.actor.memory_mib
+
+
+def _keys(manager: LiveResourceManager) -> dict[str, str]:
+    """Return the keys that say what the queues are."""
+    configs = [queue.config for queue in manager.actor.scheduler.queues.values()]
+    keys = {
+        "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
+        "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",
+        "node-locality-delay": str(manager.settings.locality_delay or -1),
+        "root.queues": ",".join(config.name for config in configs),
+        "root.capacity": "100",
+        "root.ordering-policy": "priority-utilization",
+    }
+    for config in configs:
+        factor = -1.0 if config.user_limit_factor is None else config.user_limit_factor
+        own = {
+            "capacity": f"{config.capacity_ratio * 100:g}",
+            "maximum-capacity": f"{config.maximum_ratio * 100:g}",
+            "maximum-am-resource-percent": f"{config.am_ratio:g}",
+            "user-limit-factor": f"{factor:g}",
+            "minimum-user-limit-percent": "100",
+            "priority": "10" if config.hurried else "0",
+            "disable_preemption": "true",
+            "state": "RUNNING",
+            "acl_submit_applications": "*",
+            "acl_administer_queue": "*",
+        }
+        keys |= {f"root.{config.name}.{key}": value for key, value in own.items()}
+    return {PREFIX + key: value for key, value in keys.items()}
+
+
+def _changed(config: QueueConfig, key: str, value: str) -> QueueConfig:
+    """Return a queue's configuration with one key changed; keys without effect here are only kept."""
+    if key == "maximum-capacity":
+        most = _number(key, value, 0, 100) / 100
+        if most < config.capacity_ratio - 1e-9:
+            raise bad(f"Illegal queue capacity setting: maximum-capacity={value} < capacity")
+        return msgspec.structs.replace(config, maximum_ratio=most)
+    if key == "capacity":
+        return msgspec.structs.replace(config, capacity_ratio=_number(key, value, 0, 100) / 100)
+    if key == "maximum-am-resource-percent":
+        return msgspec.structs.replace(config, am_ratio=_number(key, value, 0, 1))
+    if key == "user-limit-factor":
+        factor = _number(key, value, -1, 1e6)
+        return msgspec.structs.replace(config, user_limit_factor=None if factor < 0 else factor)
+    return config
+
+
+def _number(key: str, value: str, least: float, most: float) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        raise bad(f"{key}={value[:60]!r} is no number") from None
+    if not least <= number <= most:
+        raise bad(f"{key}={value[:60]} is not between {least:g} and {most:g}")
+    return number
+
+
+# --- bodies -----------------------------------------------------------------------------------
+
+
+def read_changes(body: bytes, kind: str) -> list[Change]:
+    """Return the changes that a body asks for, in XML (the documented form) or JSON."""
+    changes = _from_xml(body) if kind.endswith("/xml") else _from_json(body)
+    if not changes:
+        raise bad("no change is asked for")
+    if len(changes) > MOST_CHANGES:
+        raise bad(f"more than {MOST_CHANGES} changes")
+    return changes
+
+
+def _from_xml(body: bytes) -> list[Change]:
+    if b"<!" in body:  # no document type, hence no entities that grow
+        raise bad("document types, comments and CDATA are not read")
+    try:
+        root = ElementTree.fromstring(body)  # noqa: S314  # see above
+    except (ElementTree.ParseError, ValueError, UnicodeError, LookupError) as error:
+        raise bad(f"no XML: {error}") from None
+    if root.tag != "sched-conf":
+        raise bad(f"expected sched-conf, not {root.tag[:40]}")
+    changes: list[Change] = []
+    for part in root:
+        if part.tag == "update-queue":
+            path = part.findtext("queue-name", "").strip()
+            changes += [(path, *_entry(entry)) for entry in part.iterfind("params/entry")]
+        elif part.tag == "global-updates":
+            changes += [("", *_entry(entry)) for entry in part.iterfind("entry")]
+        else:
+            raise bad(f"{part.tag[:40]} is not supported by the emulator")
+    return changes
+
+
+def _entry(entry: ElementTree.Element) -> tuple[str, str]:
+    key = entry.findtext("key", "").strip()
+    if not key:
+        raise bad("an entry without a key")
+    return key, entry.findtext("value", "").strip()
+
+
+def _from_json(body: bytes) -> list[Change]:
+    try:
+        root: Any = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise bad(f"no JSON: {error}") from None
+    root = root.get("sched-conf", root) if isinstance(root, dict) else root
+    if not isinstance(root, dict):
+        raise bad("expected an object")
+    unknown = set(root) - {"update-queue", "global-updates"}
+    if unknown:
+        raise bad(f"{min(unknown)[:40]} is not supported by the emulator")
+    changes: list[Change] = []
+    for part in _many(root.get("update-queue")):
+        entries = [entry for params in _many(part.get("params")) for entry in _many(params.get("entry"))]
+        changes += [(str(part.get("queue-name", "")), *_pair(entry)) for entry in entries]
+    for part in _many(root.get("global-updates")):
+        changes += [("", *_pair(entry)) for entry in _many(part.get("entry"))]
+    return changes
+
+
+def _many(value: Any) -> list[dict[str, Any]]:
+    """Return a list of objects; one object counts as a list of one."""
+    rows = [] if value is None else value if isinstance(value, list) else [value]
+    if not all(isinstance(row, dict) for row in rows):
+        raise bad("expected objects")
+    return rows
+
+
+def _pair(entry: dict[str, Any]) -> tuple[str, str]:
+    key, value = entry.get("key"), entry.get("value", "")
+    if not isinstance(key, str) or not key or isinstance(value, dict | list):
+        raise bad("an entry without a key")
+    return key, str(value)

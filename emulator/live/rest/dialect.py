@@ -8,15 +8,20 @@ client must be tolerant anyway, and the two dialects differ as far as the source
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from emulator.live.wire.web import Problem, Reply, remote_exception
+from emulator.live.wire.web import HttpProblem, Reply, remote_exception
 
 Version = Literal["3.4", "3.5"]
 VERSIONS: tuple[Version, ...] = ("3.4", "3.5")
 JSON_KIND = "application/json;charset=utf-8"
+
+_DATA = Path(__file__).parents[2] / "data" / "hadoop" / "constant-fields.json"
+CONSTANT_FIELDS: dict[str, dict[str, Any]] = msgspec.json.decode(_DATA.read_bytes())
+"""By kind of answer: the fields that are the same in all, as recorded; live fields are laid over them."""
 
 
 class Dialect:
@@ -68,17 +73,17 @@ class Dialect:
         """Write an object without a root, numbers as numbers (AppPriority and AppQueue, seen on 3.4.2)."""
         return Reply(status, self._encode(value), JSON_KIND, headers)
 
-    def no(self, problem: Problem) -> Reply:
+    def no(self, problem: HttpProblem) -> Reply:
         """Tell a problem; what Hadoop has no number for is a 503, a wrong method or type among them."""
         if problem.status not in (405, 415):
             told = problem.message
             if self.version == "3.5":  # Jersey 2 tells the message alone
                 told = told.removeprefix("java.lang.Exception: ")
-            return remote_exception(Problem(problem.status, problem.kind, told))
+            return remote_exception(HttpProblem(problem.status, problem.kind, told))
         if self.version == "3.4":
-            return remote_exception(Problem(503, "WebApplicationException", ""))
+            return remote_exception(HttpProblem(503, "WebApplicationException", ""))
         words = {405: "HTTP 405 Method Not Allowed", 415: "HTTP 415 Unsupported Media Type"}
-        return remote_exception(Problem(503, problem.kind, words[problem.status]))._replace(kind="")
+        return remote_exception(HttpProblem(503, problem.kind, words[problem.status]))._replace(kind="")
 
 
 _LONG = re.compile(r"0|-?[1-9][0-9]{0,18}")

@@ -14,11 +14,11 @@ from typing import Any
 
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord
-from emulator.live.master.master_views import own_group
+from emulator.live.master.master_rest import own_group
 from emulator.live.rest.dialect import Dialect
 from emulator.live.wire.hadoop_request import bad, missing
 from emulator.live.wire.submitted_job import configuration, read_job
-from emulator.live.wire.web import Reply, Request, Web
+from emulator.live.wire.web import Reply, Web, WebRequest
 from yarnctl.errors import BadInput
 
 ROOT = "/ws/v1/history"
@@ -26,7 +26,7 @@ TOTALS = ("mapsTotal", "mapsCompleted", "reducesTotal", "reducesCompleted")
 _JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{4,9}")
 
 
-class History:
+class HistoryRest:
     """The history server's REST on ``web``."""
 
     def __init__(self, manager: LiveResourceManager, dialect: Dialect, web: Web) -> None:
@@ -40,7 +40,7 @@ class History:
         web.add("GET", f"{job}/counters", self._counters)
         web.add("GET", f"{job}/conf", self._conf)
 
-    def _info(self, _: Request) -> Reply:
+    def _info(self, _: WebRequest) -> Reply:
         version = self._dialect.hadoop_version
         told = {
             "startedOn": self._wall(self._manager.started_at_ms),
@@ -50,7 +50,7 @@ class History:
         }
         return self._dialect.history("historyInfo", told)
 
-    def _jobs(self, request: Request) -> Reply:
+    def _jobs(self, request: WebRequest) -> Reply:
         self._manager.now_ms()
         apps = sorted(self._manager.finished.values(), key=lambda app: app.number)
         rows = [self._row(app) for app in apps if app.attempts]
@@ -58,19 +58,19 @@ class History:
         alone = len(rows) == 1 and self._dialect.version == "3.5"  # the history server of 3.5.0 writes so
         return self._dialect.history("jobs", {"job": rows[0] if alone else rows} if rows else {})
 
-    def _job(self, request: Request) -> Reply:
+    def _job(self, request: WebRequest) -> Reply:
         app = self._app(request)
         more: dict[str, Any] = {"uberized": False, "diagnostics": app.diagnostics}
         told = {} if app.told is None else app.told.numbers
         return self._dialect.history("job", self._row(app) | more | told)
 
-    def _counters(self, request: Request) -> Reply:
+    def _counters(self, request: WebRequest) -> Reply:
         app = self._app(request)
         groups = [] if app.told is None else [own_group(app.told.counters)]
         told = {"id": app.id.replace("application_", "job_", 1), "counterGroup": groups}
         return self._dialect.history("jobCounters", told)
 
-    def _conf(self, request: Request) -> Reply:
+    def _conf(self, request: WebRequest) -> Reply:
         app = self._app(request)
         job = app.id.replace("application_", "job_", 1)
         try:
@@ -84,7 +84,7 @@ class History:
         path = f"/tmp/hadoop-yarn/staging/history/done/{job}_conf.xml"  # noqa: S108 - Hadoop's own place
         return self._dialect.history("conf", {"path": path, "property": rows})
 
-    def _app(self, request: Request) -> AppRecord:
+    def _app(self, request: WebRequest) -> AppRecord:
         name = request.values[0]
         if not _JOB.fullmatch(name):
             raise bad(f"JobId string : {name[:60]} is not properly formed")

@@ -9,15 +9,19 @@ from collections.abc import Callable
 
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord
-from emulator.live.rest import cluster_info, queues
+from emulator.live.rest import cluster_info, scheduler_tree
 from emulator.live.rest.applications import Rows
-from emulator.live.rest.changes import Changes
-from emulator.live.rest.configuration import DaemonConfiguration
+from emulator.live.rest.changes import Changes, new_application, submit
+from emulator.live.rest.configuration import (
+    APPLIED,
+    IMMUTABLE,
+    DaemonConfiguration,
+    SchedulerConfiguration,
+    read_changes,
+)
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
-from emulator.live.rest.job_history import History
+from emulator.live.rest.job_history import HistoryRest
 from emulator.live.rest.proxy import HTML, Proxy
-from emulator.live.rest.scheduler_conf import APPLIED, IMMUTABLE, SchedulerConfiguration, read_changes
-from emulator.live.rest.submission import new_application, submit
 from emulator.live.wire.hadoop_request import bad, caller, media, missing, words
 from emulator.live.wire.messages import (
     PATHS,
@@ -27,14 +31,14 @@ from emulator.live.wire.messages import (
     NodeRegistration,
     NodeReport,
 )
-from emulator.live.wire.web import Problem, Reply, Request, Web, json_reply
+from emulator.live.wire.web import HttpProblem, Reply, Web, WebRequest, json_reply
 
 ROOT = "/ws/v1/cluster"
 NO_WRITER = "MessageBodyWriter not found for media type=application/json"
 """Why 3.5.0 cannot answer for a single attempt (seen; the list of attempts is well)."""
 
 
-class Site:
+class ManagerSite:
     """A live ResourceManager's REST at ``url``.
 
     ``web`` is what to serve (``on_start`` lets the manager's time pass). ``proxy.local`` takes masters of
@@ -128,7 +132,7 @@ class Site:
         add = self.web.add
         add("GET", "/conf", self._conf.answer)
         add("GET", "/isActive", lambda _: Reply(200, b"", ""))
-        History(self.manager, self.dialect, self.web)
+        HistoryRest(self.manager, self.dialect, self.web)
         add("GET PUT", "/proxy/{app}/{rest:path}", self.proxy.forward)
         add("POST DELETE", "/proxy/{app}/{rest:path}", self.proxy.refuse)
         add("GET", "/cluster/app/{app}", self.proxy.page)
@@ -137,10 +141,10 @@ class Site:
 
     # --- answers ------------------------------------------------------------------------------
 
-    def _with_app(self, function: Callable[[AppRecord, Request], Reply]) -> Callable[[Request], Reply]:
+    def _with_app(self, function: Callable[[AppRecord, WebRequest], Reply]) -> Callable[[WebRequest], Reply]:
         """Find the application that the path names first."""
 
-        def answer(request: Request) -> Reply:
+        def answer(request: WebRequest) -> Reply:
             name = request.values[0]
             if not _is_id(name, "application", 2):
                 raise bad(f"Invalid ApplicationId: {name[:60]}")
@@ -151,31 +155,31 @@ class Site:
 
         return answer
 
-    def _new_application(self, request: Request) -> Reply:
+    def _new_application(self, request: WebRequest) -> Reply:
         return self.dialect.bare(new_application(self.manager, request))
 
-    def _userinfo(self, request: Request) -> Reply:
+    def _userinfo(self, request: WebRequest) -> Reply:
         said = {
             "rmLoginUser": self._conf.login_user,
             "requestedUser": caller(request),
         }
         return self.dialect.mapped(said)
 
-    def _metrics(self, _: Request) -> Reply:
+    def _metrics(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
         return self.dialect.natural("clusterMetrics", cluster_info.metrics(self.manager))
 
-    def _scheduler(self, _: Request) -> Reply:
+    def _scheduler(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
-        told = {"schedulerInfo": queues.scheduler(self.manager, self.scheduler_conf)}
+        told = {"schedulerInfo": scheduler_tree.scheduler(self.manager, self.scheduler_conf)}
         return self.dialect.natural("scheduler", told)
 
-    def _overview(self, _: Request) -> Reply:
+    def _overview(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
-        told = queues.overview(self.manager)
+        told = scheduler_tree.overview(self.manager)
         return self.dialect.mapped(told if self.dialect.version == "3.4" else {"scheduler": told})
 
-    def _nodes(self, request: Request) -> Reply:
+    def _nodes(self, request: WebRequest) -> Reply:
         self.manager.now_ms()
         states = frozenset(state.upper() for state in words(request, "states"))
         unknown = states - set(cluster_info.NODE_STATES)
@@ -183,7 +187,7 @@ class Site:
             raise bad(f"No enum constant org.apache.hadoop.yarn.api.records.NodeState.{min(unknown)[:40]}")
         return self.dialect.listed("nodes", "node", cluster_info.nodes(self.manager, self.dialect, states))
 
-    def _node(self, request: Request) -> Reply:
+    def _node(self, request: WebRequest) -> Reply:
         name = request.values[0]
         node = self.manager.nodes.get(name) or self.manager.lost.get(name)
         if node is None:
@@ -192,7 +196,7 @@ class Site:
         row = cluster_info.node_row(self.manager, node, self.dialect, held, name not in self.manager.nodes)
         return self.dialect.natural("node", row)
 
-    def _attempt_of(self, app: AppRecord, request: Request) -> AttemptRecord:
+    def _attempt_of(self, app: AppRecord, request: WebRequest) -> AttemptRecord:
         name = request.values[1]
         if not _is_id(name, "appattempt", 3):
             raise bad(f"Invalid AppAttemptId: {name[:60]}")
@@ -201,44 +205,44 @@ class Site:
             raise missing(f"app attempt with id: {name} not found")
         return attempt
 
-    def _attempt(self, app: AppRecord, request: Request) -> Reply:
+    def _attempt(self, app: AppRecord, request: WebRequest) -> Reply:
         row = self._rows.attempt(self._attempt_of(app, request))
         if self.dialect.version == "3.5":
-            raise Problem(503, "InternalServerErrorException", NO_WRITER)
+            raise HttpProblem(503, "InternalServerErrorException", NO_WRITER)
         return self.dialect.mapped(row)
 
-    def _containers(self, app: AppRecord, request: Request) -> Reply:
+    def _containers(self, app: AppRecord, request: WebRequest) -> Reply:
         if request.values[1] == self._rows.scheduled(app):
             return self.dialect.mapped({})
         rows = self._rows.containers(app, self._attempt_of(app, request))
         return self.dialect.mapped({"container": rows})
 
-    def _container(self, app: AppRecord, request: Request) -> Reply:
+    def _container(self, app: AppRecord, request: WebRequest) -> Reply:
         rows = self._rows.containers(app, self._attempt_of(app, request))
         row = next((one for one in rows if one["containerId"] == request.values[2]), None)
         if row is None:
             raise missing(f"container with id: {request.values[2][:60]} not found")
         return self.dialect.mapped(row if self.dialect.version == "3.4" else {"container": row})
 
-    def _get_scheduler_conf(self, _: Request) -> Reply:
+    def _get_scheduler_conf(self, _: WebRequest) -> Reply:
         if not self.scheduler_conf.mutable:
-            raise Problem(400, "BadRequestException", IMMUTABLE)
+            raise HttpProblem(400, "BadRequestException", IMMUTABLE)
         rows = [{"name": key, "value": value} for key, value in sorted(self.scheduler_conf.keys.items())]
         return self.dialect.mapped({"property": rows})
 
-    def _put_scheduler_conf(self, request: Request) -> Reply:
+    def _put_scheduler_conf(self, request: WebRequest) -> Reply:
         caller(request)
         if not self.scheduler_conf.mutable:
-            raise Problem(400, "BadRequestException", IMMUTABLE)
+            raise HttpProblem(400, "BadRequestException", IMMUTABLE)
         kind = media(request)
         if kind not in ("application/json", "application/xml", "text/xml"):
-            raise Problem(
+            raise HttpProblem(
                 415, "NotSupportedException", "the body must be application/xml or application/json"
             )
         self.scheduler_conf.change(read_changes(request.body, kind))
         return Reply(200, APPLIED.encode(), JSON_KIND)
 
-    def _front(self, request: Request) -> Reply:
+    def _front(self, request: WebRequest) -> Reply:
         if "json" in request.header("accept"):
             return json_reply({"service": "yarn-emulator ResourceManager", "rest": f"{self.url}{ROOT}/info"})
         page = (

@@ -44,7 +44,7 @@ RULE = KeyRule()
 PART_BYTES_OF_KEY = 16
 
 
-class Host(Protocol):
+class RunnerHost(Protocol):
     """What the runners of one job need of their master."""
 
     @property
@@ -71,14 +71,14 @@ class Host(Protocol):
         ...
 
 
-class Look(NamedTuple):
+class RequestFolder(NamedTuple):
     """What lies in an attempt's folder of requests."""
 
     requests: tuple[Request, ...]
     withdrawn: frozenset[str]
 
 
-class Kept:
+class RunnerMemory:
     """What one attempt's runner remembers."""
 
     def __init__(self) -> None:
@@ -96,7 +96,9 @@ class Kept:
 class ModelledRunners:
     """The runners of one job's reduces."""
 
-    def __init__(self, host: Host, store: str, requests: str, owners: tuple[str, ...], user: str) -> None:
+    def __init__(
+        self, host: RunnerHost, store: str, requests: str, owners: tuple[str, ...], user: str
+    ) -> None:
         self._host = host
         self._user = user
         self._owners = owners
@@ -108,7 +110,7 @@ class ModelledRunners:
 
     def begin(self, attempt: Attempt, container: Container) -> None:
         """A reduce attempt is launched: find what it may go on from."""
-        attempt.kept = kept = Kept()
+        attempt.kept = kept = RunnerMemory()
         task = self._host.task_id(attempt)
 
         def find() -> Found:
@@ -147,7 +149,7 @@ class ModelledRunners:
     def ring(self, attempt: Attempt) -> None:
         """The doorbell: look for a request."""
         kept = attempt.kept
-        if not isinstance(kept, Kept) or attempt.over:
+        if not isinstance(kept, RunnerMemory) or attempt.over:
             return
         kept.heard = True
         if kept.looking:
@@ -156,7 +158,7 @@ class ModelledRunners:
         kept.looking = True
         task = self._host.task_id(attempt)
 
-        def seen(look: Look) -> None:
+        def seen(look: RequestFolder) -> None:
             kept.looking = False
             self._seen(attempt, look)
             if kept.again:
@@ -169,12 +171,12 @@ class ModelledRunners:
 
         self._host.ask(lambda: self._look(task, set(kept.seen)), seen, failed)
 
-    def _look(self, task: TaskId, known: set[str]) -> Look:
+    def _look(self, task: TaskId, known: set[str]) -> RequestFolder:
         """Read an attempt's folder of requests (in a thread)."""
         folder = f"{task.job}/{task.attempt}"
         above = self.requests.entry(folder)
         if above is None:
-            return Look((), frozenset())
+            return RequestFolder((), frozenset())
         found: list[Request] = []
         withdrawn: set[str] = set()
         try:
@@ -188,11 +190,13 @@ class ModelledRunners:
                     data = self.requests.read_small(f"{folder}/{entry.name}")
                     found.append(read_request(data, entry.name, task))
         except Unusable:
-            return Look(tuple(found), frozenset(withdrawn))  # what is not to be believed does not count
-        return Look(tuple(found), frozenset(withdrawn))
+            return RequestFolder(
+                tuple(found), frozenset(withdrawn)
+            )  # what is not to be believed does not count
+        return RequestFolder(tuple(found), frozenset(withdrawn))
 
-    def _seen(self, attempt: Attempt, look: Look) -> None:
-        kept: Kept = attempt.kept
+    def _seen(self, attempt: Attempt, look: RequestFolder) -> None:
+        kept: RunnerMemory = attempt.kept
         container = attempt.container
         if attempt.over or container is None:
             return
@@ -209,7 +213,7 @@ class ModelledRunners:
     def _serve(self, attempt: Attempt, container: Container, request: Request) -> None:
         actor = self._host.actor
         now_ms = actor.kernel.now_ms
-        kept: Kept = attempt.kept
+        kept: RunnerMemory = attempt.kept
         if container.stage == HOLDING:
             self._answer(
                 attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
@@ -244,7 +248,7 @@ class ModelledRunners:
         self._host.later(wait_ms, lambda token: self._save(attempt, container, token), container.hold_token)
 
     @staticmethod
-    def _generation(kept: Kept) -> int:
+    def _generation(kept: RunnerMemory) -> int:
         return kept.manifest.generation if kept.manifest is not None else 0
 
     # --- saving and holding ---------------------------------------------------------------
@@ -252,7 +256,7 @@ class ModelledRunners:
     def _save(self, attempt: Attempt, container: Container, token: int) -> None:
         if container.state != RUNNING or container.hold_token != token:
             return
-        kept: Kept = attempt.kept
+        kept: RunnerMemory = attempt.kept
         task = self._host.task_id(attempt)
         fields = self._fields(task, kept, container.to_key, self._host.actor.kernel.now_ms)
         output = Spool(1 << 20)
@@ -271,7 +275,7 @@ class ModelledRunners:
 
         self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
 
-    def _fields(self, task: TaskId, kept: Kept, to_key: int, now_ms: int) -> dict[str, Any]:
+    def _fields(self, task: TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
         """Return what the manifest says, as the real runner's does."""
         last = kept.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
@@ -314,7 +318,7 @@ class ModelledRunners:
 
     def _hold(self, attempt: Attempt, container: Container) -> None:
         """Wait to be killed; go on when nobody does, or when the order is withdrawn."""
-        kept: Kept = attempt.kept
+        kept: RunnerMemory = attempt.kept
         container.stage = HOLDING
         container.order = kept.order
         container.finish_at_ms = NEVER
@@ -354,7 +358,7 @@ class ModelledRunners:
         self._host.ask(write, lambda _: None, lambda _: None)
 
 
-def status_of(container: Container, actor: LiveActor, kept: Kept, now_ms: int) -> str:
+def status_of(container: Container, actor: LiveActor, kept: RunnerMemory, now_ms: int) -> str:
     """Return the status line the real runner would have reported by now.
 
     Bytes are a model: one for every ms of the reduce, so that a rate of bytes is a rate of work.

@@ -15,11 +15,10 @@ from typing import Any, TypeVar, cast
 from emulator.cluster.entities import HOLDING, MAP, NEVER, Container
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.cluster.task import key_end_ms
-from emulator.live.master.attempts import Attempt
+from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
 from emulator.live.master.live_actor import LiveActor
 from emulator.live.master.live_master import LiveMaster
-from emulator.live.master.recovery import Finished, History
-from emulator.live.tasks.modelled_runner import Kept, ModelledRunners, status_of
+from emulator.live.tasks.modelled_runner import ModelledRunners, RunnerMemory, status_of
 from emulator.live.wire.messages import MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import ModelledJob
 from emulator.workload.job import Job
@@ -42,7 +41,7 @@ class ModelledTasks:
         self.submitted = submitted
         self.job: Job = submitted.job
         self.job_id = launch.application.replace("application_", "job_", 1)
-        self.history = History((work / "staging" / self.job_id).absolute())
+        self.history = TaskHistory((work / "staging" / self.job_id).absolute())
         self.runners: ModelledRunners | None = None
         self._launch = launch
         self._poll_ms = poll_ms
@@ -87,7 +86,7 @@ class ModelledTasks:
         if self._poll_ms:
             live.later(self._poll_ms, self._poll)
 
-    def recover(self, done: dict[tuple[str, int], Finished]) -> dict[tuple[str, int], Finished]:
+    def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return what is done; take over which checkpoints there are."""
         for (kind, task), finished in done.items():
             if kind == "saved" and ("reduce", task) not in done:
@@ -167,7 +166,7 @@ class ModelledTasks:
         from_ms = key_end_ms(container.from_key, keys, container.length_ms)
         done_ms = from_ms + max(0, min(now_ms, container.finish_at_ms) - container.work_at_ms)
         attempt.progress_ratio = min(1.0, 2 / 3 + done_ms / max(1, container.length_ms) / 3)
-        if isinstance(attempt.kept, Kept):
+        if isinstance(attempt.kept, RunnerMemory):
             attempt.status = status_of(container, actor, attempt.kept, now_ms)
 
     # --- doorbell and store (the runners' host) ---------------------------------------------
@@ -228,7 +227,7 @@ class ModelledTasks:
     def saved(self, attempt: Attempt, generation: int, keys_done: int) -> None:
         """Note a checkpoint for the next master."""
         self.history.finished(
-            Finished(
+            FinishedTask(
                 kind="saved",
                 task=attempt.task,
                 attempt=attempt.id,

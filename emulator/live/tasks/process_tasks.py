@@ -14,23 +14,22 @@ from typing import cast
 
 from emulator.cluster.entities import Container
 from emulator.cluster.timing import Timing
-from emulator.live.master.attempts import Attempt
+from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
 from emulator.live.master.live_actor import LiveActor, ProcessActor
 from emulator.live.master.live_master import LiveMaster
-from emulator.live.master.recovery import Finished, History
 from emulator.live.tasks.task_faults import TaskFaults
 from emulator.live.tasks.task_specs import (
-    Output,
-    Split,
+    InputSplit,
     Staging,
-    Telling,
+    TaskContext,
+    TaskOutput,
     job_record,
     plan_splits,
     task_launch,
 )
 from emulator.live.wire.messages import MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
-from emulator.live.wire.umbilical import Heard, Line, Report, UmbilicalServer
+from emulator.live.wire.umbilical import Heard, Report, TaskLine, UmbilicalServer
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 
@@ -53,7 +52,7 @@ class ProcessTasks:
         self.submitted = job
         self.job_id = launch.application.replace("application_", "job_", 1)
         self.problem: BadInput | None = None
-        self.splits: list[Split] = []
+        self.splits: list[InputSplit] = []
         self._timeout_ms = 0
         self._faults = TaskFaults({})
         try:
@@ -67,16 +66,16 @@ class ProcessTasks:
             self.problem = BadInput("input", "no file to read", "name a folder with files")
         self.job: Job = job_record(job, self.splits)
         self.staging = Staging(work, self.job_id)
-        self.history = History(self.staging.folder)
-        self.output = Output(job.output)
+        self.history = TaskHistory(self.staging.folder)
+        self.output = TaskOutput(job.output)
         self.maps: dict[int, str] = {}
         self._launch = launch
         self._host, self._bind = host, bind or host
         self._token = secrets.token_hex(16)
         self._umbilical = UmbilicalServer(self, self._token)
         self._live: LiveMaster | None = None
-        self._told: Telling | None = None
-        self._waiting: dict[str, Line] = {}
+        self._told: TaskContext | None = None
+        self._waiting: dict[str, TaskLine] = {}
 
     @property
     def live(self) -> LiveMaster:
@@ -97,7 +96,7 @@ class ProcessTasks:
             raise BadInput(f"staging {self.staging.folder}", error.strerror or "cannot be written") from error
         self.output.prepare(first=self._launch.attempt == 1)
         port = self._umbilical.start(self._bind)
-        self._told = Telling(
+        self._told = TaskContext(
             self._launch.application,
             self._launch.attempt,
             self._launch.user,
@@ -108,9 +107,9 @@ class ProcessTasks:
         if self._timeout_ms:
             self._look_for_silence(None)
 
-    def recover(self, done: dict[tuple[str, int], Finished]) -> dict[tuple[str, int], Finished]:
+    def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return the finished tasks whose output still lies where it was."""
-        kept: dict[tuple[str, int], Finished] = {}
+        kept: dict[tuple[str, int], FinishedTask] = {}
         for (kind, task), finished in done.items():
             if kind == "reduce" or not self.submitted.reduces:
                 there = self.output.has(task)
@@ -168,14 +167,14 @@ class ProcessTasks:
 
     # --- the umbilical (Listener) -----------------------------------------------------------
 
-    def task_hello(self, attempt: str, line: Line) -> bool:
+    def task_hello(self, attempt: str, line: TaskLine) -> bool:
         """A task is up."""
         return bool(self._around(lambda: self._hello(attempt, line)))
 
     def _around(self, handler: Callable[[], object]) -> object:
         return None if self._live is None else self._live.around(handler)
 
-    def _hello(self, name: str, line: Line) -> bool:
+    def _hello(self, name: str, line: TaskLine) -> bool:
         attempt = self.live.attempts.all.get(name)
         if attempt is None or attempt.over:
             return False
@@ -189,11 +188,11 @@ class ProcessTasks:
         self._faults.begun(attempt, self.live)
         return True
 
-    def task_heard(self, attempt: str, heard: Heard, line: Line) -> None:
+    def task_heard(self, attempt: str, heard: Heard, line: TaskLine) -> None:
         """A task has said something."""
         self._around(lambda: self._heard(attempt, heard, line))
 
-    def _heard(self, name: str, heard: Heard, line: Line) -> None:
+    def _heard(self, name: str, heard: Heard, line: TaskLine) -> None:
         attempt = self.live.attempts.all[name]
         if attempt.over:
             line.send({"die": f"this attempt is {attempt.state}"})
@@ -224,7 +223,7 @@ class ProcessTasks:
         attempt.status = report.status
         attempt.counters = report.counters
 
-    def _done(self, attempt: Attempt, report: Report, line: Line) -> None:
+    def _done(self, attempt: Attempt, report: Report, line: TaskLine) -> None:
         container = cast(Container, attempt.container)
         attempt.progress_ratio = 1.0
         if attempt.is_map and self.submitted.reduces:

@@ -264,7 +264,7 @@ def split_record(line: bytes, separator: bytes, fields: int) -> Record:
     return line[:at], line[at + len(separator) :]
 
 
-class Lines:
+class OutputLines:
     """Cuts a stream of bytes into lines as Hadoop's LineReader does: at CR, LF or both."""
 
     def __init__(self) -> None:

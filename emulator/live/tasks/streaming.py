@@ -26,7 +26,7 @@ from typing import IO, Any
 from zlib import crc32
 
 from emulator.live.tasks import shuffle
-from emulator.live.tasks.user_command import Failed, Piped, Reporter
+from emulator.live.tasks.user_command import CommandFailed, Piped, Reporter
 from emulator.live.wire.umbilical_client import Gone, Umbilical
 
 ENTRY = "YARN_EMULATOR_TASK"
@@ -37,7 +37,7 @@ LONGEST_SETTING = 100_000
 TASK_COUNTERS = "org.apache.hadoop.mapreduce.TaskCounter"
 
 
-class Attempt:
+class StreamingAttempt:
     """One attempt at one task."""
 
     def __init__(self, spec: dict[str, Any], job: dict[str, Any]) -> None:
@@ -160,9 +160,9 @@ class Attempt:
         try:
             words = shlex.split(command)
         except ValueError as error:
-            raise Failed(f"{command[:200]!r}: {error}") from error
+            raise CommandFailed(f"{command[:200]!r}: {error}") from error
         if not words:
-            raise Failed("the command is empty")
+            raise CommandFailed("the command is empty")
         if "/" not in words[0] and os.path.isfile(words[0]) and os.access(words[0], os.X_OK):
             words[0] = os.path.join(".", words[0])
         return words
@@ -187,7 +187,7 @@ class Attempt:
         """Run a command; its output lines become records of ``sink`` (a list or a MapOutput)."""
         fields = self.number_of("stream.num.map.output.key.fields", 1)
         separator = self.separator("stream.map.output.field.separator")
-        lines = shuffle.Lines()
+        lines = shuffle.OutputLines()
         add = sink.extend if isinstance(sink, list) else sink.add
 
         def take(data: bytes) -> None:
@@ -301,7 +301,7 @@ class Attempt:
         folder = self.work_folder
         os.makedirs(folder, exist_ok=True)
         name = os.path.join(folder, f"part-{self.partition:05d}")
-        lines = shuffle.Lines()
+        lines = shuffle.OutputLines()
         with open(name, "wb", shuffle.BLOCK_BYTES) as file:
             shape = TextOutput(self, file, kind == "map")
 
@@ -343,7 +343,7 @@ def merge_folders(source: str, target: str) -> None:
 class TextOutput:
     """Writes lines as streaming and TextOutputFormat do: a line without separator gets one at its end."""
 
-    def __init__(self, attempt: Attempt, file: IO[bytes], is_map: bool) -> None:
+    def __init__(self, attempt: StreamingAttempt, file: IO[bytes], is_map: bool) -> None:
         side = "map" if is_map else "reduce"
         self._from = attempt.separator(f"stream.{side}.output.field.separator")
         self._fields = attempt.number_of(f"stream.num.{side}.output.key.fields", 1)
@@ -391,7 +391,7 @@ def main() -> int:
     mind_signals()
     try:
         link_files(job["files"])
-        attempt = Attempt(spec, job)
+        attempt = StreamingAttempt(spec, job)
         attempt.begin()
     except (OSError, Gone) as error:
         sys.stderr.write(f"task ends: {error}\n")
@@ -402,14 +402,14 @@ def main() -> int:
     except Gone as gone:
         sys.stderr.write(f"task ends: {gone}\n")
         return 1
-    except Failed as failed:
+    except CommandFailed as failed:
         last = {"failed": f"Error: java.lang.RuntimeException: {failed}"}
     except Exception:  # whatever it is, the master must hear of it
         last = {"failed": f"Error: {traceback.format_exc(limit=-3)}"}
     return tell_last(attempt, last)
 
 
-def tell_last(attempt: Attempt, last: dict[str, Any]) -> int:
+def tell_last(attempt: StreamingAttempt, last: dict[str, Any]) -> int:
     """Tell the master how it ended and wait until it has taken that."""
     try:
         taken = attempt.umbilical.ask(last)

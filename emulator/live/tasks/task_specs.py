@@ -31,7 +31,7 @@ SLOP_RATIO = 1.1
 LONGEST_ENTRY_BYTES = 100_000
 
 
-class Split(NamedTuple):
+class InputSplit(NamedTuple):
     """One map's share of the input."""
 
     path: str
@@ -54,25 +54,25 @@ def input_files(inputs: tuple[str, ...]) -> list[tuple[str, int]]:
     return found
 
 
-def plan_splits(job: StreamingJob) -> list[Split]:
+def plan_splits(job: StreamingJob) -> list[InputSplit]:
     """Cut the input as Hadoop's (old) FileInputFormat does: by blocks and by ``mapreduce.job.maps``."""
     files = input_files(job.inputs)
     wanted = max(1, int(number_setting(job.settings, "mapreduce.job.maps", 2)))
     smallest = int(number_setting(job.settings, "mapreduce.input.fileinputformat.split.minsize", 1))
     goal = sum(size for _, size in files) // wanted
     size = max(1, smallest, min(goal, BLOCK_BYTES))
-    splits: list[Split] = []
+    splits: list[InputSplit] = []
     for path, length in files:
         offset = 0
         while (length - offset) / size > SLOP_RATIO:
-            splits.append(Split(path, offset, size))
+            splits.append(InputSplit(path, offset, size))
             offset += size
         if length - offset or not length:
-            splits.append(Split(path, offset, length - offset))
+            splits.append(InputSplit(path, offset, length - offset))
     return splits
 
 
-def job_record(job: StreamingJob, splits: list[Split]) -> Job:
+def job_record(job: StreamingJob, splits: list[InputSplit]) -> Job:
     """Return the job as the AM actor knows it: how many tasks of which size, and no timetable."""
     return Job(
         name=job.name,
@@ -130,7 +130,7 @@ class Staging:
         os.replace(unfinished, self.job_file)
 
 
-class Telling(NamedTuple):
+class TaskContext(NamedTuple):
     """What is the same for all tasks of one attempt at a job."""
 
     application: str
@@ -141,7 +141,7 @@ class Telling(NamedTuple):
     token: str
 
 
-def task_launch(told: Telling, attempt: Attempt, split: Split | None) -> TaskLaunch:
+def task_launch(told: TaskContext, attempt: Attempt, split: InputSplit | None) -> TaskLaunch:
     """Return the launch of one attempt's process."""
     spec: dict[str, Any] = {
         "attempt": attempt.id,
@@ -168,7 +168,7 @@ def task_launch(told: Telling, attempt: Attempt, split: Split | None) -> TaskLau
     )
 
 
-class Output:
+class TaskOutput:
     """A job's output folder, committed as FileOutputCommitter does: tasks by rename, the job at its end."""
 
     def __init__(self, folder: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from emulator.live.wire.web import Problem, Request, too_large
+from emulator.live.wire.web import HttpProblem, WebRequest, too_large
 
 T = TypeVar("T")
 
@@ -20,25 +20,25 @@ _USER = re.compile(r"[A-Za-z_][A-Za-z0-9._@/-]{0,254}\$?")
 LARGEST_SMALL_BODY = 1 << 20
 
 
-def bad(message: str) -> Problem:
+def bad(message: str) -> HttpProblem:
     """Return YARN's 400."""
-    return Problem(400, "BadRequestException", f"java.lang.Exception: {message}")
+    return HttpProblem(400, "BadRequestException", f"java.lang.Exception: {message}")
 
 
-def missing(message: str) -> Problem:
+def missing(message: str) -> HttpProblem:
     """Return YARN's 404."""
-    return Problem(404, "NotFoundException", f"java.lang.Exception: {message}")
+    return HttpProblem(404, "NotFoundException", f"java.lang.Exception: {message}")
 
 
-def caller(request: Request) -> str:
+def caller(request: WebRequest) -> str:
     """Return whom the request says it comes from."""
     name = request.query.get("user.name", "")
     if name and not _USER.fullmatch(name):
-        raise Problem(403, "AuthorizationException", "the user's name cannot be used")
+        raise HttpProblem(403, "AuthorizationException", "the user's name cannot be used")
     return name or NOBODY
 
 
-def whole(request: Request, name: str, default: int) -> int:
+def whole(request: WebRequest, name: str, default: int) -> int:
     """Return a query's whole number, at least 0."""
     text = request.query.get(name, "")
     if not text:
@@ -48,20 +48,22 @@ def whole(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def words(request: Request, name: str) -> frozenset[str]:
+def words(request: WebRequest, name: str) -> frozenset[str]:
     """Return the words of a query that are separated by commas."""
     return frozenset(word for word in request.query.get(name, "").split(",") if word.strip())
 
 
-def media(request: Request) -> str:
+def media(request: WebRequest) -> str:
     """Return the content type without its parameters."""
     return request.header("content-type").partition(";")[0].strip().lower()
 
 
-def body_of(request: Request, kind: type[T], limit_bytes: int = LARGEST_SMALL_BODY) -> T:
+def body_of(request: WebRequest, kind: type[T], limit_bytes: int = LARGEST_SMALL_BODY) -> T:
     """Return a JSON body; 415 for another content type, 400 for what is not the struct."""
     if media(request) != "application/json":
-        raise Problem(415, "NotSupportedException", "the body must come with Content-Type: application/json")
+        raise HttpProblem(
+            415, "NotSupportedException", "the body must come with Content-Type: application/json"
+        )
     if len(request.body) > limit_bytes:
         raise too_large(limit_bytes)
     try:

@@ -1,8 +1,10 @@
-"""The light HTTP client of the nodes: JSON by POST, connections kept, answers called back.
+"""The HTTP client of the live emulator: nodes, masters, the proxy and submission call through it.
 
-Law: made for thousands of small calls a second from one event loop: a protocol and a parser
-(httptools), no task and no future per call. A call is made once; whoever wants it repeated has numbered
-it. Answers are bounded, and a call without an answer in time is over: its connection is closed.
+Law: made for thousands of small calls a second from one event loop: a protocol and a parser (httptools), no
+task and no future per call. A call is made once, and once more only if a kept connection turns out to be
+closed before a byte of its answer came; whoever wants it repeated has numbered it. Answers are bounded, and a
+call without an answer in time is over: its connection is closed. ``HttpPool`` keeps connections and calls
+back; ``exchange`` is one call on a connection of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import httptools
@@ -38,27 +41,48 @@ class Address:
             raise BadInput(f"{where} {url}", "is no address of plain http", "give http://HOST:PORT")
         self.host = parts.hostname
         self.port = port or 80
+        self.netloc = parts.netloc
         self.prefix = parts.path.rstrip("/")
         self.url = f"http://{parts.netloc}{self.prefix}"
+
+
+class _Owner(Protocol):
+    """Whoever opened a connection."""
+
+    def free(self, connection: _Connection) -> None:
+        """A connection can carry the next call."""
+        ...
+
+    def lost(self, connection: _Connection) -> None:
+        """A connection is gone."""
+        ...
+
+    def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
+        """A call was made on a kept connection that was closed already: make it once more."""
+        ...
 
 
 class _Connection(asyncio.Protocol):
     """One connection, one call at a time."""
 
-    def __init__(self, pool: HttpPool) -> None:
-        self._pool = pool
+    def __init__(self, owner: _Owner, largest_bytes: int = LARGEST_ANSWER) -> None:
+        self._owner = owner
+        self._largest_bytes = largest_bytes
         self._transport: asyncio.WriteTransport | None = None
         self._answered: Answered | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
         self._size = 0
         self._keep = True
+        self._answered_before = False
+        self._request = b""
         self.deadline_s = 0.0
 
     def call(self, request: bytes, answered: Answered, deadline_s: float) -> None:
         """Send a request; ``answered`` is called when its answer is whole, or nothing comes any more."""
         assert self._transport is not None
         self._answered = answered
+        self._request = request
         self.deadline_s = deadline_s
         self._transport.write(request)
 
@@ -73,22 +97,34 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
         self._settle(0, why.encode())
 
+    def close(self) -> None:
+        """Close once everything is sent; the call that waits has no answer."""
+        if self._transport is not None:
+            self._transport.close()
+        self._settle(0, b"closed")
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
+        self._request = b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self.give_up("too large an answer" if self._size > LARGEST_ANSWER else f"no HTTP answer: {error}")
+            self.give_up(
+                "too large an answer" if self._size > self._largest_bytes else f"no HTTP answer: {error}"
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._pool.lost(self)
+        self._owner.lost(self)
+        if self._answered is not None and self._answered_before and self._request:
+            answered, self._answered = self._answered, None
+            self._owner.repeat(self._request, answered, self.deadline_s)
         self._settle(0, str(exc or "the connection was closed").encode())
 
     def on_body(self, body: bytes) -> None:
         self._size += len(body)
-        if self._size > LARGEST_ANSWER:
+        if self._size > self._largest_bytes:
             raise ValueError("too large")  # ends the parser
         self._body.append(body)
 
@@ -96,6 +132,7 @@ class _Connection(asyncio.Protocol):
         status, body = self._parser.get_status_code(), b"".join(self._body)
         self._body, self._size = [], 0
         self._keep = self._parser.should_keep_alive()
+        self._answered_before = True
         self._settle(status, body)
 
     def _settle(self, status: int, body: bytes) -> None:
@@ -105,7 +142,7 @@ class _Connection(asyncio.Protocol):
         transport = self._transport
         if transport is not None and not transport.is_closing():
             if self._keep:
-                self._pool.free(self)
+                self._owner.free(self)
             else:
                 transport.close()
         answered(status, body)
@@ -129,8 +166,9 @@ class HttpPool:
         self._waiting: deque[tuple[bytes, Answered, float]] = deque()
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
-        host = f"{address.host}:{address.port}"
-        self._head = f" HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: "
+        self._head = (
+            f" HTTP/1.1\r\nHost: {address.netloc}\r\nContent-Type: application/json\r\nContent-Length: "
+        )
 
     def post(self, path: str, body: bytes, answered: Answered) -> None:
         """POST a JSON body to a path below the address."""
@@ -142,6 +180,10 @@ class HttpPool:
             self._idle.pop().call(request, answered, deadline_s)
             return
         self._waiting.append((request, answered, deadline_s))
+        self._open_another()
+
+    def _open_another(self) -> None:
+        """Open a connection for calls that wait, if there may be one more."""
         if len(self._all) + self._opening < self._connections and self._opening < len(self._waiting):
             self._opening += 1
             task = asyncio.get_running_loop().create_task(self._open())
@@ -182,6 +224,13 @@ class HttpPool:
         self._all.discard(connection)
         if connection in self._idle:
             self._idle.remove(connection)
+        if self._waiting:
+            self._open_another()
+
+    def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
+        """A call was made on a kept connection that was closed already: make it once more."""
+        self._waiting.appendleft((request, answered, deadline_s))
+        self._open_another()
 
     def _look_at_clock(self) -> None:
         self._sweep = None
@@ -201,5 +250,67 @@ class HttpPool:
         if self._sweep is not None:
             self._sweep.cancel()
         for connection in list(self._all):
-            connection.give_up("closed")
+            connection.close()
         self._fail_waiting("closed")
+
+
+class WholeAnswer(NamedTuple):
+    """A whole answer; names of headers are in small letters."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class _OneCall(_Connection):
+    """A connection for one call, whose answer's headers are kept."""
+
+    def __init__(self, largest_bytes: int) -> None:
+        super().__init__(self, largest_bytes)
+        self.headers: dict[str, str] = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def free(self, connection: _Connection) -> None:
+        """The call is over."""
+        connection.close()
+
+    def lost(self, connection: _Connection) -> None:
+        """Nobody else waits for it."""
+
+    def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
+        """Its connection is new: nothing is repeated."""
+
+
+async def exchange(
+    address: Address,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes = b"",
+    largest_bytes: int = LARGEST_ANSWER,
+) -> WholeAnswer:
+    """Ask a server once, on a connection of its own; ``target`` is path and query below the address, as sent.
+
+    Raises OSError if there is no whole answer within the bound. The caller bounds the time.
+    """
+    loop = asyncio.get_running_loop()
+    lines = [f"{method} {address.prefix}{target} HTTP/1.1", f"Host: {address.netloc}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    lines += [f"Content-Length: {len(body)}", "Connection: close", "", ""]
+    answered: asyncio.Future[tuple[int, bytes]] = loop.create_future()
+
+    def heard(status: int, data: bytes) -> None:
+        if not answered.done():
+            answered.set_result((status, data))
+
+    _, connection = await loop.create_connection(lambda: _OneCall(largest_bytes), address.host, address.port)
+    try:
+        connection.call("\r\n".join(lines).encode("latin-1") + body, heard, 0.0)
+        status, data = await answered
+    finally:
+        connection.close()
+    if not status:
+        raise ConnectionError(data.decode(errors="replace"))
+    return WholeAnswer(status, connection.headers, data)

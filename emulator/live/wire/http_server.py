@@ -1,8 +1,10 @@
 """Serving: a ``Web`` on uvicorn, in the foreground of a program or in the background of a test.
 
-Law: loopback unless told otherwise; every application stands behind its guard. The port is bound before
-anything else is started, so a port that is taken is one clear error, and port 0 tells the port it became.
-SIGTERM and SIGINT end it in order, exit 0.
+Law: loopback unless told otherwise. Every application stands behind a guard, since it runs commands: only
+names that the server listens on, advertises or was given are answered, and no page of another origin
+(:mod:`yarnctl.listening.names`). It costs a request one look at its headers and no await of its own. The
+port is bound before anything else is started, so a port that is taken is one clear error, and port 0 tells
+the port it became. SIGTERM and SIGINT end it in order, exit 0.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from concurrent.futures import Future
 from email.utils import formatdate
 from types import TracebackType
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import uvicorn
 import uvloop
 
-from emulator.live.wire.guard import guarded
-from emulator.live.wire.web import Web
+from emulator.live.wire.web import HttpProblem, Raw, Receive, Scope, Send, Web, remote_exception, send_reply
 from yarnctl.errors import BadInput
 from yarnctl.listening.connections import Bounds, protocol
+from yarnctl.listening.names import BAD_HOST, Answered, RefusedRequest, name_of, names_for
 
 T = TypeVar("T")
 
@@ -38,8 +41,37 @@ BOUNDS = Bounds(head_s=30.0, body_s=60.0, each_piece=True)
 LAST_ANSWERS_S = 2.0
 DATE_EVERY_S = 0.5
 """Hadoop's answers carry a Date, to the second; so do ours."""
+HOST_REMEDY = "use the address it listens at, or start it with --allow-host NAME"
+ORIGIN_REMEDY = "ask without an Origin header"
 PATIENCE_S = 60.0
 """How long starting and ending may take before it counts as failed."""
+
+
+def guarded(web: Raw, host: str, names: Iterable[str] = ()) -> Raw:
+    """Return an application behind its guard; the server listens on ``host`` and advertises ``names``."""
+    own = frozenset(name.lower() for name in names if name)
+    why_not = Answered(names_for(host) | own).why_not
+    # Bound once: to look it up for each request would cost as much as the guard itself.
+    answer: Raw = web.__call__  # type: ignore[operator]
+
+    def guard(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        if scope["type"] == "http":
+            refused = why_not(scope["headers"])
+            if refused is not None:
+                return send_reply(send, remote_exception(_told(refused)))
+        return answer(scope, receive, send)
+
+    return guard
+
+
+def name_in(url: str) -> str:
+    """Return the host of a URL as it stands in a Host header, "" if it has none."""
+    return name_of(urlsplit(url).netloc.rpartition("@")[2])
+
+
+def _told(refused: RefusedRequest) -> HttpProblem:
+    remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
+    return HttpProblem(refused.status, "AuthorizationException", f"{refused.problem}; {remedy}")
 
 
 def bind(host: str, port: int) -> socket.socket:

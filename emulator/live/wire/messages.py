@@ -62,7 +62,7 @@ class NodeWelcome(msgspec.Struct, frozen=True, kw_only=True):
     phase_ms: int
 
 
-class Ended(msgspec.Struct, frozen=True):
+class EndedContainer(msgspec.Struct, frozen=True):
     """A container's process is gone (all of its process group)."""
 
     container: str
@@ -76,7 +76,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     number: int
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedContainer, ...] = ()
     running: tuple[str, ...] = ()
 
 
@@ -169,7 +169,7 @@ class Allocated(msgspec.Struct, frozen=True, kw_only=True):
 
     number: int
     granted: tuple[Granted, ...] = ()
-    ended: tuple[Ended, ...] = ()
+    ended: tuple[EndedContainer, ...] = ()
     refused: str = ""
     resync: bool = False
 
@@ -191,7 +191,7 @@ class MasterFarewell(msgspec.Struct, frozen=True, kw_only=True):
     told: JobTold | None = None
 
 
-class Done(msgspec.Struct, frozen=True):
+class Acknowledged(msgspec.Struct, frozen=True):
     """Taken."""
 
 
@@ -218,7 +218,7 @@ class MasterService(Protocol):
         """Take an AM's heartbeat."""
         ...
 
-    def farewell(self, message: MasterFarewell) -> Done:
+    def farewell(self, message: MasterFarewell) -> Acknowledged:
         """End the application."""
         ...
 
@@ -252,10 +252,10 @@ class TaskStop(msgspec.Struct, frozen=True, kw_only=True):
 class ContainerService(Protocol):
     """A node as masters see it."""
 
-    def start(self, launch: TaskLaunch) -> Done:
+    def start(self, launch: TaskLaunch) -> Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""
         ...
 
-    def stop(self, message: TaskStop) -> Done:
+    def stop(self, message: TaskStop) -> Acknowledged:
         """End a container; fine if it is gone already."""
         ...

@@ -46,16 +46,16 @@ class _Hello(msgspec.Struct, frozen=True):
 class Listener(Protocol):
     """The master, as tasks see it; every call runs on its event loop."""
 
-    def task_hello(self, attempt: str, line: Line) -> bool:
+    def task_hello(self, attempt: str, line: TaskLine) -> bool:
         """A task is up; False ends it."""
         ...
 
-    def task_heard(self, attempt: str, heard: Heard, line: Line) -> None:
+    def task_heard(self, attempt: str, heard: Heard, line: TaskLine) -> None:
         """A line of a task."""
         ...
 
 
-class Line:
+class TaskLine:
     """One task's connection, for sending."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -79,7 +79,7 @@ class UmbilicalServer:
         self._token = token
         self._server: asyncio.Server | None = None
         self._starting: asyncio.Task[None] | None = None
-        self._lines: set[Line] = set()
+        self._lines: set[TaskLine] = set()
 
     def start(self, host: str) -> int:
         """Listen on a port of its own; return it. Call on the running event loop."""
@@ -100,7 +100,7 @@ class UmbilicalServer:
             line.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = Line(writer)
+        line = TaskLine(writer)
         self._lines.add(line)
         try:
             hello = msgspec.json.decode(await reader.readline(), type=_Hello)

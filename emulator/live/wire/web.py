@@ -2,10 +2,10 @@
 
 Law: what comes in is not trusted. Bodies are bounded, a path that is not there is 404, a method that is not
 offered 405, a call of the seam that is not announced as JSON 415, text that is not the expected JSON 400, and
-nothing that a caller sends ends in a traceback. Whose requests come here at all:
-:mod:`emulator.live.wire.guard`. The seam's calls (``Web.call``: a struct in, a struct out) are looked for
-first and cost one look-up; Hadoop's REST (``Web.add``) is found by Starlette's path templates; whoever moves
-large bodies takes ASGI as it is (``Web.mount``).
+nothing that a caller sends ends in a traceback. Whose requests are answered at all is for the guard of
+``http_server`` to say. The seam's calls (``Web.call``: a struct in, a struct out) are looked for first and
+cost one look-up; Hadoop's REST (``Web.add``) is found by Starlette's path templates; whoever moves large
+bodies takes ASGI as it is (``Web.mount``).
 
 A handler is a plain function or a coroutine and runs on the event loop: it must not wait for long.
 """
@@ -44,7 +44,7 @@ class Reply(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """A handler's no: status, the exception's name as Hadoop would say it, and what is wrong."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
@@ -54,7 +54,7 @@ class Problem(Exception):
         self.message = message
 
 
-class Request:
+class WebRequest:
     """What was asked. ``path`` is decoded, ``raw_path`` and ``raw_query`` are as sent."""
 
     __slots__ = ("_query", "body", "headers", "method", "path", "raw_path", "raw_query", "values")
@@ -90,7 +90,7 @@ class Request:
         return next((value.decode("latin-1") for key, value in self.headers if key == wanted), "")
 
 
-Handler = Callable[[Request], Reply | Awaitable[Reply]]
+Handler = Callable[[WebRequest], Reply | Awaitable[Reply]]
 """Answers one kind of request; the parts of the path that vary stand in ``request.values``."""
 
 
@@ -106,8 +106,8 @@ class Web:
         self.on_stop: list[Callable[[], object]] = []
         self.names: set[str] = set()
         """Host names that are answered besides those of the address it listens at."""
-        self.no: Callable[[Problem], Reply] = remote_exception
-        """How a problem is told (``Problem`` -> ``Reply``)."""
+        self.no: Callable[[HttpProblem], Reply] = remote_exception
+        """How a problem is told (``HttpProblem`` -> ``Reply``)."""
         self._calls: dict[str, _Call] = {}
         self._routes: dict[str, tuple[re.Pattern[str], dict[str, Handler]]] = {}
         self._mounts: dict[str, Raw] = {}
@@ -166,20 +166,20 @@ class Web:
             reply = await self._asked(scope, receive)
         await send_reply(send, reply)
 
-    async def answer(self, request: Request) -> Reply:
+    async def answer(self, request: WebRequest) -> Reply:
         """Answer a request whose body is here already (also without any server)."""
         try:
             handler = self._find(request)
             reply = handler(request)
             if not isinstance(reply, Reply):
                 reply = await reply
-        except Problem as problem:
+        except HttpProblem as problem:
             return self.no(problem)
         except msgspec.MsgspecError as error:
-            return self.no(Problem(400, "BadRequestException", f"the body cannot be read: {error}"))
+            return self.no(HttpProblem(400, "BadRequestException", f"the body cannot be read: {error}"))
         except Exception as error:  # whatever it is, the caller gets one line and the others go on
             _log.exception("%s %s", request.method, request.path)
-            return self.no(Problem(500, type(error).__name__, "the emulator failed at this request"))
+            return self.no(HttpProblem(500, type(error).__name__, "the emulator failed at this request"))
         return reply
 
     async def _asked(self, scope: Scope, receive: Receive) -> Reply:
@@ -191,7 +191,7 @@ class Web:
             body = whole
         raw_path = scope.get("raw_path") or scope["path"].encode()
         return await self.answer(
-            Request(
+            WebRequest(
                 scope["method"],
                 scope["path"],
                 scope["query_string"],
@@ -217,14 +217,14 @@ class Web:
 
     def _failed(self, call: _Call, error: Exception) -> Reply:
         """Tell what went wrong in a call: the caller gets one line, and the others go on."""
-        if isinstance(error, Problem):
+        if isinstance(error, HttpProblem):
             return self.no(error)
         if isinstance(error, (msgspec.MsgspecError, UnicodeError, RecursionError)):
-            return self.no(Problem(400, "BadRequestException", f"the body cannot be read: {error}"))
+            return self.no(HttpProblem(400, "BadRequestException", f"the body cannot be read: {error}"))
         _log.error("%s", call[1], exc_info=error)
-        return self.no(Problem(500, type(error).__name__, "the emulator failed at this request"))
+        return self.no(HttpProblem(500, type(error).__name__, "the emulator failed at this request"))
 
-    def _find(self, request: Request) -> Handler:
+    def _find(self, request: WebRequest) -> Handler:
         """Return who answers, and put the varying parts of the path into the request."""
         path = _whole_parts(request.raw_path)
         for pattern, handlers in self._routes.values():
@@ -234,8 +234,8 @@ class Web:
             if handler := handlers.get("GET" if request.method == "HEAD" else request.method):
                 return handler
             said = f"{request.method[:20]} is not offered here ({', '.join(sorted(handlers))})"
-            raise Problem(405, "NotAllowedException", said)
-        raise Problem(404, "NotFoundException", f"nothing is at {request.path[:200]}")
+            raise HttpProblem(405, "NotAllowedException", said)
+        raise HttpProblem(404, "NotFoundException", f"nothing is at {request.path[:200]}")
 
 
 def _whole_parts(path: str) -> str:
@@ -251,7 +251,7 @@ def read_query(raw: bytes) -> dict[str, str]:
     return found
 
 
-NO_JSON = Problem(415, "NotSupportedException", "Content-Type has to be application/json")
+NO_JSON = HttpProblem(415, "NotSupportedException", "Content-Type has to be application/json")
 """A page of another site may send forms and text without being asked first, and no JSON."""
 
 
@@ -298,9 +298,9 @@ async def send_reply(send: Send, reply: Reply) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def too_large(limit_bytes: int) -> Problem:
+def too_large(limit_bytes: int) -> HttpProblem:
     """Return the no to a body beyond the limit."""
-    return Problem(413, "BadRequestException", f"the body is longer than {limit_bytes} bytes")
+    return HttpProblem(413, "BadRequestException", f"the body is longer than {limit_bytes} bytes")
 
 
 def json_reply(value: object, status: int = 200) -> Reply:
@@ -330,7 +330,7 @@ _CLASSES = {
 }
 
 
-def remote_exception(problem: Problem) -> Reply:
+def remote_exception(problem: HttpProblem) -> Reply:
     """Tell a problem as Hadoop does: a RemoteException in JSON."""
     said = {"exception": problem.kind, "message": problem.message}
     said["javaClassName"] = _CLASSES.get(problem.kind, f"java.lang.{problem.kind}")

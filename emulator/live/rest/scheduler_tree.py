@@ -12,7 +12,8 @@ from emulator.cluster.entities import LeafQueue
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord
 from emulator.live.rest.cluster_info import reservations, vector
-from emulator.live.rest.scheduler_conf import SchedulerConfiguration
+from emulator.live.rest.configuration import SchedulerConfiguration
+from emulator.live.rest.dialect import CONSTANT_FIELDS
 
 
 def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -37,46 +38,19 @@ def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dic
     used_mib = sum(queue.used_mib for queue in manager.actor.scheduler.queues.values())
     used_percent = round(100 * used_mib / total_mib, 3) if total_mib else 0.0
     largest, total = manager.largest_node(), vector(total_mib, total_vcores)
-    return {
-        "type": "capacityScheduler",
-        "capacity": 100.0,
+    return CONSTANT_FIELDS["schedulerRoot"] | {
         "usedCapacity": used_percent,
-        "maxCapacity": 100.0,
-        "weight": -1.0,
-        "normalizedWeight": 0.0,
-        "queueName": "root",
-        "queuePath": "root",
-        "maxParallelApps": 2147483647,
-        "isAbsoluteResource": False,
         "queues": {"queue": leaves},
-        "queueCapacityVectorInfo": _capacity_vector(100.0),
         "capacities": _capacities(100.0, used_percent, 100.0, total, total),
-        "health": _health(),
         "maximumAllocation": vector(*largest),
-        "queueAcls": _acls(),
-        "queuePriority": 0,
-        "orderingPolicyInfo": "priority-utilization",
-        "mode": "percentage",
-        "queueType": "parent",
-        "creationMethod": "static",
-        "autoCreationEligibility": "off",
-        "autoQueueTemplateProperties": {},
-        "autoQueueParentTemplateProperties": {},
-        "autoQueueLeafTemplateProperties": {},
     }
 
 
 def overview(manager: LiveResourceManager) -> dict[str, Any]:
     """Return what GET /scheduler-overview tells: how the scheduler decides."""
-    return {
-        "schedulerType": "Capacity Scheduler",
-        "schedulingResourceType": "memory-mb (unit=Mi),vcores",
-        "minimumAllocation": vector(1, 1),
+    return CONSTANT_FIELDS["schedulerOverview"] | {
         "maximumAllocation": vector(*manager.largest_node()),
         "applicationPriority": manager.settings.max_priority,
-        "schedulerBusy": 0,
-        "rmDispatcherEventQueueSize": 0,
-        "schedulerDispatcherEventQueueSize": 0,
     }
 
 
@@ -99,8 +73,7 @@ def _capacities(
     most: dict[str, Any],
     am_percent: float = 0.0,
 ) -> dict[str, Any]:
-    row = {
-        "partitionName": "",
+    row = CONSTANT_FIELDS["queueCapacities"] | {
         "queueCapacityVectorInfo": _capacity_vector(capacity),
         "capacity": capacity,
         "usedCapacity": used,
@@ -109,33 +82,10 @@ def _capacities(
         "absoluteUsedCapacity": used,
         "absoluteMaxCapacity": maximum,
         "maxAMLimitPercentage": am_percent,
-        "weight": -1.0,
-        "normalizedWeight": 0.0,
-        "configuredMinResource": vector(0, 0),
-        "configuredMaxResource": vector(0, 0),
         "effectiveMinResource": guaranteed,
         "effectiveMaxResource": most,
     }
     return {"queueCapacitiesByPartition": [row]}
-
-
-def _acls() -> dict[str, Any]:
-    kinds = ("ADMINISTER_QUEUE", "APPLICATION_MAX_PRIORITY", "SUBMIT_APP")
-    return {"queueAcl": [{"accessType": kind, "accessControlList": "*"} for kind in kinds]}
-
-
-def _health() -> dict[str, Any]:
-    """Return the scheduler's last doings, of which the emulator keeps no book."""
-    operations = ("last-allocation", "last-release", "last-preemption", "last-reservation")
-    nobody = {"nodeId": "N/A", "containerId": "N/A", "queue": "N/A"}
-    return {
-        "lastrun": 0,
-        "operationsInfo": [{"operation": operation, **nobody} for operation in operations],
-        "lastRunDetails": [
-            {"operation": operation, "count": 0, "resources": vector(0, 0)}
-            for operation in ("releases", "allocations", "reservations")
-        ],
-    }
 
 
 def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfiguration) -> dict[str, Any]:
@@ -158,8 +108,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
     am_limit = vector(queue.am_mib, int(queue.maximum_vcores * config.am_ratio))
     am_used = vector(queue.am_used_mib, sum(app.actor.activated for app in apps))
     containers = sum(app.actor.containers for app in apps)
-    return {
-        "type": "capacitySchedulerLeafQueueInfo",
+    return CONSTANT_FIELDS["schedulerLeaf"] | {
         "queuePath": f"root.{queue.name}",
         "queueName": queue.name,
         "capacity": capacity,
@@ -168,15 +117,9 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "absoluteCapacity": capacity,
         "absoluteMaxCapacity": most,
         "absoluteUsedCapacity": absolute_used,
-        "weight": -1.0,
-        "normalizedWeight": 0.0,
         "numApplications": len(apps),
-        "maxParallelApps": 2147483647,
         "state": conf.queue_text(queue.name, "state", "RUNNING"),
-        "isAbsoluteResource": False,
         "resourcesUsed": used,
-        "hideReservationQueues": False,
-        "nodeLabels": ["*"],
         "allocatedContainers": containers,
         "reservedContainers": sum(count for count, _, _ in held),
         "pendingContainers": sum(ask.count for ask in asks),
@@ -192,17 +135,10 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "minEffectiveCapacity": guaranteed,
         "maxEffectiveCapacity": maximum,
         "maximumAllocation": vector(*manager.largest_node()),
-        "queueAcls": _acls(),
         "queuePriority": conf.queue_number(queue.name, "priority", 0),
-        "orderingPolicyInfo": "fifo",
-        "mode": "percentage",
-        "queueType": "leaf",
-        "creationMethod": "static",
         "numActiveApplications": sum(app.actor.activated for app in apps),
         "numPendingApplications": sum(not app.actor.activated for app in apps),
         "numContainers": containers,
-        "maxApplications": 10000,
-        "maxApplicationsPerUser": 10000,
         "userLimit": conf.queue_number(queue.name, "minimum-user-limit-percent", 100),
         "users": {"user": users} if (users := _users(apps, queue)) else {},
         "userLimitFactor": -1.0 if config.user_limit_factor is None else config.user_limit_factor,
@@ -210,18 +146,6 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "AMResourceLimit": am_limit,
         "usedAMResource": am_used,
         "userAMResourceLimit": am_limit,
-        "preemptionDisabled": True,
-        "intraQueuePreemptionDisabled": True,
-        "defaultPriority": 0,
-        "isAutoCreatedLeafQueue": False,
-        "autoCreateChildQueueEnabled": False,
-        "leafQueueTemplate": {},
-        "autoQueueTemplateProperties": {},
-        "autoQueueParentTemplateProperties": {},
-        "autoQueueLeafTemplateProperties": {},
-        "maxApplicationLifetime": -1,
-        "defaultApplicationLifetime": -1,
-        "autoCreationEligibility": "off",
     }  # fmt: skip
 
 

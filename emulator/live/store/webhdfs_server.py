@@ -1,35 +1,126 @@
-"""WebHDFS: NameNode and DataNode of an HDFS in a folder (facts, section 10).
+"""WebHDFS: NameNode and DataNode of an HDFS in a folder (facts, section 10), and its planted faults.
 
 Law: it has the traps of the real one. A create is two requests; an upload whose client dies leaves a
 shorter file that looks complete; a rename says no in its body with status 200. Bodies are streamed to
-disk and from it, never held. Who asks is ``user.name``, else dr.who.
+disk and from it, never held. Who asks is ``user.name``, else dr.who. No fault happens unless a test (or
+``--faults``) asked for it, and what is asked for is counted down, so that a store recovers by itself.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import msgspec
 
-from emulator.live.store.namespace import ENTER, READ, WRITE, Namespace, checked_path
-from emulator.live.store.webhdfs_faults import Fault, Faults, break_answer, cut, dripping
+from emulator.live.store.namespace import Namespace
+from emulator.live.store.permitted_paths import ENTER, READ, WRITE, checked_path
 from emulator.live.wire.hadoop_request import caller
 from emulator.live.wire.web import (
-    Problem,
+    JSON,
+    HttpProblem,
     Receive,
     Reply,
-    Request,
     Scope,
     Send,
     Web,
+    WebRequest,
     json_reply,
     remote_exception,
     send_reply,
 )
+
+
+class Fault(msgspec.Struct, forbid_unknown_fields=True):
+    """What goes wrong with the next ``count`` requests (-1: with all) whose op is in ``ops`` (none: any).
+
+    ``down``: the connection is cut without an answer. ``status``: this status and a page.
+    ``garbage``: 200 and no JSON. ``delay_ms``: the answer comes later. ``drip_ms``: it comes byte by byte.
+    ``safe_mode``: what would change something is refused, as by a NameNode in safe mode.
+    ``tear_bytes``: an upload is cut off after so many bytes (the file stays as it is then).
+    """
+
+    ops: tuple[str, ...] = ()
+    count: int = -1
+    down: bool = False
+    status: int = 0
+    garbage: bool = False
+    delay_ms: int = 0
+    drip_ms: int = 0
+    tear_bytes: int = -1
+    safe_mode: bool = False
+
+
+class Faults:
+    """The switch. ``now`` is what goes wrong, None: nothing. ``hit`` counts requests that met a fault."""
+
+    def __init__(self) -> None:
+        self.now: Fault | None = None
+        self.hit = 0
+
+    def take(self, op: str) -> Fault | None:
+        """Return the fault for a request, counted down."""
+        fault = self.now
+        if fault is None or fault.count == 0 or (fault.ops and op not in fault.ops):
+            return None
+        if fault.count > 0:
+            fault.count -= 1
+        self.hit += 1
+        return fault
+
+
+def cut(receive: Receive) -> bool:
+    """Cut the connection of a request off, where the server (uvicorn) lets it be found."""
+    transport = getattr(getattr(receive, "__self__", None), "transport", None)
+    if transport is None:
+        return False
+    transport.abort()
+    return True
+
+
+async def gone(receive: Receive) -> None:
+    """Wait until a connection that was cut is seen to be gone (the server would complain of no answer)."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def break_answer(fault: Fault, receive: Receive, send: Send) -> bool:
+    """Answer wrongly; False if the fault leaves the answer itself alone."""
+    if fault.delay_ms:
+        await asyncio.sleep(fault.delay_ms / 1000)
+    if fault.down:
+        if cut(receive):
+            await gone(receive)
+        else:
+            await send_reply(send, Reply(503))
+    elif fault.status:
+        await send_reply(send, Reply(fault.status, b"<html>broken on purpose</html>", "text/html"))
+    elif fault.garbage:
+        await send_reply(send, Reply(200, b'{"Fi\x00\xff<not json', JSON))
+    else:
+        return False
+    return True
+
+
+def dripping(send: Send, drip_ms: int) -> Send:
+    """Return a ``send`` that lets a body out byte by byte."""
+
+    async def slowly(message: MutableMapping[str, Any]) -> None:
+        body = message.get("body", b"") if message["type"] == "http.response.body" else b""
+        if len(body) < 2:
+            await send(message)
+            return
+        for at in range(len(body)):
+            more = message.get("more_body", False) or at + 1 < len(body)
+            await send({"type": "http.response.body", "body": body[at : at + 1], "more_body": more})
+            await asyncio.sleep(drip_ms / 1000)
+
+    return slowly
+
 
 PREFIX = "/webhdfs/v1"
 SECOND_STEP = "namenoderpcaddress"
@@ -52,7 +143,7 @@ class WebHdfsServer:
         self.names = Namespace(folder, superuser)
         self.faults = faults
         self._url = url.rstrip("/")
-        self._answers: dict[str, Callable[[str, str, Request], Reply]] = {
+        self._answers: dict[str, Callable[[str, str, WebRequest], Reply]] = {
             "GETFILESTATUS": self._get_status,
             "LISTSTATUS": self._list,
             "GETCONTENTSUMMARY": self._summary,
@@ -73,14 +164,14 @@ class WebHdfsServer:
             web.add("GET PUT", "/emulator/v1/faults", self._switch)
         web.add("GET", "/jmx", self._jmx)
 
-    def _jmx(self, _: Request) -> Reply:
+    def _jmx(self, _: WebRequest) -> Reply:
         """Answer what a NameNode's bean FSNamesystemState says."""
         fault = self.faults.now if self.faults is not None else None
         state = "safeMode" if fault is not None and fault.safe_mode else "Operational"
         name = "Hadoop:service=NameNode,name=FSNamesystemState"
         return json_reply({"beans": [{"name": name, "FSState": state}]})
 
-    def _switch(self, request: Request) -> Reply:
+    def _switch(self, request: WebRequest) -> Reply:
         assert self.faults is not None
         if request.method == "PUT":
             self.faults.now = msgspec.json.decode(request.body or b"null", type=Fault | None)
@@ -88,7 +179,7 @@ class WebHdfsServer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        request = Request(scope["method"], "", scope["query_string"], scope["headers"])
+        request = WebRequest(scope["method"], "", scope["query_string"], scope["headers"])
         op = request.query.get("op", "").upper()
         fault = self.faults.take(op) if self.faults is not None else None
         if fault is not None:
@@ -100,9 +191,11 @@ class WebHdfsServer:
             user, path = caller(request), _path(scope)
             if _METHODS.get(op) != scope["method"]:
                 what = f'Invalid value for webhdfs parameter "op": {op[:40]} by {scope["method"][:10]}'
-                raise Problem(400, "IllegalArgumentException", what)
+                raise HttpProblem(400, "IllegalArgumentException", what)
             if fault is not None and fault.safe_mode and scope["method"] != "GET":
-                raise Problem(403, "SafeModeException", f"Cannot change {path}. Name node is in safe mode.")
+                raise HttpProblem(
+                    403, "SafeModeException", f"Cannot change {path}. Name node is in safe mode."
+                )
             if op == "CREATE" and SECOND_STEP in request.query:
                 reply = await self._take(user, path, request, receive, fault)
             elif op == "OPEN" and SECOND_STEP in request.query:
@@ -112,16 +205,16 @@ class WebHdfsServer:
                 reply = self._redirect(user, path, op, request)
             else:
                 reply = self._answers[op](user, path, request)
-        except Problem as problem:
+        except HttpProblem as problem:
             reply = remote_exception(problem)
         except OSError as error:
-            reply = remote_exception(Problem(403, "IOException", error.strerror or "the folder failed"))
+            reply = remote_exception(HttpProblem(403, "IOException", error.strerror or "the folder failed"))
         if reply is not None:
             await send_reply(send, reply)
 
     # --- the two-step operations --------------------------------------------------------------
 
-    def _redirect(self, user: str, path: str, op: str, request: Request) -> Reply:
+    def _redirect(self, user: str, path: str, op: str, request: WebRequest) -> Reply:
         """Name the DataNode: this very server, as the caller reached it."""
         if op == "CREATE":
             self.names.may_create(user, path, _flag(request, "overwrite"))
@@ -137,7 +230,7 @@ class WebHdfsServer:
         return Reply(307, b"", STREAM, (("Location", where),))
 
     async def _take(
-        self, user: str, path: str, request: Request, receive: Receive, fault: Fault | None
+        self, user: str, path: str, request: WebRequest, receive: Receive, fault: Fault | None
     ) -> Reply | None:
         """Write a body to a new file; None if its sender went away (what came stays, as in HDFS)."""
         overwrite, mode = _flag(request, "overwrite"), _mode(request, 0o644)
@@ -160,13 +253,13 @@ class WebHdfsServer:
         where = f"webhdfs://{urlsplit(self._url).netloc}{quote(path)}"
         return Reply(201, b"", "", (("Location", where),))
 
-    async def _give(self, user: str, path: str, request: Request, send: Send) -> None:
+    async def _give(self, user: str, path: str, request: WebRequest, send: Send) -> None:
         """Send a file's bytes from ``offset`` on, at most ``length``."""
         offset, wanted = _number(request, "offset", 0), _number(request, "length", -1)
         file, size = self.names.open(user, path)
         with file:
             if offset > size:
-                raise Problem(
+                raise HttpProblem(
                     403, "IOException", f"Offset={offset} out of the range [0, {size}); OPEN, path={path}"
                 )
             left = size - offset if wanted < 0 else min(wanted, size - offset)
@@ -183,49 +276,51 @@ class WebHdfsServer:
 
     # --- the NameNode's own -------------------------------------------------------------------
 
-    def _get_status(self, user: str, path: str, _: Request) -> Reply:
+    def _get_status(self, user: str, path: str, _: WebRequest) -> Reply:
         return json_reply({"FileStatus": self.names.status(user, path)})
 
-    def _list(self, user: str, path: str, _: Request) -> Reply:
+    def _list(self, user: str, path: str, _: WebRequest) -> Reply:
         return json_reply({"FileStatuses": {"FileStatus": self.names.listing(user, path)}})
 
-    def _summary(self, user: str, path: str, _: Request) -> Reply:
+    def _summary(self, user: str, path: str, _: WebRequest) -> Reply:
         return json_reply({"ContentSummary": self.names.summary(user, path)})
 
-    def _home(self, user: str, _path: str, _: Request) -> Reply:
+    def _home(self, user: str, _path: str, _: WebRequest) -> Reply:
         return json_reply({"Path": f"/user/{user}"})
 
-    def _check(self, user: str, path: str, request: Request) -> Reply:
+    def _check(self, user: str, path: str, request: WebRequest) -> Reply:
         action = request.query.get("fsaction", "")
         if not re.fullmatch("[r-][w-][x-]", action):
-            raise Problem(400, "IllegalArgumentException", 'Invalid value for webhdfs parameter "fsaction"')
+            raise HttpProblem(
+                400, "IllegalArgumentException", 'Invalid value for webhdfs parameter "fsaction"'
+            )
         self.names.check(user, path, sum(_ACTIONS[letter] for letter in action))
         return Reply(200, b"", STREAM)
 
-    def _make_folders(self, user: str, path: str, request: Request) -> Reply:
+    def _make_folders(self, user: str, path: str, request: WebRequest) -> Reply:
         return _boolean(self.names.make_folders(user, path, _mode(request, 0o755)))
 
-    def _rename(self, user: str, path: str, request: Request) -> Reply:
+    def _rename(self, user: str, path: str, request: WebRequest) -> Reply:
         target = checked_path(request.query.get("destination", ""))
         options = request.query.get("renameoptions", "").upper()
         if not options:
             return _boolean(self.names.rename(user, path, target))
         if options not in ("NONE", "OVERWRITE"):
-            raise Problem(
+            raise HttpProblem(
                 400, "IllegalArgumentException", 'Invalid value for webhdfs parameter "renameoptions"'
             )
         self.names.replace(user, path, target, overwrite=options == "OVERWRITE")
         return Reply(200, b"", STREAM)
 
-    def _set_mode(self, user: str, path: str, request: Request) -> Reply:
+    def _set_mode(self, user: str, path: str, request: WebRequest) -> Reply:
         self.names.set_mode(user, path, _mode(request, 0o755))
         return Reply(200, b"", STREAM)
 
-    def _set_owner(self, user: str, path: str, request: Request) -> Reply:
+    def _set_owner(self, user: str, path: str, request: WebRequest) -> Reply:
         self.names.set_owner(user, path, request.query.get("owner", "")[:255])
         return Reply(200, b"", STREAM)
 
-    def _delete(self, user: str, path: str, request: Request) -> Reply:
+    def _delete(self, user: str, path: str, request: WebRequest) -> Reply:
         return _boolean(self.names.delete(user, path, _flag(request, "recursive")))
 
 
@@ -233,11 +328,11 @@ def _path(scope: Scope) -> str:
     """Return the HDFS path of a request."""
     raw = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
     if not raw.startswith(PREFIX) or (len(raw) > len(PREFIX) and raw[len(PREFIX)] != "/"):
-        raise Problem(404, "FileNotFoundException", f"not below {PREFIX}")
+        raise HttpProblem(404, "FileNotFoundException", f"not below {PREFIX}")
     try:
         return checked_path(unquote(raw[len(PREFIX) :], errors="strict") or "/")
     except UnicodeDecodeError:
-        raise Problem(400, "IllegalArgumentException", "the path is not UTF-8") from None
+        raise HttpProblem(400, "IllegalArgumentException", "the path is not UTF-8") from None
 
 
 def _write(file: Any, data: bytes) -> None:
@@ -251,14 +346,14 @@ def _boolean(value: bool) -> Reply:
     return json_reply({"boolean": value})
 
 
-def _flag(request: Request, name: str) -> bool:
+def _flag(request: WebRequest, name: str) -> bool:
     text = request.query.get(name, "false").lower()
     if text not in ("true", "false", ""):
         raise _invalid(name, text)
     return text == "true"
 
 
-def _mode(request: Request, default: int) -> int:
+def _mode(request: WebRequest, default: int) -> int:
     text = request.query.get("permission", "")
     if not text:
         return default
@@ -267,7 +362,7 @@ def _mode(request: Request, default: int) -> int:
     return int(text, 8)
 
 
-def _number(request: Request, name: str, default: int) -> int:
+def _number(request: WebRequest, name: str, default: int) -> int:
     text = request.query.get(name, "")
     if not text or text == "null":
         return default
@@ -276,6 +371,6 @@ def _number(request: Request, name: str, default: int) -> int:
     return int(text)
 
 
-def _invalid(name: str, text: str) -> Problem:
+def _invalid(name: str, text: str) -> HttpProblem:
     what = f'Invalid value for webhdfs parameter "{name}": {text[:60]!r}'
-    return Problem(400, "IllegalArgumentException", what)
+    return HttpProblem(400, "IllegalArgumentException", what)

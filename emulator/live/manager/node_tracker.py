@@ -1,0 +1,143 @@
+"""The nodes of a live ResourceManager (``ResourceTracker``): registration, numbered heartbeats, loss.
+
+Law: a repeated heartbeat has no second effect: what ended counts once, and the answer is the same. A node
+stops what the ResourceManager does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from emulator.cluster.entities import Container, Node
+from emulator.live.manager.held_containers import ApplicationEnds, HeldContainers
+from emulator.live.manager.state import ManagerState, NodeRecord
+from emulator.live.wire.messages import (
+    EXIT_LOST,
+    EndedContainer,
+    NodeOrders,
+    NodeRegistration,
+    NodeReport,
+    NodeWelcome,
+)
+from yarnctl.deciding.draws import uniform
+
+
+class NodeTracker:
+    """Takes the calls of nodes. ``watch`` is called when there is a new node to hear of."""
+
+    def __init__(
+        self, state: ManagerState, held: HeldContainers, ends: ApplicationEnds, watch: Callable[[], None]
+    ) -> None:
+        self._state = state
+        self._held = held
+        self._ends = ends
+        self._watch = watch
+
+    def register_node(self, registration: NodeRegistration) -> NodeWelcome:
+        """Take a node in; one that is known begins a new life, and keeps what it says it holds."""
+        now_ms = self._state.pace.catch_up()
+        known = self._state.nodes.get(registration.node)
+        phase_ms = self._phase_ms(registration, len(self._state.actor.nodes))
+        if known is not None and self._same_shape(known, registration):
+            held = set(registration.running)
+            for container in self._held.on(known):
+                if container.id in self._state.containers and container.id not in held:
+                    self._ends.container_gone(
+                        container,
+                        EndedContainer(container.id, EXIT_LOST, now_ms, "the node began anew"),
+                        now_ms,
+                    )
+                    self._state.actor.release(container.actor, "lost", now_ms)
+            known.address, known.rack = registration.address, registration.rack
+            known.number, known.heard_at_ms = None, now_ms
+            phase_ms = known.actor.phase_ms
+        else:
+            if known is not None:
+                self.lose(known, now_ms)
+            actor = Node(len(self._state.actor.nodes), registration.memory_mib, registration.vcores, phase_ms)
+            actor.name = registration.node
+            self._state.actor.register_node(actor)
+            self._state.lost.pop(registration.node, None)
+            self._state.nodes[registration.node] = NodeRecord(
+                registration.node, actor, registration.address, registration.rack, now_ms
+            )
+        self._watch()
+        return NodeWelcome(
+            epoch=self._state.epoch,
+            heartbeat_ms=self._state.settings.timing.nm_heartbeat_ms,
+            phase_ms=phase_ms,
+        )
+
+    def _phase_ms(self, registration: NodeRegistration, index: int) -> int:
+        """Return when in each interval the node beats: its own wish, else drawn as in virtual time."""
+        interval_ms = self._state.settings.timing.nm_heartbeat_ms
+        if registration.phase_ms is not None:
+            return registration.phase_ms % interval_ms
+        return uniform(self._state.settings.seed, 2, index) * interval_ms >> 64
+
+    @staticmethod
+    def _same_shape(known: NodeRecord, registration: NodeRegistration) -> bool:
+        return (known.actor.total_mib, known.actor.total_vcores) == (
+            registration.memory_mib,
+            registration.vcores,
+        )
+
+    def node_heartbeat(self, report: NodeReport) -> NodeOrders:
+        """Take a heartbeat: what ended is freed, the room that is left is offered."""
+        now_ms = self._state.pace.catch_up()
+        node = self._state.nodes.get(report.node)
+        number = report.number
+        if node is None or (node.number is not None and number != node.number and number != node.number + 1):
+            return NodeOrders(number=number, resync=True)
+        node.heard_at_ms = now_ms
+        ended: list[Container] = []
+        for one in report.ended:
+            container = self._state.containers.get(one.container)
+            if container is not None and container.node is node:
+                ended.append(container.actor)
+                self._ends.container_gone(container, one, now_ms)
+            node.stop.pop(one.container, None)
+        if number == node.number:  # the answer was lost: what ended counts once, the answer is the same
+            self._state.actor.node_heartbeat(node.actor, ended, now_ms) if ended else None
+            return node.answer
+        node.number = number
+        granted = self._state.actor.node_heartbeat(node.actor, ended, now_ms)
+        if granted:
+            self._held.grant(granted, node)
+        if report.running or node.running:
+            self._compare(node, report.running)
+        node.answer = self._orders(node, number)
+        return node.answer
+
+    def _compare(self, node: NodeRecord, running: tuple[str, ...]) -> None:
+        """Have stopped what runs on a node without holding room any more."""
+        node.running = running
+        for name in running:
+            container = self._state.containers.get(name)
+            if container is None or container.node is not node:
+                node.stop[name] = None
+
+    @staticmethod
+    def _orders(node: NodeRecord, number: int) -> NodeOrders:
+        if not (node.masters or node.signals or node.stop):
+            return NodeOrders(number=number)
+        orders = NodeOrders(
+            number=number, masters=tuple(node.masters), signals=tuple(node.signals), stop=tuple(node.stop)
+        )
+        node.masters.clear()
+        node.signals.clear()
+        node.stop.clear()
+        return orders
+
+    def lose(self, node: NodeRecord, now_ms: int) -> None:
+        """A node has been silent for too long: what it held is gone."""
+        del self._state.nodes[node.id]
+        self._state.lost[node.id] = node
+        containers = self._held.on(node)
+        for container in containers:
+            container.app.count(now_ms)
+        self._state.actor.lose_node(node.actor, now_ms)
+        for container in sorted(containers, key=lambda one: one.is_master):
+            self._ends.container_gone(
+                container, EndedContainer(container.id, EXIT_LOST, now_ms, "the node was lost"), now_ms
+            )
