@@ -19,9 +19,11 @@ from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
 from yarnctl.deciding import records as today
 from yarnctl.deciding.reasons.rooting import Reason
+from yarnctl.errors import BadInput
 from yarnctl.journal.chain import Chain, body_of
 from yarnctl.journal.older.records_5 import OLDER, Record5, decode_5
 from yarnctl.journal.older.translating import Translator
+from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.rendering import text
 
 WHOLE = ("format-4-all-at-once", "format-5-all-at-once")
@@ -147,3 +149,27 @@ def test_a_header_of_another_format_is_refused(tmp_path: Path, header: bytes, to
     answer = invoked("replay", str(path), hidden=str(path))
     assert answer["status"] == 2
     assert told in "\n".join(answer["err"])
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b'{"type":"header","format":7}', "format 7 of the journal is newer than this yarnctl (6)"),
+        (b'{"type":"quoted","at_ms":5}', "records of kind 'quoted' are not known to this yarnctl"),
+    ],
+)
+def test_what_a_newer_program_wrote_is_refused_and_left_as_it_is(
+    tmp_path: Path, line: bytes, told: str
+) -> None:
+    path, chain = tmp_path / "journal.jsonl", Chain()
+    begin = [chain.seal_body(body) for body in bodies("format-6-natjam")]
+    whole = b"".join([*begin, chain.seal_body(line + b"\n"), b'{"type":"torn'])
+    path.write_bytes(whole)
+    for command in (("replay", str(path)), ("explain", "--journal", str(path), "1")):
+        answer = invoked(*command, hidden=str(path))
+        assert answer["status"] == 2
+        assert f"{told}; start the version that wrote it; nothing was changed" in "\n".join(answer["err"])
+    with pytest.raises(BadInput, match="start the version that wrote it"):
+        rebuild(path)
+    assert path.read_bytes() == whole
+    assert [each.name for each in tmp_path.iterdir()] == ["journal.jsonl"]

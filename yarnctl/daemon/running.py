@@ -47,7 +47,7 @@ from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
+from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.port import ClusterPort
 
 APART_MS = 5_000
@@ -205,10 +205,8 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
     plan = with_hdfs(plan)
     with ExitStack() as stack:
         state = stack.enter_context(StateDir(plan.state_dir, lambda: secrets.token_hex(4)))
-        torn = mend(state.journal)
-        if torn is not None:
-            _LOG.warning("the journal ended in half a line; it was moved to %s", torn)
-        rebuilt = rebuild(state.journal)
+        half = "the journal ended in half a line; it was moved to %s"
+        rebuilt = rebuild(state.journal, moved=lambda torn: _LOG.warning(half, torn))
         told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root, instance=state.instance)
         first_asks = _first_asks(plan, stack) if told.ahead_max else None
         port = attach(plan.cluster, told, clock_ms, *([first_asks.of] if first_asks is not None else []))

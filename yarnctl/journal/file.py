@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, NamedTuple, Self
+from typing import BinaryIO, NamedTuple, Self, get_args
 
 import msgspec
 
@@ -221,6 +221,17 @@ class _Format(msgspec.Struct):
     format: int
 
 
+class _Kind(msgspec.Struct):
+    """What a line says of itself before it is read as a record."""
+
+    type: str
+
+
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Record))
+WROTE_IT = "start the version that wrote it; nothing was changed"
+"""What to do about a journal of a newer program: to leave out what is not understood would be a guess."""
+
+
 class _Decoding:
     """Reads lines in the format that the last header names; those of older formats as today's records."""
 
@@ -235,6 +246,7 @@ class _Decoding:
                 self._begin(msgspec.json.decode(raw, type=_Format).format, where)
             records = self._translator.take(decode_5(raw)) if self._is_older else (decode(raw),)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            _require_known_kind(raw, where)
             raise BadInput(where, f"no record of a yarnctl journal ({error})") from None
         for record in records:
             _check(record, where)
@@ -245,7 +257,20 @@ class _Decoding:
         self._is_older = number in OLDER
 
 
+def _require_known_kind(raw: bytes, where: str) -> None:
+    """Refuse a line that is whole and of no kind that this program knows."""
+    try:
+        kind = msgspec.json.decode(raw, type=_Kind).type
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if body_of(raw) is not None and kind not in KINDS:
+        raise BadInput(where, f"records of kind {kind!r} are not known to this yarnctl", WROTE_IT)
+
+
 def _require_known(number: int, where: str) -> None:
+    if number > FORMAT:
+        told = f"format {number} of the journal is newer than this yarnctl ({FORMAT})"
+        raise BadInput(where, told, WROTE_IT)
     if number not in (*OLDER, FORMAT):
         raise BadInput(where, f"format {number} of the journal is not known", f"expected {FORMAT}")
 

@@ -9,6 +9,7 @@ been acted on (the line comes before the act).
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,11 +88,15 @@ def _last_newline(path: Path, size: int) -> int:
     return 0
 
 
-def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
+def rebuild(
+    path: Path, keep: int = 20_000, moved: Callable[[Path], object] = lambda torn: None
+) -> Rebuilt | None:
     """Read a journal to its end; None if there is none.
 
-    Raises BadInput for what is no journal and Different for a broken chain. Nothing is decided again: what
-    this program would have decided otherwise stays as it was decided.
+    Half a line at its end is cut off and kept beside (:func:`mend`), once all before it has been read;
+    ``moved`` is told where.
+    Raises BadInput for what is no journal, or a newer program's, and Different for a broken chain.
+    Nothing is decided again: what this program would have decided otherwise stays as it was decided.
     """
     if written_last(path) is None:
         return None
@@ -107,7 +112,10 @@ def rebuild(path: Path, keep: int = 20_000) -> Rebuilt | None:
             if len(recent) > 2 * keep:
                 del recent[:keep]
     except Interrupted:
-        mend(path)
+        torn = mend(path)
+        if torn is None:
+            raise
+        moved(torn)
         return rebuild(path, keep)
     moves = tuple(record for record in recent if isinstance(record, Transition))
     return Rebuilt(
