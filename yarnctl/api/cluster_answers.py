@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.api.paged import Count, Size
+from yarnctl.api.paged import Count, ReasonOut, Size
 
 LoopState = Literal["starting", "waiting", "running", "paused", "standing-aside", "stopped"]
 """What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` because a guard says so."""
@@ -24,7 +24,7 @@ Mode = Literal["observe", "enforce"]
 
 
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
-    """How the loop is; ``why`` says why it does not run, or is empty.
+    """How the loop is; ``why`` says why it does not run, or is empty; ``reason`` is the first of it.
 
     ``last_error`` is the last one there was, of ``last_error_at_ms``: it may be over.
     """
@@ -39,6 +39,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     last_error: str
     started_at_ms: int
     last_error_at_ms: int | None = None
+    reason: ReasonOut | None = None
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,10 +93,10 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     """One unfinished application. ``pending`` are containers it waits for, ``foreseen`` of which it has not
     asked for yet (its master starts).
 
-    ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not`` says
-    why its reduces cannot be suspended (then ``runner`` is false); ``left_alone`` names single reduces that
-    cannot be suspended now, each with its runner's words. ``name`` is the job's; ``rank`` its place
-    in its queue, the lowest is served first.
+    ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not``, and
+    as a value ``reason``, say why its reduces cannot be suspended (then ``runner`` is false); ``left_alone``
+    names single reduces that cannot be suspended now, each with its runner's words. ``name`` is the job's;
+    ``rank`` its place in its queue, the lowest is served first.
     """
 
     application: str
@@ -118,6 +119,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     on_their_way: Count
     giving: Count
     left_alone: dict[str, str] = {}
+    reason: ReasonOut | None = None
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.api.paged import Count, Size
+from yarnctl.api.paged import Count, ReasonOut, Size
 from yarnctl.deciding.lifecycle import Event, State
 from yarnctl.journal.explaining.story import (
     AdmissionStory,
@@ -82,6 +82,7 @@ class TransitionOut(msgspec.Struct, frozen=True, kw_only=True):
     application: str
     container: str
     keys_done: int | None
+    reason: ReasonOut | None = None
 
 
 class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +93,7 @@ class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["accepted", "refused", "unknown", "withheld"]
     why: str
     at_ms: int
+    reason: ReasonOut | None = None
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,13 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Item = TypeVar("Item")
 
 
+class ReasonOut(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something is so: a ``code`` for programs (docs/design-notes.md lists them), ``text`` for people."""
+
+    code: str
+    text: str
+
+
 class Size(msgspec.Struct, frozen=True, kw_only=True):
     """A vector of memory (MiB) and virtual cores."""
 

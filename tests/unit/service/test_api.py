@@ -9,12 +9,17 @@ import pytest
 
 from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy, last, views
+from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.model import Accepted, Kill, Refused
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer
-from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable
+from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable, LockHeldElsewhere
+from yarnctl.deciding.reasons.outcomes import KillNotAllowed
+from yarnctl.deciding.records import performed
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import text
+from yarnctl.service.answers.explanations import _performed
 from yarnctl.service.routes import lists
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
@@ -254,6 +259,24 @@ def test_healthy_until_the_loop_is_stuck_or_has_stopped(served):
     assert served.get("/healthz")["status"] == "ok"
 
 
+def test_why_the_loop_does_not_run_is_told_by_code_and_in_words(served):
+    away = ClusterFault("connection refused")
+    served.view = with_loop(busy(), state="waiting", reachable=False, why=(LockHeldElsewhere(), away))
+    told = served.get("/v1/snapshot")["loop"]
+    assert told["why"] == "another yarnctl holds the lock; connection refused"
+    assert told["reason"] == {"code": "lock-held-elsewhere", "text": "another yarnctl holds the lock"}
+    served.view = with_loop(busy(), state="running", why=())
+    assert served.get("/v1/snapshot")["loop"]["reason"] is None
+
+
+def test_what_came_of_an_action_is_told_by_code_and_in_words():
+    no = performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Refused(KillNotAllowed()))
+    told = _performed(no)
+    assert (told.outcome, told.why) == ("refused", "killing is not allowed here: work would be lost")
+    assert told.reason == ReasonOut(code="kill-not-allowed", text=told.why)
+    assert _performed(performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Accepted())).reason is None
+
+
 def test_ready_while_the_cluster_answers(served):
     assert served.get("/readyz")["status"] == "ready"
     served.view = with_loop(busy(), reachable=False, last_error="connection refused")
@@ -470,6 +493,8 @@ def test_an_application_that_is_left_alone_says_why(served):
     )
     listed = msgspec.structs.replace(view.snapshot, applications=(*view.snapshot.applications, java))
     served.view = msgspec.structs.replace(view, snapshot=listed)
+    (shown,) = [each for each in served.get("/v1/applications")["items"] if each["user"] == "carol"]
+    assert (shown["why_not"], shown["reason"]) == (why, {"code": "no-streaming-reducer", "text": why})
     for name in ("application_1_000777", "job_1_000777", "1_000777"):
         told = served.get(f"/v1/explanations/{name}")
         assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])

@@ -28,14 +28,14 @@ from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.recent_decisions import Decided, Logged
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import ApplicationView, Withheld
+from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
 from yarnctl.journal.explaining.explanation_text import REASONS
 from yarnctl.journal.explaining.policy_keys import instant
 from yarnctl.journal.rendering import said, text
-from yarnctl.service.answers.from_view import application_of, counted, read_off, size
+from yarnctl.service.answers.from_view import application_of, counted, read_off, reason, size
 
 
 def summary(decided: Decided) -> DecisionSummary:
@@ -134,7 +134,8 @@ def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
 
 def _transition(record: Transition) -> TransitionOut:
     keys_done = record.keys_done if record.keys_done >= 0 else None
-    return read_off(TransitionOut, record, why=said(record.why), keys_done=keys_done)
+    why = record.why
+    return read_off(TransitionOut, record, why=said(why), keys_done=keys_done, reason=reason(why))
 
 
 def _transfer(record: Transfer) -> str:
@@ -145,14 +146,15 @@ def _transfer(record: Transfer) -> str:
 
 def _performed(record: Performed) -> PerformedOut:
     outcome = record.outcome
+    why = None if isinstance(outcome, Accepted) else outcome.why
     told = {
         "order": record.order or None,
         "action": record.action,
         "outcome": outcome.__struct_config__.tag,
-        "why": said(getattr(outcome, "why", None)),
+        "why": said(why),
         "at_ms": record.at_ms,
     }
-    return msgspec.convert(told, PerformedOut)
+    return msgspec.convert(told | {"reason": reason(why)}, PerformedOut)
 
 
 # --- explanations -------------------------------------------------------------------------------------

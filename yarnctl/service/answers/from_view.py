@@ -22,14 +22,15 @@ from yarnctl.api.cluster_answers import (
     SnapshotOut,
 )
 from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
-from yarnctl.api.paged import Item, Page, Size
+from yarnctl.api.paged import Item, Page, ReasonOut, Size
 from yarnctl.daemon.view.occupancy import CLASSES, Held, Sample, class_of, pending_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
+from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.settings import Settings
-from yarnctl.journal.rendering import joined, text
+from yarnctl.journal.rendering import joined, said, text
 from yarnctl.units import Resources
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
@@ -52,9 +53,17 @@ def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer
     return kind(**given, **found)
 
 
+def reason(why: Reason | str | None) -> ReasonOut | None:
+    """Show a reason by its code and in words; None where there is none, or only words."""
+    if not isinstance(why, Reason):
+        return None
+    return ReasonOut(code=str(why.__struct_config__.tag), text=text(why))
+
+
 def loop(status: LoopStatus) -> Loop:
     """Show the loop's status."""
-    return read_off(Loop, status, why=joined(status.why))
+    first = status.why[0] if status.why else None
+    return read_off(Loop, status, why=joined(status.why), reason=reason(first))
 
 
 def cluster(status: LoopStatus) -> ClusterOut | None:
@@ -120,7 +129,8 @@ def _application(
         pending=pending_of(each),
         used=size(each.used),
         progress_ratio=float(each.progress_ratio),
-        why_not="" if each.why_not is None else text(each.why_not),
+        why_not=said(each.why_not),
+        reason=reason(each.why_not),
         on_their_way=coming,
         giving=giving,
         left_alone=left_alone.get(each.application, {}),
