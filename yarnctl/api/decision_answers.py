@@ -42,6 +42,7 @@ class TriggerOut(msgspec.Struct, frozen=True, kw_only=True):
     need: int
     why: str
     as_of_ms: int | None
+    reason: ReasonOut | None = None
 
 
 class PickOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,3 +142,4 @@ class RefusalOut(msgspec.Struct, frozen=True, kw_only=True):
     trigger: TriggerOut
     refused_jobs: list[RefusedOut]
     refused_tasks: list[RefusedOut]
+    reason: ReasonOut | None = None

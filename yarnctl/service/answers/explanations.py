@@ -96,6 +96,7 @@ def refusal(record: Refusal) -> RefusalOut:
     return RefusalOut(
         at_ms=record.at_ms,
         why=text(record.why),
+        reason=reason(record.why),
         trigger=trigger(record.trigger),
         refused_jobs=[_refused(each) for each in record.refused_jobs],
         refused_tasks=[_refused(each) for each in record.refused_tasks],
@@ -105,7 +106,7 @@ def refusal(record: Refusal) -> RefusalOut:
 def trigger(seen: Trigger) -> TriggerOut:
     """Show what called for a decision."""
     asks = [read_off(AskOut, ask, size=size(ask.size)) for ask in seen.asks]
-    return read_off(TriggerOut, seen, asks=asks, why=text(seen.why))
+    return read_off(TriggerOut, seen, asks=asks, why=text(seen.why), reason=reason(seen.why))
 
 
 def _pick(pick: Pick, order: str | None, state: State | None) -> PickOut:
