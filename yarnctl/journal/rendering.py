@@ -191,5 +191,5 @@ def joined(reasons: Iterable[Reason]) -> str:
 
 
 def said(why: Reason | None) -> str:
-    """Return a reason as a sentence; "" where none was given."""
+    """Return the sentence of a reason, "" for none."""
     return "" if why is None else text(why)

@@ -210,5 +210,5 @@ def _now(each: ApplicationView, kind: ApplicationClass) -> str:
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
     if kind == "hurried":
         return f"now: {held}{waits}; room is made for it"
-    why = "" if each.why_not is None else text(each.why_not)
-    return f"now: {held}{waits}; {'may be suspended' if each.runner else f'left alone: {why}'}"
+    may = "may be suspended" if each.runner else f"left alone: {said(each.why_not)}"
+    return f"now: {held}{waits}; {may}"

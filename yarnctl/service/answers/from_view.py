@@ -53,9 +53,9 @@ def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer
     return kind(**given, **found)
 
 
-def reason(why: Reason | str | None) -> ReasonOut | None:
-    """Show a reason by its code and in words; None where there is none, or only words."""
-    if not isinstance(why, Reason):
+def reason(why: Reason | None) -> ReasonOut | None:
+    """Show a reason by its code and in words; None where there is none."""
+    if why is None:
         return None
     return ReasonOut(code=str(why.__struct_config__.tag), text=text(why))
 
