@@ -90,6 +90,21 @@ def test_those_set_aside_or_of_later_attempts_are_not_read(tmp_path):
     assert len(found.refused) == 35
 
 
+@pytest.mark.parametrize(
+    ("rule", "reducer", "why"),
+    [
+        (KeyRule(1, b"."), ["cat"], "made with other keys"),
+        (KeyRule(1, b"\t", b"\t", 2), ["cat"], "made with other keys"),
+        (KeyRule(), ["cat", "-n"], "made by another reducer: ['cat']"),
+    ],
+)
+def test_a_checkpoint_of_other_keys_or_of_another_reducer_is_not_used(tmp_path, rule, reducer, why):
+    store = filled(tmp_path, 1)
+    found = find_checkpoint(store, LATER._replace(attempt=attempt(7)), rule, reducer, (store.user,))
+    assert found.manifest is None
+    assert why in found.refused[0]
+
+
 def test_a_huge_manifest_is_not_read(tmp_path):
     store = filled(tmp_path, 2)
     huge = tmp_path / TASK.folder / f"gen-000002-{attempt(1)}.manifest.json"

@@ -11,7 +11,7 @@ import pytest
 
 from yarnctl.task_runner.runner.child import unread_bytes
 from yarnctl.task_runner.runner.feeding import ChildLife, Feeder, Pacer
-from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
+from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
 from yarnctl.task_runner.runner.task_input import Sender, TaskInput
 
 
@@ -137,3 +137,45 @@ def test_before_its_last_flush_java_has_sent_nothing_of_a_small_input():
     sender.take(b"a\t1\n" * 100)
     assert (sender.sent_bytes, sender.seen_bytes) == (0, 400)
     assert sender.within(0)
+
+
+# -- up to a border -------------------------------------------------------------------------------
+
+
+def finishing(pipe: tuple[int, int], given: bytes, rest: bytes) -> tuple[Feeder, Any]:
+    """Return a feeder whose child was given something, with the rest of the input, that ends with it."""
+    source = TaskInput(Sender(KeyRule(), -1), SimpleNamespace())  # type: ignore[arg-type]
+    source.buffer, source.ended = rest, True
+    scanner = Scanner(KeyRule())
+    scanner.take(given)
+    attempt: Any = SimpleNamespace(child=SimpleNamespace(input=pipe[1], fed_bytes=0), input=source)
+    attempt.scanner, attempt.why_not = scanner, ""
+    attempt.account, attempt.check_order = scanner.take, lambda: None
+    return Feeder(attempt, life=None), attempt  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "rest", "is_border", "fed"),
+    [
+        (b"a\t1\n", b"a\t2\nb\t1\n", True, b"a\t2\n"),
+        (b"a\t1\n", b"b\t1\n", True, b""),
+        (b"a\t1\na", b"\t2\nb\t1\n", True, b"\t2\n"),  # from the middle of a line
+        (b"a\t1\n", b"a\t2\na\t3\n", False, b"a\t2\na\t3\n"),  # the input ends with the group
+        (b"a\t1\n", b"", False, b""),
+        (b"a\t1\na", b"", False, b""),  # ... and in the middle of a line
+    ],
+)
+def test_a_group_is_finished_at_a_border_or_at_the_end_of_the_input(pipes, given, rest, is_border, fed):
+    feeder, attempt = finishing(pipes[0], given, rest)
+    assert feeder.finish_group() is is_border
+    assert attempt.input.buffer[: attempt.input.at] == fed
+    assert attempt.child.fed_bytes == len(fed)
+    if fed:
+        assert os.read(pipes[0][0], 100) == fed
+
+
+def test_a_group_is_not_finished_where_nothing_can_rest_on_it(pipes):
+    feeder, attempt = finishing(pipes[0], b"a\t1\n", b"b\t2\n")
+    attempt.why_not = "keys are not in the order of their bytes"
+    assert not feeder.finish_group()
+    assert not feeder.feed_groups(1)
