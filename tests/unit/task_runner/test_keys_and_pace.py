@@ -73,6 +73,21 @@ def test_a_long_line_is_not_kept():
 
 
 @pytest.mark.parametrize(
+    ("data", "final", "taken"),
+    [
+        (b"a\t1\na", False, (4, False)),  # a key that may go on: of this group or of the next
+        (b"a\t1\nb", False, (4, False)),
+        (b"a\t1\na\t", False, (4, False)),
+        (b"a\t1\nb\t", False, (4, True)),
+        (b"a\t1\nb", True, (4, True)),
+        (b"a\t1\na", True, (5, False)),
+    ],
+)
+def test_a_border_is_found_only_where_the_next_key_is_known(data, final, taken):
+    assert Scanner(KeyRule()).take_groups(data, 1, final) == taken
+
+
+@pytest.mark.parametrize(
     ("rule", "lines", "in_order"),
     [
         (KeyRule(), b"a\t\nb\t\n", True),

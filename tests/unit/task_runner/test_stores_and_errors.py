@@ -14,6 +14,7 @@ from yarnctl.task_runner.runner import reports
 from yarnctl.task_runner.runner.protocol import stores
 from yarnctl.task_runner.runner.protocol.failures import Exists, Lost, StoreAway, Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
+from yarnctl.task_runner.runner.protocol.key_rule import LONG_LINE_BYTES
 from yarnctl.task_runner.runner.protocol.stores import LocalStore, Spool, nameless_file
 from yarnctl.task_runner.runner.protocol.token_files import Cursor, parse_tokens
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
@@ -123,7 +124,7 @@ def test_numbers_of_protocol_buffers(data, number):
 
 
 def test_fields_of_other_kinds_are_passed_over():
-    message = b"\x09" + bytes(8) + b"\x15" + bytes(4) + b"\x18\x80\x01" + b"\x22\x01a"
+    message = b"\x09" + b"\xff" * 8 + b"\x15" + b"\xff" * 4 + b"\x18\x80\x01" + b"\x22\x01a"
     assert list(Cursor(message).fields()) == [(4, b"a")]
 
 
@@ -196,6 +197,26 @@ def test_after_a_write_that_failed_one_line_end_is_put_before_the_next(monkeypat
         errors.note(text)
     assert b"".join(written) == b"\nyarnctl: second\nyarnctl: third\n"
     assert not errors.lost
+
+
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [(b"", 0), (b"a", 0), (b"a\n", 2), (b"a\nb", 2), (b"a\rb", 2), (b"a\r", 0), (b"a\r\n", 3)],
+)
+def test_a_line_ends_as_hadoop_s_line_reader_has_it(data, end):
+    assert reports.whole_lines(data) == end
+
+
+def test_a_long_line_is_passed_on_in_pieces_and_is_one_line(tmp_path, monkeypatch):
+    written: list[bytes] = []
+    monkeypatch.setattr(reports, "write_all", lambda _, data: written.append(data))
+    (tmp_path / "log").write_bytes(b"x" * (1 << 20) + b"\r\nreporter:counter:g,n,1\n")
+    errors = Errors("reporter:")
+    with (tmp_path / "log").open("rb") as file:
+        errors.pass_on(file.fileno())
+    assert b"".join(written) == (tmp_path / "log").read_bytes()
+    assert max(map(len, written)) <= LONG_LINE_BYTES + (1 << 16)
+    assert errors.counters == {"g": {"n": 1}}
 
 
 def test_counters_that_were_not_written_are_lost(monkeypatch):
