@@ -1,15 +1,15 @@
 """Inputs: what a step reads stands in the journal, and nothing that it reads is left out.
 
 Law: each part of an input that a step depends on is dropped once, in histories that were played with it:
-replay must see the difference. No master is silent in the random world: :func:`silent_master` is one that is.
-What of ``memory`` is left of grants between two looks (``echoes``) is held by the journal of the packaged
-demo alone.
+replay must see the difference. What the random world does not show (a master that is silent, a grant between
+two looks) has a history of its own below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,17 +17,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emulator.scenario import prepare, read_scenario, setup
+from emulator.virtual.run import run_scheme
+from emulator.virtual.schemes import SCHEMES
 from tests.golden.tables import GUARD_FREE, app, cluster
-from tests.unit.deciding.controller_world import Kept, Played, kept, read, run
+from tests.unit.deciding.controller_world import TASKS, Kept, Played, kept, read, run
 from tests.unit.deciding.random_histories import draw
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import LookMemory, Observed
 from yarnctl.deciding.model import Observation, Snapshot
-from yarnctl.deciding.records import Record
+from yarnctl.deciding.records import Decision, Record
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.snapshot_rows import Change, Columns, Reader, Writer
 from yarnctl.errors import Different, YarnctlError
+from yarnctl.journal.memory import MemoryJournal
 
+SCENARIOS = Path(__file__).parents[3] / "docs/scenarios"
 HISTORIES = 500
 DEADLINES = msgspec.structs.replace(DEFAULT, mode="deadlines", job_policy="MLF")
 
@@ -153,6 +158,45 @@ def test_who_did_not_answer_stands_in_the_input(change: Callable[[Observed], Obs
     read(records).finish()
     with pytest.raises(Different):
         read([change(one) if isinstance(one, Observed) else one for one in records]).finish()
+
+
+# --- grants between two looks ---------------------------------------------------------------------
+
+
+def echo() -> list[Record]:
+    """Play an ask that still stands, though a container was given since a look that led to nothing."""
+    steps, records, r1 = Controller(GUARD_FREE), list[Record](), app("r1", "research", 9)
+    room = {"n1": 9}
+    for now_ms, snapshot in (
+        (0, cluster(r1, app("p1", "production", 1, 0), free=room)),
+        (1000, cluster(r1, app("p1", "production", 1, 3), free=room)),
+        (1500, cluster(r1, app("p1", "production", 2, 3))),
+    ):
+        step = steps.step(Observation(now_ms=now_ms, as_of_ms=now_ms, snapshot=snapshot))
+        records += step.records
+        if step.scope.victims:
+            told = Observation(now_ms=now_ms, as_of_ms=now_ms, tasks={"r1": TASKS["r1"]})
+            records += steps.step(told).records
+    return records
+
+
+def test_what_was_granted_since_a_look_that_is_left_out_stands_in_the_input() -> None:
+    records = echo()
+    read(records)
+    (decision,) = [record for record in records if isinstance(record, Decision)]
+    assert decision.trigger.need == 2, "one of three asks is doubted"
+    change = without_memory("echoes")
+    with pytest.raises(Different):
+        read([change(one) if isinstance(one, Observed) else one for one in records])
+
+
+def test_the_packaged_demo_is_fed_without_a_difference() -> None:
+    """A look that had begun to be written was not written to its end: only this journal showed that."""
+    prepared, journal = prepare(*read_scenario(SCENARIOS / "facebook-2009.toml")), MemoryJournal()
+    run_scheme(setup(prepared.scenario), prepared.jobs, SCHEMES["natjam"], journal)
+    state = read(journal.records)
+    state.finish()
+    assert (state.records, state.decisions, state.steps) == (len(journal.records), 338, 2564)
 
 
 # --- changes of the snapshot ----------------------------------------------------------------------
