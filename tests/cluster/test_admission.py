@@ -14,6 +14,7 @@ from tests.cluster.admission_bench import compare
 from tests.cluster.admission_hadoop import Hadoop, hadoop
 from tests.cluster.needing import need_hadoop
 from yarnctl.attach.history.finished_jobs import JobsHistory
+from yarnctl.attach.history.fitting import Told
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -45,7 +46,7 @@ def _judge_history(host: Hadoop, jobs: list[dict[str, object]]) -> None:
         )
         application = ResourceManager(to).application(first.job.replace("job_", "application_", 1))
     ran = next(job for job in jobs if job["name"] == "big-1")
-    assert not isinstance(told, str), told
+    assert isinstance(told, Told), told
     assert told.limited
     assert told.containers == ran["containers"]
     assert told.deadline_at_ms is not None

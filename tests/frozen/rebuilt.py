@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
-from yarnctl.deciding.admission.records import Choices
+from yarnctl.deciding.admission.records import Choices, Reservation
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.records import Holding
 from yarnctl.journal.rebuild import rebuild
@@ -91,7 +91,7 @@ def admissions_of(book: Book) -> dict[str, Any]:
         "gate": None if book.gate is None else gate_of(book.gate),
         "queues": book.queues,
         "container_mib": book.container_mib,
-        "admissions": book.admissions,
+        "admissions": {name: _admission(each) for name, each in book.admissions.items()},
         "numbered": book.numbered,
         "now_ms": book.now_ms,
         "trained": book.trained,
@@ -109,7 +109,31 @@ def gate_of(gate: Gate) -> dict[str, Any]:
         "choices": _own(choices, gate.choices),
         "memory": _own(memory, gate.memory),
         "waiting": gate.waiting,
-        "reserved": gate.reserved,
+        "reserved": [_reservation(each) for each in gate.reserved],
+    }
+
+
+def _admission(each: Admission) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(each),
+        "plan": {
+            **{name: value for name, value in msgspec.structs.asdict(each.plan).items() if name != "pool"},
+            "reason": text(each.plan.reason),
+        },
+        "reservation": None if each.reservation is None else _reservation(each.reservation),
+        "why": "" if each.why is None else text(each.why),
+    }
+
+
+def _reservation(each: Reservation) -> dict[str, Any]:
+    return {
+        "request": each.request,
+        "containers": each.containers,
+        "ratio": each.ratio,
+        "from_ms": each.from_ms,
+        "until_ms": each.until_ms,
+        "expires_at_ms": each.expires_at_ms,
+        "application": each.application,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.deciding.admission.book import OPEN, UNLEARNED_MAX, Book
-from yarnctl.deciding.admission.capacity import profile
+from yarnctl.deciding.admission.capacity import Pool, profile
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -17,6 +17,8 @@ from yarnctl.deciding.admission.foresight import FORESEEN_MAX, Rules, foresee, h
 from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.mechanisms import SIZINGS, choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Request
+from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.verdicts import NeedsMoreThanItCanUse, NeedsMoreThanThereIs
 
 MINUTE = 60_000
 
@@ -27,6 +29,10 @@ def request(sequence: int, tasks: int, minutes: int = 20, **fields: object) -> R
 
 def rules_of(name: str, capacity: int, said: Choices = DEFAULT_CHOICES) -> Rules:
     return Rules(SIZINGS[name], SIZINGS[name].memory, capacity, choices_of(name, said))
+
+
+def gate_set(name: str, capacity: int) -> GateSet:
+    return GateSet(0, name, (Pool("", capacity, 1024),), choices_of(name, DEFAULT_CHOICES))
 
 
 @pytest.mark.parametrize(
@@ -41,8 +47,7 @@ def rules_of(name: str, capacity: int, said: Choices = DEFAULT_CHOICES) -> Rules
 def test_who_turns_the_hopeless_away(allocator, turned_away):
     rules = rules_of(allocator, 8)
     asked = request(1, 40, estimate=Estimate(240 * MINUTE, 0, "history"))
-    said = "it needs 12 containers to end by its deadline, the cluster has 8" if turned_away else ""
-    assert hopeless(rules, asked, 0) == said
+    assert hopeless(rules, asked, 0) == (NeedsMoreThanThereIs(12, 8) if turned_away else None)
 
 
 def test_whoever_shares_stands_in_the_order_that_was_chosen():
@@ -76,7 +81,7 @@ def asked(sequence: int, admission: str) -> AdmissionAsked:
 )
 def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, sequence, problem):
     book = Book()
-    book.take(GateSet(0, "pythia", 10, 1024))
+    book.take(gate_set("pythia", 10))
     book.take(asked(1, "first-2"))
     assert book.problem(asked(sequence, admission)) == problem
 
@@ -84,8 +89,8 @@ def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, seque
 @pytest.mark.parametrize(
     ("tasks", "said"),
     [
-        (10, "it needs 12 containers to end by its deadline, it can use 10 at once"),
-        (11, "it needs 12 containers to end by its deadline, the cluster has 8"),  # more than there are
+        (10, NeedsMoreThanItCanUse(12, 10)),
+        (11, NeedsMoreThanThereIs(12, 8)),  # more than there are
     ],
 )
 def test_what_a_job_can_use_is_named_only_where_the_cluster_has_it(tasks, said):
@@ -95,15 +100,15 @@ def test_what_a_job_can_use_is_named_only_where_the_cluster_has_it(tasks, said):
 
 
 def test_a_gate_has_room_for_one_container_at_least():
-    assert Book().problem(GateSet(0, "pythia", 0, 1024)) == "a capacity of 0 containers"
-    assert Book().problem(GateSet(0, "pythia", 1, 1024)) == ""
+    assert Book().problem(gate_set("pythia", 0)) == "a capacity of 0 containers"
+    assert Book().problem(gate_set("pythia", 1)) == ""
     assert OPEN == ("waiting", "admitted", "taken")
 
 
 def admitted(count: int) -> Book:
     """Return a book with so many admissions, each admitted in a round at 0 ms."""
     book = Book()
-    book.take(GateSet(0, "no_drop_fs", count, 1024))
+    book.take(gate_set("no_drop_fs", count))
     for number in range(1, count + 1):
         book.take(asked(number, f"adm-{number}"))
     assert book.gate is not None
@@ -114,15 +119,15 @@ def admitted(count: int) -> Book:
 
 def test_what_is_not_there_or_not_so_far_is_not_closed():
     book = admitted(1)
-    book.take(AdmissionClosed(1, "adm-9", "withdrawn", ""))
-    book.take(AdmissionClosed(1, "adm-1", "ended", "FINISHED"))  # it was never taken
+    book.take(AdmissionClosed(1, "adm-9", "withdrawn", Said("over")))
+    book.take(AdmissionClosed(1, "adm-1", "ended", Said("over")))  # it was never taken
     assert book.admissions["adm-1"].state == "admitted"
-    Book().take(AdmissionClosed(1, "adm-1", "withdrawn", ""))
+    Book().take(AdmissionClosed(1, "adm-1", "withdrawn", Said("over")))
 
 
 @pytest.mark.parametrize(("at_ms", "problem"), [(59_999, "it was held until 60000"), (60_000, "")])
 def test_nothing_expires_before_its_time(at_ms, problem):
-    found = admitted(1).problem(AdmissionClosed(at_ms, "adm-1", "expired", ""))
+    found = admitted(1).problem(AdmissionClosed(at_ms, "adm-1", "expired", Said("over")))
     assert found.endswith(problem)
     assert bool(found) is bool(problem)
 
@@ -131,6 +136,6 @@ def test_of_many_that_ended_the_newest_wait_to_teach():
     book = admitted(UNLEARNED_MAX + 2)
     for number in range(1, UNLEARNED_MAX + 3):
         book.take(AdmissionTaken(1, f"adm-{number}", f"application_1_{number}"))
-        book.take(AdmissionClosed(2, f"adm-{number}", "ended", "FINISHED"))
+        book.take(AdmissionClosed(2, f"adm-{number}", "ended", Said("over")))
     assert len(book.unlearned) == UNLEARNED_MAX
     assert next(iter(book.unlearned)) == "application_1_3"

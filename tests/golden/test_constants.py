@@ -145,7 +145,7 @@ ASSUMED = {
         "state": "waiting",
         "reservation": None,
         "application": "",
-        "why": "",
+        "why": None,
         "changed_at_ms": 0,
     },
     "JusticeMemory": {

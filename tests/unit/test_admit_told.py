@@ -121,6 +121,7 @@ def test_what_the_gate_itself_waits_for_is_said_once_until_it_changes(capsys):
 
 def test_what_no_round_has_decided_on_is_not_yet_told(capsys):
     fresh = admission("waiting", "defer", "the next round decides")
+    fresh["plan"] = fresh["plan"] | {"reason_code": "undecided"}
     with Daemon(fresh, ADMITTED) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 0
         assert capsys.readouterr().err == ""

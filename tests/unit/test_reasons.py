@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 import pytest
@@ -16,6 +16,19 @@ from yarnctl.deciding.reasons.orders import MoveReason, Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
 from yarnctl.deciding.reasons.queues import QueueReason
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
+from yarnctl.deciding.reasons.verdicts import (
+    ClosedReason,
+    EndedOtherwise,
+    FreeNow,
+    GateReason,
+    LeaseOver,
+    LessonReason,
+    Needs,
+    NeedsMoreThanItCanUse,
+    NeedsMoreThanThereIs,
+    NotSubmitted,
+    PlanReason,
+)
 from yarnctl.journal.rendering import MADE, SENTENCES, text
 
 PAGE = Path(__file__).parents[2] / "docs" / "design-notes.md"
@@ -26,11 +39,16 @@ UNIONS = {
     "ModeReason": ModeReason,
     "OutcomeReason": OwnOutcome,
     "EligibilityReason": EligibilityReason,
+    "PlanReason": PlanReason,
+    "ClosedReason": ClosedReason,
+    "LessonReason": LessonReason,
+    "GateReason": GateReason,
 }
 """What each table holds; an outcome may have any reason of a mode or of eligibility, too."""
 EXAMPLES: dict[object, object] = {
     int: 7,
     bool: True,
+    Literal["known", "unknown", "too-late"]: "too-late",
     tuple[str, ...]: ("bob", "cyd"),
     tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
 }
@@ -90,6 +108,26 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
             NoStreamingReducer(is_streaming=False, key="k"),
             "no streaming job with a reducer of its own (a Java job): k is not set",
         ),
+        (FreeNow(1), "1 container is free now, and should do"),
+        (FreeNow(2), "2 containers are free now, and should do"),
+        (Needs(1, 0, "known"), "1 container is needed, 0 are free now"),
+        (
+            Needs(5, 4, "unknown"),
+            "5 containers are needed, 4 are free now; when they will be, nobody can tell",
+        ),
+        (
+            Needs(5, 4, "too-late"),
+            "5 containers are needed, 4 are free now; once they are, it will be too late",
+        ),
+        (
+            NeedsMoreThanItCanUse(12, 10),
+            "it needs 12 containers to end by its deadline, it can use 10 at once",
+        ),
+        (NeedsMoreThanThereIs(12, 8), "it needs 12 containers to end by its deadline, the cluster has 8"),
+        (LeaseOver(120_000), "nobody has asked for it for 120 s: nobody waits any more"),
+        (NotSubmitted(60_000), "nothing was submitted with its tag within 60 s"),
+        (EndedOtherwise("KILLED"), "it ended KILLED, so that its work is not known"),
+        (EndedOtherwise(), "it ended in an unknown state, so that its work is not known"),
         (OtherOwner(("bob", "cyd"), "yarnctl"), "it takes requests from bob or cyd, we are yarnctl"),
     ],
 )

@@ -26,7 +26,10 @@ class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest verdict with what follows from it; where nobody can tell, instants are null."""
+    """The newest verdict with what follows from it; where nobody can tell, instants are null.
+
+    ``reason`` is a sentence for people; programs compare ``reason_code``.
+    """
 
     verdict: Verdict
     containers: Count
@@ -34,6 +37,7 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
     start_at_ms: int | None
     finish_at_ms: int | None
     reason: str
+    reason_code: str = ""
 
 
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, GateOut
 from yarnctl.cli.asking import Busy, Unanswered, ask, part, send, shown
-from yarnctl.deciding.admission.book import UNDECIDED
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
 PATH = "v1/admissions"
+UNDECIDED = "undecided"
+"""The code of a plan on which no round has decided yet."""
 TRIES = 3
 """So often somebody is looked for whom nobody has met yet."""
 PAUSE_S = 1.0
@@ -92,7 +93,7 @@ class GateRequest:
         seen = self.seen
         assert seen is not None
         wait_ms = FIRST_MS if wait else ROUND_MS
-        if wait and seen.state == "waiting" and seen.plan.reason != UNDECIDED:
+        if wait and seen.state == "waiting" and seen.plan.reason_code != UNDECIDED:
             self._tell.waits(seen, self._problem())
         while seen.state == "waiting":
             asked_s = time.monotonic()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, queues
+from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, queues, verdicts
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
@@ -47,6 +47,45 @@ def _no_streaming_reducer(why: eligibility.NoStreamingReducer) -> str:
 
 def _other_owner(why: eligibility.OtherOwner) -> str:
     return f"it takes requests from {' or '.join(why.owners)}, we are {why.us}"
+
+
+def counted(number: int) -> str:
+    """Say how many containers."""
+    return "1 container" if number == 1 else f"{number} containers"
+
+
+def _free_now(why: verdicts.FreeNow) -> str:
+    return f"{counted(why.containers)} {_are(why.containers)} free now, and should do"
+
+
+def _needs(why: verdicts.Needs) -> str:
+    unknown = {"known": "", "unknown": "; when they will be, nobody can tell"}
+    start = unknown.get(why.start, "; once they are, it will be too late")
+    return f"{counted(why.containers)} {_are(why.containers)} needed, {why.free} are free now{start}"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _more_than_it_can_use(why: verdicts.NeedsMoreThanItCanUse) -> str:
+    return f"it needs {counted(why.containers)} to end by its deadline, it can use {why.usable} at once"
+
+
+def _more_than_there_is(why: verdicts.NeedsMoreThanThereIs) -> str:
+    return f"it needs {counted(why.containers)} to end by its deadline, the cluster has {why.capacity}"
+
+
+def _lease_over(why: verdicts.LeaseOver) -> str:
+    return f"nobody has asked for it for {why.lease_ms // 1000} s: nobody waits any more"
+
+
+def _not_submitted(why: verdicts.NotSubmitted) -> str:
+    return f"nothing was submitted with its tag within {why.held_ms // 1000} s"
+
+
+def _ended_otherwise(why: verdicts.EndedOtherwise) -> str:
+    return f"it ended {why.state or 'in an unknown state'}, so that its work is not known"
 
 
 SENTENCES: dict[type[Reason], str] = {
@@ -164,6 +203,34 @@ SENTENCES: dict[type[Reason], str] = {
         "its checkpoint could not be seen, so it is not asked: {fault}; give the store's folder a group that"
         " only the daemon is in"
     ),
+    verdicts.Undecided: "the next round decides",
+    verdicts.DeadlinePassed: "its deadline has passed",
+    verdicts.NeedsTooManyByNow: (
+        "after this time in the queue it needs more containers than it can use"
+        " ({containers} to end by its deadline, of {usable})"
+    ),
+    verdicts.DeadlineUnreachable: "the deadline can no longer be met, whatever it is given",
+    verdicts.WorkUnknown: "nobody knows how much it computes, and this allocator must",
+    verdicts.NoDeadline: "it names no deadline, and this mechanism needs one",
+    verdicts.WithdrawnByAsker: "withdrawn by who asked",
+    verdicts.EndedAs: "{state}",
+    verdicts.ManagerForgot: "the ResourceManager does not know it any more",
+    verdicts.NumbersImpossible: "its numbers cannot be",
+    verdicts.NoneWouldDo: (
+        "no number of containers would have done"
+        " ({work_ms} container-ms in {deadline_ms} ms, {most} containers at most)"
+    ),
+    verdicts.NotInHistoryYet: "not yet: {server} does not know {job}",
+    verdicts.HistoryBusy: "not yet: too many questions",
+    verdicts.HistoryFault: "not yet: {fault}",
+    verdicts.HistoryUnusable: "the history server's answer cannot be used: {fault}",
+    verdicts.HistoryLost: "{job} is no more in the history",
+    verdicts.RanInMaster: "its tasks ran inside its master, and count no containers",
+    verdicts.NoSpansTold: "the history server tells no MILLIS_MAPS or MILLIS_REDUCES of {job}",
+    verdicts.NoInstantsTold: "the history server tells no start and end of {job}",
+    verdicts.ApplicationsUnseen: "the applications cannot be seen: {fault}",
+    verdicts.SizeUnseen: "how large the cluster is cannot be seen: {fault}",
+    verdicts.NoRoomForContainer: "the cluster has no room for a container",
 }
 """A sentence by kind of reason; ``{field}`` is a field of the value."""
 
@@ -175,6 +242,13 @@ MADE: dict[type[Reason], Callable[..., str]] = {
     outcomes.AttemptOver: _attempt_over,
     eligibility.NoStreamingReducer: _no_streaming_reducer,
     eligibility.OtherOwner: _other_owner,
+    verdicts.FreeNow: _free_now,
+    verdicts.Needs: _needs,
+    verdicts.NeedsMoreThanItCanUse: _more_than_it_can_use,
+    verdicts.NeedsMoreThanThereIs: _more_than_there_is,
+    verdicts.LeaseOver: _lease_over,
+    verdicts.NotSubmitted: _not_submitted,
+    verdicts.EndedOtherwise: _ended_otherwise,
 }
 """Sentences whose parts depend on the fields."""
 

@@ -11,13 +11,16 @@ from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
 from yarnctl.attach.connection.connection import history_server_by, history_server_in
 from yarnctl.attach.history import finished_jobs, fitting
 from yarnctl.attach.history.finished_jobs import JobsHistory
+from yarnctl.attach.history.fitting import Told
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, HistoryUnusable
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.problems import Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire.mapreduce import EndedJob
+from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 
 APP, JOB = "application_1700000000000_0007", "job_1700000000000_0007"
@@ -47,7 +50,7 @@ def job(**more) -> EndedJob:
 def test_a_job_by_hand():
     """Work: 40 s of maps, 25 s of reduces, 10 s of its master. At once: 8 maps and the master."""
     told = fitting.told(job(), COUNTERS, {})
-    assert not isinstance(told, str)
+    assert isinstance(told, Told)
     assert (told.application, told.work_ms, told.tasks, told.containers) == (APP, 75_000, 9, 9)
     assert fitting.finished(told, 40) == Finished(
         work_ms=75_000, tasks=9, deadline_ms=12_000, containers=9, capacity=40, ratio=1.0, met=True
@@ -62,14 +65,14 @@ def test_its_tag_is_its_deadline_and_its_limits_what_it_held():
         "mapreduce.job.running.reduce.limit": "2",
     }
     told = fitting.told(job(), COUNTERS, settings)
-    assert not isinstance(told, str)
+    assert isinstance(told, Told)
     found = fitting.finished(told, 6)
     assert (found.deadline_ms, found.met) == (10_000, False)  # it ended after 12 s
     assert (found.tasks, found.containers, found.capacity) == (9, 4, 6)
     assert found.work_ms == 4 * 10_000  # held for as long as it ran, from its start to its end
     assert found.ratio == pytest.approx(4 / 6)
     late = fitting.told(job(), COUNTERS, settings | {"mapreduce.job.tags": "deadline:1700000012000"})
-    assert not isinstance(late, str)
+    assert isinstance(late, Told)
     assert (fitting.finished(late, 6).deadline_ms, fitting.finished(late, 6).met) == (12_000, True)
 
 
@@ -104,13 +107,13 @@ def test_what_limits_let_a_job_hold(maps, reduces, settings, containers):
 )
 def test_what_teaches_nothing_says_why(more, counters, why):
     told = fitting.told(job(**more), counters, {})
-    assert isinstance(told, str)
-    assert why in told
+    assert not isinstance(told, Told)
+    assert why in text(told)
 
 
 def test_a_deadline_before_the_submission_is_none():
     told = fitting.told(job(), COUNTERS, {"mapreduce.job.tags": "deadline:1600000000"})
-    assert not isinstance(told, str)
+    assert isinstance(told, Told)
     found = fitting.finished(told, 40)
     assert (found.deadline_ms, found.met) == (12_000, False)
 
@@ -126,7 +129,7 @@ def test_an_estimate_by_hand():
         counters = {fitting.JOB_COUNTERS: {"MILLIS_MAPS": map_s * 1000}}
         ended_at_ms = BEGAN_MS + 2_000 + map_s * 1000
         found = fitting.told(job(maps_total=1, reduces_total=0, finished_at_ms=ended_at_ms), counters, {})
-        assert not isinstance(found, str)
+        assert isinstance(found, Told)
         return found
 
     runs = [run(8), run(18), run(58)]
@@ -142,7 +145,7 @@ def test_what_must_be_held_by_hand():
     32.5 + 12 s. 5: 2 and 1, 16.25 + 6 s. 9: 1 and 1, 11.25 + 4 s. The most c x time: 2 x 89 = 178.
     """
     told = fitting.told(job(), COUNTERS, {})
-    assert not isinstance(told, str)
+    assert isinstance(told, Told)
     assert (fitting.alone_ms(told, 40), fitting.alone_ms(told, 1)) == (0, 0)
     assert [fitting.phases_ms(told, number) for number in (2, 3, 5, 9)] == [89_000, 44_500, 22_250, 15_250]
     assert fitting.held_ms(told, 0, 40) == 178_000
@@ -154,7 +157,7 @@ def test_what_must_be_held_by_hand():
 def test_what_is_held_is_enough_for_every_deadline(spent_ms):
     """Whatever span: on work / span containers, rounded up, the job ends in time, if that many there are."""
     told = fitting.told(job(), COUNTERS, {})
-    assert not isinstance(told, str)
+    assert isinstance(told, Told)
     held_ms = fitting.held_ms(told, spent_ms, 40)
     tried = 0
     for span_ms in range(5_000, 200_000, 250):
@@ -324,10 +327,10 @@ def test_one_ended_application_and_one_that_the_history_does_not_have_yet():
         seen = history(daemon)
         found, why = seen.finished("application_1700000000000_0001")
         assert found is not None
-        assert (found.work_ms, found.tasks, why) == (70_000, 5, "")
+        assert (found.work_ms, found.tasks, why) == (70_000, 5, None)
         assert seen.finished("application_1700000000000_0002")[0] is None
         found, why = seen.finished(APP)
-        assert (found, why.startswith("not yet: ")) == (None, True)
+        assert (found, isinstance(why, ASK_AGAIN)) == (None, True)
         played.jobs[JOB] = row(7)
         assert seen.finished(APP)[0] is not None  # it was not remembered as missing
 
@@ -372,7 +375,7 @@ def test_a_job_that_we_may_not_see_hides_no_other(status, below):
         assert found.source.startswith("history:2 runs of")
         lesson, why = seen.finished("application_1700000000000_0002")
         assert lesson is None
-        assert why.startswith("the history server's answer cannot be used: ")
+        assert isinstance(why, HistoryUnusable)
 
 
 def test_a_list_that_we_may_not_see_is_said():

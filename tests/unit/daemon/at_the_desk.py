@@ -12,15 +12,18 @@ from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.cluster_size import Size
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
-from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
+from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.rooting import Reason
+from yarnctl.deciding.reasons.verdicts import LessonReason, NotInHistoryYet, Undecided
 from yarnctl.deciding.records import FORMAT, Header, Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.wire import yarn as wire
+from yarnctl.journal.rendering import text
 
 MINUTE = 60_000
 START_MS = 1_700_000_000_000
@@ -82,6 +85,12 @@ class Yarn:
         self.listed.discard(name)
 
 
+def told(why: Reason | None) -> str:
+    """Return why something is over, or was not learned, as people read it."""
+    assert why is not None
+    return text(why)
+
+
 class Past:
     """A history of jobs; ``away`` it does not answer."""
 
@@ -95,10 +104,10 @@ class Past:
         self.latest: dict[tuple[str, str], tuple[ContainerAsk, ...]] = {}
         self.asked: list[str] = []
 
-    def finished(self, application: str) -> tuple[Finished | None, str]:
+    def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
         self._called(application)
         found = self.jobs.get(application)
-        return found, "" if found else f"not yet: {application} is not known"
+        return found, None if found else NotInHistoryYet("jhs", application)
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
         self._called("recent")
@@ -193,7 +202,7 @@ class AtTheDesk:
             self.tick()
             if errand.answer is not None:
                 assert isinstance(errand.answer, str), errand.answer
-                if self.book.admissions[errand.answer].plan.reason != UNDECIDED:
+                if not isinstance(self.book.admissions[errand.answer].plan.reason, Undecided):
                     break
         assert isinstance(errand.answer, str)
         return self.book.admissions[errand.answer]

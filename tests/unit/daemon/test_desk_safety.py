@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking
+from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking, told
 from tests.unit.daemon.test_desk import APPLICATION, HALF, past_of, taught
 from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX, ESTIMATE_MS
 from yarnctl.daemon.admission.estimates import FRESH_MS, Estimates
@@ -17,10 +17,12 @@ from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
 from yarnctl.daemon.admission.request_queue import HEADS_MAX, Errand, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.admission.shared_round import HELD_MS
+from yarnctl.deciding.reasons.verdicts import HistoryFault
 from yarnctl.deciding.records import Record
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.problems import BadAnswer
 from yarnctl.hadoop.wire import yarn
+from yarnctl.journal.rendering import text
 
 
 class Silent(Clerk):
@@ -141,7 +143,7 @@ def test_who_asks_for_one_millisecond_spoils_the_gate_for_nobody():
     there.go(10_000)
     assert taught(there)[-1].application == APPLICATION
     assert taught(there)[-1].finished == ()
-    assert "no number of containers would have done" in taught(there)[-1].why
+    assert "no number of containers would have done" in told(taught(there)[-1].why)
     assert there.ask(10).state == "admitted"
 
 
@@ -216,7 +218,7 @@ def test_a_history_that_is_away_defers_and_one_that_nobody_keeps_rejects():
         raise BadInput("--history", "nobody is named")
 
     there.desk._estimates = Estimates(Clerk(nowhere, lambda: None, in_thread=False))
-    assert there.ask(5).plan.reason.startswith("nobody knows how much it computes")
+    assert text(there.ask(5).plan.reason).startswith("nobody knows how much it computes")
 
 
 def test_many_that_wait_for_estimates_do_not_drive_the_loop():
@@ -237,7 +239,7 @@ def test_estimates_are_let_go():
     for number in range(40):
         estimates.of(f"job-{number}", "ann", 10, 0)
         clerk.asked[-1].done = True
-    clerk.asked[-1].problem = "not yet: away"
+    clerk.asked[-1].problem = HistoryFault("away")
     assert estimates.of("job-39", "ann", 10, 1) is not clerk.asked[39], "what went wrong is asked again"
     assert estimates.of("job-38", "ann", 10, 1) is clerk.asked[38]
     estimates.of("job-x", "ann", 10, FRESH_MS)

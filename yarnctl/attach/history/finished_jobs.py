@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from yarnctl.attach.history import fitting
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.verdicts import HistoryLost, HistoryUnusable, LessonReason, NotInHistoryYet
 from yarnctl.hadoop.history_server import HistoryServer, job_of
 from yarnctl.hadoop.http.problems import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.resource_manager import same_queue
@@ -26,7 +27,6 @@ TRAINING_MAX = 100
 REMEMBERED_MAX = 2_000
 FIRST_MAX = 100
 ALL_TIMES_MS = 0
-UNTOLD = "the history server's answer cannot be used: {}"
 
 
 class JobsHistory:
@@ -38,32 +38,32 @@ class JobsHistory:
     def __init__(self, server: HistoryServer, capacity: int) -> None:
         self.capacity = capacity
         self._server = server
-        self._told: OrderedDict[str, fitting.Told | str] = OrderedDict()
+        self._told: OrderedDict[str, fitting.Told | LessonReason] = OrderedDict()
 
-    def finished(self, application: str) -> tuple[Finished | None, str]:
+    def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
         """Return what one ended application teaches, or None and why.
 
-        The reason begins with ``not yet`` while the history server does not know the job: ask again later.
+        While the history server does not know the job the reason says to ask again later.
         """
         found = self.told(application)
-        if isinstance(found, str):
+        if not isinstance(found, fitting.Told):
             return None, found
-        return fitting.finished(found, self.capacity), ""
+        return fitting.finished(found, self.capacity), None
 
-    def told(self, application: str) -> fitting.Told | str:
+    def told(self, application: str) -> fitting.Told | LessonReason:
         """Return the numbers of one ended application, or why there are none."""
         job = job_of(application)
         try:
             return self._of(self._server.job(job) if job not in self._told else None, job)
         except Missing:
-            return f"not yet: {self._server.url} does not know {job}"
+            return NotInHistoryYet(self._server.url, job)
         except Rejected as error:
-            return UNTOLD.format(error)
+            return HistoryUnusable(str(error))
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
         """Return what the latest ``TRAINING_MAX`` jobs since an instant teach, in the order of their ends."""
         found = [self._listed(row) for row in self._server.jobs(since_ms)[:TRAINING_MAX]]
-        usable = [one for one in found if not isinstance(one, str)]
+        usable = [one for one in found if isinstance(one, fitting.Told)]
         usable.sort(key=lambda one: (one.finished_at_ms, one.application))
         return tuple(fitting.finished(one, self.capacity) for one in usable)
 
@@ -113,34 +113,34 @@ class JobsHistory:
         found: list[fitting.Told] = []
         for row in [row for row in rows if _succeeded(row)][: 2 * most]:
             one = self._listed(row)
-            if not isinstance(one, str) and fitting.folded(one.name) == fitting.folded(name):
+            if isinstance(one, fitting.Told) and fitting.folded(one.name) == fitting.folded(name):
                 found.append(one)
             if len(found) == most:
                 break
         return found
 
-    def _listed(self, row: EndedJob) -> fitting.Told | str:
+    def _listed(self, row: EndedJob) -> fitting.Told | LessonReason:
         """Return the numbers of a listed job; its own page has the whole name."""
         whole = row
         if row.job not in self._told and len(row.name.encode()) >= fitting.NAME_MAX:
             try:
                 whole = self._server.job(row.job)
             except Missing:
-                return f"{row.job} is no more in the history"
+                return HistoryLost(row.job)
             except (BadAnswer, Rejected) as error:
-                return UNTOLD.format(error)
+                return HistoryUnusable(str(error))
         try:
             return self._of(whole, row.job)
         except Missing:
-            return f"{row.job} is no more in the history"
+            return HistoryLost(row.job)
 
-    def _of(self, row: EndedJob | None, job: str) -> fitting.Told | str:
+    def _of(self, row: EndedJob | None, job: str) -> fitting.Told | LessonReason:
         """Return what is remembered of a job, else ask for its counters and its configuration."""
         if job in self._told:
             self._told.move_to_end(job)
             return self._told[job]
         assert row is not None
-        found: fitting.Told | str
+        found: fitting.Told | LessonReason
         try:
             settings = self._server.configuration(job) if _succeeded(row) else {}
             counters = self._server.counters(job) if _succeeded(row) else {}
@@ -148,7 +148,7 @@ class JobsHistory:
         except Missing:
             raise
         except (BadAnswer, Rejected) as error:
-            return UNTOLD.format(error)
+            return HistoryUnusable(str(error))
         self._told[job] = found
         if len(self._told) > REMEMBERED_MAX:
             self._told.popitem(last=False)

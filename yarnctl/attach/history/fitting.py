@@ -25,6 +25,13 @@ import msgspec
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.foresight import first_wave
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.verdicts import (
+    EndedOtherwise,
+    LessonReason,
+    NoInstantsTold,
+    NoSpansTold,
+    RanInMaster,
+)
 from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, TAGS
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 from yarnctl.hadoop.wire.views import deadline_of
@@ -102,20 +109,22 @@ def limited(settings: Mapping[str, str], maps: int, reduces: int) -> int:
     return max(min(maps, map_limit or maps), min(reduces, reduce_limit or reduces)) + MASTER
 
 
-def told(job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Mapping[str, str]) -> Told | str:
+def told(
+    job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Mapping[str, str]
+) -> Told | LessonReason:
     """Return what a job's numbers say, or why they say nothing."""
     if job.state != "SUCCEEDED":
-        return f"it ended {job.state or 'in an unknown state'}, so that its work is not known"
+        return EndedOtherwise(job.state)
     if job.uberized:
-        return "its tasks ran inside its master, and count no containers"
+        return RanInMaster()
     spans = counters.get(JOB_COUNTERS, {})
     millis = [spans.get(name) for name in ("MILLIS_MAPS", "MILLIS_REDUCES")]
     known = [span for span in millis if span is not None]
     if not known or min(known) < 0 or job.maps_total + job.reduces_total < 1:
-        return f"the history server tells no MILLIS_MAPS or MILLIS_REDUCES of {job.job}"
+        return NoSpansTold(job.job)
     began_ms = job.started_at_ms or job.submitted_at_ms
     if not 0 < began_ms <= job.finished_at_ms:
-        return f"the history server tells no start and end of {job.job}"
+        return NoInstantsTold(job.job)
     return Told(
         application=job.job.replace("job_", "application_", 1),
         name=job.name,

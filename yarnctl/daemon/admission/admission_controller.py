@@ -19,7 +19,7 @@ from yarnctl.daemon.admission.feedback import Lessons
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.admission.reconciler import Manager, Sight
 from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
-from yarnctl.deciding.admission.book import UNDECIDED, Admission, Book
+from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
@@ -30,8 +30,10 @@ from yarnctl.deciding.admission.entries import (
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
+from yarnctl.deciding.reasons.verdicts import LeaseOver, Undecided, WithdrawnByAsker
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.resource_manager import same_queue
+from yarnctl.journal.rendering import text
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -44,7 +46,6 @@ ERRANDS_MAX = 32
 """So much of what lies at the window is done after one tick: each is written to the disk."""
 
 NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
-WITHDRAWN, LEFT = "withdrawn by who asked", "nobody has asked for it for {} s: nobody waits any more"
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,15 +143,15 @@ class Desk:
         terms, gate, book = self.terms, self.book.gate, self.book
         before = self._sizing.problem
         size = self._sizing.look(None if gate is None else Size(gate.capacity, book.container_mib), now_ms)
-        if self._sizing.problem not in ("", before):
-            _LOG.warning("the gate lets nobody in that it has not seen room for: %s", self._sizing.problem)
+        if self._sizing.problem is not None and self._sizing.problem != before:
+            told = text(self._sizing.problem)
+            _LOG.warning("the gate lets nobody in that it has not seen room for: %s", told)
         if size is None:
             return
         pools = (Pool("", size.capacity, size.container_mib, terms.queues),)
         choices = choices_of(terms.allocator, terms.choices)
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
-            wanted = (terms.allocator, size.capacity, size.container_mib, terms.queues, terms.choices)
-            self._note(write, GateSet(now_ms, *wanted))
+            self._note(write, GateSet(now_ms, terms.allocator, pools, choices))
 
     # --- the window ---------------------------------------------------------------------------------
 
@@ -196,9 +197,10 @@ class Desk:
         asked = self._estimates.of(wanted.name, wanted.user, gate.capacity, now_ms)
         if not asked.done and now_ms - errand.at_ms < ESTIMATE_MS:
             return None
-        untold = not asked.done or (bool(asked.problem) and not asked.never)
+        untold = not asked.done or (asked.problem is not None and not asked.never)
         if untold and MECHANISMS[gate.mechanism].needs_estimate:
-            told = f"the history server has not said yet how much it computes {asked.problem}".rstrip()
+            problem = "" if asked.problem is None else f" {text(asked.problem)}"
+            told = f"the history server has not said yet how much it computes{problem}"
             return Refusal("no-estimate-yet", told, NO_ESTIMATE)
         found = asked.value if asked.done else None
         return (found if isinstance(found, Estimate) and found.mean_ms > 0 else None,)
@@ -232,7 +234,7 @@ class Desk:
             told = f"it runs as {found.application}"
             return Refusal("already-taken", told, "end the application; what it holds is free then")
         if found.state in ("waiting", "admitted"):
-            self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WITHDRAWN))
+            self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByAsker()))
         return name
 
     def _keep_leases(self, write: Callable[[Record], None], now_ms: int) -> None:
@@ -243,14 +245,14 @@ class Desk:
         self._leases = {name: at_ms for name, at_ms in self._leases.items() if name in waiting}
         for name in sorted(waiting):
             if now_ms - self._leases.setdefault(name, now_ms) > self.terms.lease_ms:
-                why = LEFT.format(self.terms.lease_ms // 1000)
+                why = LeaseOver(self.terms.lease_ms)
                 self._note(write, AdmissionClosed(now_ms, name, "withdrawn", why))
 
     # --- rounds -------------------------------------------------------------------------------------
 
     def _undecided(self) -> bool:
         """Say whether somebody has come since the last round."""
-        return any(each.plan.reason == UNDECIDED for each in self.book.open("waiting"))
+        return any(isinstance(each.plan.reason, Undecided) for each in self.book.open("waiting"))
 
     def _hold_round(self, write: Callable[[Record], None], now_ms: int, loads: tuple[Load, ...]) -> None:
         """Hold a round; it is written down if anything has come of it.
@@ -269,7 +271,7 @@ class Desk:
         for plan in plans:
             if plan.verdict != "defer":
                 name = f"adm-{self.terms.instance}-{plan.sequence}"
-                _LOG.info("%s: %s, %d containers: %s", name, plan.verdict, plan.containers, plan.reason)
+                _LOG.info("%s: %s, %d containers: %s", name, plan.verdict, plan.containers, text(plan.reason))
 
     def _is_news(self, plans: Sequence[Plan], now_ms: int) -> bool:
         """Say whether to write it down now: a verdict at once, what is only foreseen now and then."""
@@ -282,7 +284,7 @@ class Desk:
     def shown(self) -> Desked:
         """Return what is to be published."""
         book, gate = self.book, self.book.gate
-        problem = self._sight.problem or self._sizing.problem
+        problem = self._problem()
         if self._shown is not None and self._shown[:2] == (book.version, problem):
             return self._shown[2]
         desked = Desked(
@@ -299,10 +301,15 @@ class Desk:
         self._shown = (book.version, problem, desked)
         return desked
 
+    def _problem(self) -> str:
+        """Say what keeps the gate from deciding, "" if nothing does."""
+        problem = self._sight.problem or self._sizing.problem
+        return "" if problem is None else text(problem)
+
     def published(self) -> None:
         """After :meth:`shown` is published: answer those whose errands are done, wake those that wait."""
         answers, self._answers = self._answers, {}
-        self.window.problem = self._sight.problem or self._sizing.problem
+        self.window.problem = self._problem()
         self.window.announce(answers)
 
     def stop(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from yarnctl.deciding.reasons.verdicts import GateReason, NoRoomForContainer, SizeUnseen
 from yarnctl.errors import YarnctlError
 
 EVERY_MS = 10_000
@@ -33,7 +34,7 @@ class Sizing:
 
     def __init__(self, measure: Callable[[], Size]) -> None:
         self.measure = measure
-        self.problem = ""
+        self.problem: GateReason | None = None
         self._again_at_ms = 0
         self._candidate: tuple[Size, int] | None = None
 
@@ -45,15 +46,15 @@ class Sizing:
             found = self.measure()
         except YarnctlError as error:
             self._again_at_ms = now_ms + AGAIN_MS
-            self.problem = f"how large the cluster is cannot be seen: {error}"
+            self.problem = SizeUnseen(str(error))
             return None
-        self.problem = ""
+        self.problem = None
         self._again_at_ms = now_ms + EVERY_MS if known is not None else now_ms
         return found if found.told else self._settled(found, known, now_ms)
 
     def _settled(self, found: Size, known: Size | None, now_ms: int) -> Size | None:
         if found.capacity <= 0:
-            self._candidate, self.problem = None, "the cluster has no room for a container"
+            self._candidate, self.problem = None, NoRoomForContainer()
             return known
         wait_ms = TWICE_MS
         if known is not None and known.container_mib == found.container_mib:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yarnctl.daemon.admission.history_worker import NOT_YET, Answer, Clerk, History
+from yarnctl.daemon.admission.history_worker import Answer, Clerk, History
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.admission.entries import GateLearned
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Finished
+from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, LessonReason, NoneWouldDo, NumbersImpossible
 from yarnctl.deciding.records import Record
 
 EVERY_MS = 5_000
@@ -85,7 +86,7 @@ class Lessons:
         finished, why = answer.value if isinstance(answer.value, tuple) else (None, answer.problem)
         if (
             finished is None
-            and why.startswith(NOT_YET)
+            and isinstance(why, ASK_AGAIN)
             and now_ms - self._ended_at_ms(application) < LEARN_FOR_MS
         ):
             self._again_at_ms = now_ms + EVERY_MS
@@ -97,17 +98,19 @@ class Lessons:
         if finished is not None:
             finished = self._as_admitted(application, finished)
             why = unusable(finished)
-        note(GateLearned(now_ms, application, () if finished is None or why else (finished,), why))
+        note(
+            GateLearned(now_ms, application, () if finished is None or why is not None else (finished,), why)
+        )
 
     def _take_past(self, note: Callable[[Record], None], now_ms: int, answer: Answer) -> None:
         self._tried = True
-        if answer.problem:
+        if answer.problem is not None:
             self._again_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, EVERY_MAX_MS)
             return
         self._pause_ms = EVERY_MS
         found = answer.value if isinstance(answer.value, Sequence) else ()
-        past = tuple(one for one in found if isinstance(one, Finished) and not unusable(one))
+        past = tuple(one for one in found if isinstance(one, Finished) and unusable(one) is None)
         note(GateLearned(now_ms, "", past))
 
     def _ended_at_ms(self, application: str) -> int:
@@ -128,8 +131,8 @@ class Lessons:
         )
 
 
-def unusable(finished: Finished) -> str:
-    """Say why a job's numbers teach nothing, "" if they do.
+def unusable(finished: Finished) -> LessonReason | None:
+    """Say why a job's numbers teach nothing, None if they do.
 
     They must be above 0 and finite; and some number of containers must have been enough (else the ratio that
     it needed is above 1, and who learns it lets nobody in).
@@ -138,12 +141,11 @@ def unusable(finished: Finished) -> str:
         finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity
     )
     if least <= 0 or not 0.0 <= finished.ratio < float("inf"):
-        return "its numbers cannot be"
+        return NumbersImpossible()
     most = min(finished.tasks, finished.capacity)
     if finished.work_ms > finished.deadline_ms * most:
-        had = f"{finished.work_ms} container-ms in {finished.deadline_ms} ms, {most} containers at most"
-        return f"no number of containers would have done ({had})"
-    return ""
+        return NoneWouldDo(finished.work_ms, finished.deadline_ms, most)
+    return None
 
 
 def sized(history: History, capacity: int) -> History:

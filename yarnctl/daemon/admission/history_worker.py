@@ -16,13 +16,12 @@ from typing import Protocol
 
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
+from yarnctl.deciding.reasons.verdicts import HistoryBusy, HistoryFault, LessonReason
 from yarnctl.errors import BadInput
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
 QUESTIONS_MAX = 64
-NOT_YET = "not yet"
-"""A reason that begins so means: ask again later."""
 
 
 class History(Protocol):
@@ -30,7 +29,7 @@ class History(Protocol):
 
     capacity: int
 
-    def finished(self, application: str) -> tuple[Finished | None, str]:
+    def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
         """Return what one ended application teaches, or None and why."""
         ...
 
@@ -54,7 +53,7 @@ class History(Protocol):
 
 
 class Answer:
-    """One answer: ``done`` when it is there; ``problem`` says why ``value`` is none ("": it is one).
+    """One answer: ``done`` when it is there; ``problem`` says why ``value`` is none (None: it is one).
 
     ``never``: nor will there be one, as long as this daemon runs.
     """
@@ -62,7 +61,7 @@ class Answer:
     def __init__(self) -> None:
         self.done = False
         self.value: object = None
-        self.problem = ""
+        self.problem: LessonReason | None = None
         self.never = False
 
 
@@ -109,7 +108,7 @@ class Clerk:
         try:
             line.questions.put_nowait((question, answer))
         except queue.Full:
-            answer.problem, answer.done = f"{NOT_YET}: too many questions", True
+            answer.problem, answer.done = HistoryBusy(), True
         return answer
 
     def close(self) -> None:
@@ -131,7 +130,7 @@ class Clerk:
             answer.value = question(line.history)
             self._say("")
         except Exception as error:
-            answer.problem, answer.never = f"{NOT_YET}: {error}", error is self._never
+            answer.problem, answer.never = HistoryFault(str(error)), error is self._never
             self._say(str(error))
         answer.done = True
 

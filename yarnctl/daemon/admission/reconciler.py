@@ -15,6 +15,15 @@ from yarnctl.daemon.admission.backlog import Look, look, tag_of
 from yarnctl.deciding.admission.book import Admission, Book
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
 from yarnctl.deciding.admission.gate import expired
+from yarnctl.deciding.reasons.outcomes import ClientFault
+from yarnctl.deciding.reasons.verdicts import (
+    ApplicationsUnseen,
+    ClosedReason,
+    EndedAs,
+    GateReason,
+    ManagerForgot,
+    NotSubmitted,
+)
 from yarnctl.deciding.records import Record
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.problems import Missing
@@ -32,8 +41,6 @@ ASKED_ABOUT_MAX = 8
 """So many applications that are no longer listed are asked for after one tick."""
 ASKED_FOR_MS = 60_000
 """So long an expired admission is asked after, if the answer cannot be used: then it has expired."""
-
-NOT_SUBMITTED = "nothing was submitted with its tag within {} s"
 
 Write = Callable[[Record], None]
 
@@ -62,7 +69,7 @@ class Sight:
 
     def __init__(self, manager: Manager, book: Book, instance: str) -> None:
         self.last: Look | None = None
-        self.problem = ""
+        self.problem: GateReason | ClientFault | None = None
         self._manager = manager
         self._book = book
         self._instance = instance
@@ -87,9 +94,9 @@ class Sight:
         try:
             rows = self._manager.applications()
         except YarnctlError as error:
-            self.last, self.problem = None, f"the applications cannot be seen: {error}"
+            self.last, self.problem = None, ApplicationsUnseen(str(error))
             return False
-        self.problem, self._blind = "", False
+        self.problem, self._blind = None, False
         self.last = self._read(rows, now_ms)
         self._take(note, now_ms, self.last)
         self._end(note, now_ms, self.last.there)
@@ -120,21 +127,21 @@ class Sight:
         asked = sorted(missed, key=lambda each: (each.application in self._gone, each.sequence))
         for each in asked[:ASKED_ABOUT_MAX]:
             why = self._ended(each.application, now_ms)
-            if why:
+            if why is not None:
                 note(AdmissionClosed(now_ms, each.admission, "ended", why))
 
-    def _ended(self, application: str, now_ms: int) -> str:
-        """Say how an application ended, "" if it did not (or nobody can tell)."""
+    def _ended(self, application: str, now_ms: int) -> ClosedReason | None:
+        """Say how an application ended, None if it did not (or nobody can tell)."""
         try:
             state = self._manager.application(application).state
         except Missing:
             gone_at_ms = self._gone.setdefault(application, now_ms)
             long_gone = now_ms - gone_at_ms >= GONE_AFTER_MS
-            return "the ResourceManager does not know it any more" if long_gone else ""
+            return ManagerForgot() if long_gone else None
         except YarnctlError as error:
-            self.problem = str(error)
-            return ""
-        return state if state in ENDED else ""
+            self.problem = ClientFault(str(error))
+            return None
+        return EndedAs(state) if state in ENDED else None
 
     # --- who never came -----------------------------------------------------------------------------
 
@@ -161,7 +168,7 @@ class Sight:
         try:
             claims = self._read(self._manager.tagged(tag_of(each.admission)), now_ms).claims
         except YarnctlError as error:
-            self.problem = str(error)
+            self.problem = ClientFault(str(error))
             if now_ms - self._asked_after.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
                 return False
             claims = ()  # all that runs is listed, and none carries the tag
@@ -170,6 +177,5 @@ class Sight:
             note(AdmissionTaken(now_ms, each.admission, took))
         elif each.reservation is not None:
             held_ms = each.reservation.expires_at_ms - each.reservation.from_ms
-            why = NOT_SUBMITTED.format(held_ms // 1000)
-            note(AdmissionClosed(now_ms, each.admission, "expired", why))
+            note(AdmissionClosed(now_ms, each.admission, "expired", NotSubmitted(held_ms)))
         return True

@@ -19,7 +19,6 @@ from typing import Any, get_args
 import msgspec
 
 from yarnctl.deciding.admission import gate as gating
-from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -29,8 +28,9 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import Gate
-from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
+from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
+from yarnctl.deciding.reasons.verdicts import ClosedReason, PlanReason, Undecided
 
 OPEN: tuple[State, ...] = ("waiting", "admitted", "taken")
 CLOSABLE: dict[str, tuple[State, ...]] = {
@@ -48,8 +48,6 @@ UNLEARNED_MAX = 200
 
 HANDED_FOR_MAX_MS = 600_000
 """So long somebody may have asked before his request is written down; its deadline counts from then."""
-
-UNDECIDED = "the next round decides"
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +67,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     state: State = "waiting"
     reservation: Reservation | None = None
     application: str = ""
-    why: str = ""
+    why: ClosedReason | PlanReason | None = None
     changed_at_ms: int = 0
 
     @property
@@ -147,11 +145,10 @@ class Book:
             self.version += 1
 
     def _set(self, record: GateSet) -> None:
-        if record.allocator not in MECHANISMS:
+        if record.mechanism not in MECHANISMS or not record.pools:
             return
         before = self.gate
-        pools = (Pool("", record.capacity, record.container_mib, record.queues),)
-        fresh = gating.opened(record.allocator, pools, choices_of(record.allocator, record.choices))
+        fresh = gating.opened(record.mechanism, record.pools, record.choices)
         same = before is not None and (before.mechanism, before.choices) == (fresh.mechanism, fresh.choices)
         kept = before or fresh
         self.gate = msgspec.structs.replace(
@@ -166,7 +163,7 @@ class Book:
         if self.gate is None:
             return
         request, name = record.request, record.admission
-        plan = Plan(request.sequence, "defer", 0, request.due_ms, UNDECIDED)
+        plan = Plan(request.sequence, "defer", 0, request.due_ms, Undecided())
         self.admissions[name] = Admission(
             admission=name,
             name=record.name,
@@ -194,7 +191,7 @@ class Book:
         for plan in record.plans:
             found = self.admissions.get(self._ids.get(plan.sequence, ""))
             if found is not None and found.state == "waiting":
-                why = plan.reason if plan.verdict == "reject" else ""
+                why = plan.reason if plan.verdict == "reject" else None
                 self._change(
                     found,
                     record.at_ms if plan.verdict != "defer" else found.changed_at_ms,
@@ -221,7 +218,7 @@ class Book:
             state="taken",
             reservation=reservation,
             application=record.application,
-            why="",
+            why=None,
         )
 
     def _closed(self, record: AdmissionClosed) -> None:
@@ -346,9 +343,15 @@ class Book:
 
 
 def _set_problem(record: GateSet) -> str:
-    if record.allocator not in MECHANISMS:
-        return f"no allocator {record.allocator!r}"
-    return "" if record.capacity > 0 else f"a capacity of {record.capacity} containers"
+    made = MECHANISMS.get(record.mechanism)
+    if made is None:
+        return f"no mechanism {record.mechanism!r}"
+    if type(record.choices) is not type(made.choices):
+        return f"choices of another mechanism than {record.mechanism}"
+    if len(record.pools) != 1:
+        return f"{len(record.pools)} pools, and {record.mechanism} decides on one"
+    capacity = record.pools[0].capacity
+    return "" if capacity > 0 else f"a capacity of {capacity} containers"
 
 
 def _state(found: Admission | None) -> str:

@@ -10,22 +10,22 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.deciding.admission.capacity import Load
-from yarnctl.deciding.admission.records import Choices, Finished, Plan, Request, Reservation
+from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.mechanisms import OwnChoices
+from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation
+from yarnctl.deciding.reasons.verdicts import ClosedReason, LessonReason
 
 
 class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
-    """By what is decided from now on: the allocator, and ``capacity`` containers of ``container_mib``.
+    """By what is decided from now on: the mechanism with its choices, and what may be given.
 
-    Another allocator, or other choices, begin with an empty memory.
+    Another mechanism, or other choices, begin with an empty memory.
     """
 
     at_ms: int
-    allocator: str
-    capacity: int
-    container_mib: int
-    queues: tuple[str, ...] = ()
-    choices: Choices = Choices()
+    mechanism: str
+    pools: tuple[Pool, ...]
+    choices: OwnChoices
 
 
 class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_defaults=True):
@@ -66,10 +66,10 @@ class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
     at_ms: int
     admission: str
     state: Literal["withdrawn", "expired", "ended"]
-    why: str
+    why: ClosedReason
 
 
-class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned"):
+class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned", omit_defaults=True):
     """What finished jobs teach: one that was let in (``application``), or ("") those of before.
 
     Nothing (``finished`` empty) is learned for the reason ``why``.
@@ -78,4 +78,4 @@ class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned"):
     at_ms: int
     application: str
     finished: tuple[Finished, ...]
-    why: str = ""
+    why: LessonReason | None = None

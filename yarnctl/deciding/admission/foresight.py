@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile
 from yarnctl.deciding.admission.records import Request
 from yarnctl.deciding.admission.sizing import Sizing
+from yarnctl.deciding.reasons.verdicts import NeedsMoreThanItCanUse, NeedsMoreThanThereIs, PlanReason
 
 FORESEEN_MAX = 20
 """For so many of those that wait a start is predicted; the others stand too far behind."""
@@ -88,25 +89,19 @@ def _wanted(rules: Rules, request: Request, start_ms: int) -> tuple[int, int]:
     return terms.containers, terms.least
 
 
-def hopeless(rules: Rules, request: Request, now_ms: int) -> str:
-    """Say in numbers why a job cannot end by its deadline, whatever it is given; "" if it may.
+def hopeless(rules: Rules, request: Request, now_ms: int) -> PlanReason | None:
+    """Say in numbers why a job cannot end by its deadline, whatever it is given; None if it may.
 
     Only who has an estimate can be judged, and by its lower end (mean - standard deviation): a run that was
     short before may be short again. What never turns anybody away does not do so here.
     """
     left_ms = request.due_ms - now_ms
     if request.estimate is None or left_ms <= 0:
-        return ""  # the mechanism's own word
+        return None  # the mechanism's own word
     if rules.sizing.terms is None and not rules.sizing.drops_late:
-        return ""
+        return None
     work_ms = max(1, request.estimate.mean_ms - request.estimate.stdev_ms)
     needed = -(-work_ms // left_ms)
-    needs = f"it needs {counted(needed)} to end by its deadline"
     if needed > request.tasks and request.tasks <= rules.capacity:
-        return f"{needs}, it can use {request.tasks} at once"
-    return f"{needs}, the cluster has {rules.capacity}" if needed > rules.capacity else ""
-
-
-def counted(number: int) -> str:
-    """Say how many containers."""
-    return "1 container" if number == 1 else f"{number} containers"
+        return NeedsMoreThanItCanUse(needed, request.tasks)
+    return NeedsMoreThanThereIs(needed, rules.capacity) if needed > rules.capacity else None

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS
+from yarnctl.deciding.reasons.verdicts import PlanReason
 
 Verdict = Literal["admit", "defer", "reject"]
 State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
@@ -98,27 +99,58 @@ class Terms(NamedTuple):
 
     containers: int
     least: int
-    reason: str = ""
+    reason: PlanReason | None = None
     ratio: float | None = None
 
 
-class Reservation(msgspec.Struct, frozen=True):
-    """Containers kept for one admitted request.
+class Rectangle(msgspec.Struct, frozen=True, tag_field="claim", tag="rectangle"):
+    """A claim on capacity: so many containers from an instant until the predicted end."""
+
+    containers: int
+    from_ms: int
+    until_ms: int
+
+    @property
+    def most(self) -> int:
+        """The most containers that it is given at any time."""
+        return self.containers
+
+
+Claimed = Rectangle
+"""What a reservation may claim; told apart by the field ``claim``."""
+
+
+class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Containers kept for one admitted request, of the pool ``pool``.
 
     Until its application is seen (``application`` is not empty), it expires at ``expires_at_ms``;
-    then it is held until the application has ended. ``until_ms`` is the predicted end.
+    then it is held until the application has ended.
     """
 
     request: Request
-    containers: int
+    claim: Claimed
     ratio: float
-    from_ms: int
-    until_ms: int
     expires_at_ms: int
     application: str = ""
+    pool: str = ""
+
+    @property
+    def containers(self) -> int:
+        """The most containers that are kept for it."""
+        return self.claim.most
+
+    @property
+    def from_ms(self) -> int:
+        """When its claim begins."""
+        return self.claim.from_ms
+
+    @property
+    def until_ms(self) -> int:
+        """Its predicted end."""
+        return self.claim.until_ms
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A verdict with everything that follows from it.
 
     ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, as things stand
@@ -130,9 +162,10 @@ class Plan(msgspec.Struct, frozen=True):
     verdict: Verdict
     containers: int
     deadline_at_ms: int
-    reason: str
+    reason: PlanReason
     start_at_ms: int | None = None
     finish_at_ms: int | None = None
+    pool: str = ""
 
 
 class Choices(msgspec.Struct, frozen=True):

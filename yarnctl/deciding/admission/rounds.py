@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from yarnctl.deciding.admission.fair_share import fair_shares
 from yarnctl.deciding.admission.records import Request, Terms
 from yarnctl.deciding.admission.sizing import Sizing
+from yarnctl.deciding.reasons.verdicts import DeadlinePassed, PlanReason
 
 
 class Grant(NamedTuple):
@@ -28,7 +29,7 @@ class Offers(NamedTuple):
     """Who is let in, and who is turned away with what reason."""
 
     admitted: list[Grant]
-    rejected: list[tuple[Request, str]]
+    rejected: list[tuple[Request, PlanReason]]
 
 
 def hold(
@@ -43,11 +44,12 @@ def hold(
     """Hold one round. ``waiting`` is in order of submission; who is in neither list waits on."""
     if sizing.terms is None:
         return share_out(sizing, waiting, free, now_ms, capacity)
-    rejected: list[tuple[Request, str]] = []
+    rejected: list[tuple[Request, PlanReason]] = []
     queue: list[tuple[tuple[float, int, int], Request, Terms]] = []
     for request in waiting:
         terms = sizing.terms(memory, request, now_ms, capacity, choices)
         if not terms.containers:
+            assert terms.reason is not None  # who is offered nothing is told why
             rejected.append((request, terms.reason))
         elif terms.least <= free:  # else it cannot be let in: free only shrinks within a round
             queue.append((sizing.key(request, terms.containers, now_ms, choices), request, terms))
@@ -78,11 +80,11 @@ def share_out(
 
     Where more wait than there are containers, the first in order get one each.
     """
-    rejected, hopeful = [], waiting
+    rejected: list[tuple[Request, PlanReason]] = []
+    hopeful = waiting
     if sizing.drops_late:
         asked = list(waiting)
-        late = "its deadline has passed"
-        rejected = [(request, late) for request in asked if now_ms >= request.due_ms]
+        rejected = [(request, DeadlinePassed()) for request in asked if now_ms >= request.due_ms]
         hopeful = (request for request in asked if now_ms < request.due_ms)
     asking = list(islice(hopeful, max(0, free)))
     shares = fair_shares([request.tasks for request in asking], free)

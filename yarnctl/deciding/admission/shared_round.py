@@ -6,18 +6,18 @@ what others hold (``loads``) and what time it is. Everybody who waits gets a pla
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, profile
-from yarnctl.deciding.admission.foresight import Foreseen, Rules, counted, end_ms, foresee, hopeless
+from yarnctl.deciding.admission.foresight import Foreseen, Rules, end_ms, foresee, hopeless
 from yarnctl.deciding.admission.mechanism import Round, Seen
-from yarnctl.deciding.admission.records import Plan, Request, Reservation
+from yarnctl.deciding.admission.records import Plan, Rectangle, Request, Reservation
 from yarnctl.deciding.admission.rounds import Grant, hold
 from yarnctl.deciding.admission.sizing import Sizing
+from yarnctl.deciding.reasons.verdicts import FreeNow, Needs, NoDeadline, PlanReason
 
 HELD_MS = 60_000
 """How long a reservation waits for its application to be submitted."""
-NO_DEADLINE = "it names no deadline, and this mechanism needs one"
 
 
 def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) -> Round:
@@ -52,10 +52,10 @@ def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) 
     return Round(plans, tuple(granted.values()))
 
 
-def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, str]:
+def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, PlanReason]:
     """Return who has no hope, whatever it is given, and why."""
     found = {
-        each.sequence: NO_DEADLINE if each.deadline_ms is None else hopeless(rules, each, seen.now_ms)
+        each.sequence: NoDeadline() if each.deadline_ms is None else hopeless(rules, each, seen.now_ms)
         for each in seen.waiting
     }
     return {sequence: why for sequence, why in found.items() if why}
@@ -77,10 +77,10 @@ def _reservation(grant: Grant, now_ms: int) -> Reservation:
     expires_at_ms = now_ms + HELD_MS
     return Reservation(
         request=grant.request,
-        containers=grant.containers,
+        claim=Rectangle(
+            grant.containers, now_ms, max(end_ms(grant.request, grant.containers, now_ms), expires_at_ms)
+        ),
         ratio=grant.ratio,
-        from_ms=now_ms,
-        until_ms=max(end_ms(grant.request, grant.containers, now_ms), expires_at_ms),
         expires_at_ms=expires_at_ms,
     )
 
@@ -92,28 +92,27 @@ def _admitted(reservation: Reservation, now_ms: int) -> Plan:
         verdict="admit",
         containers=containers,
         deadline_at_ms=request.due_ms,
-        reason=f"{counted(containers)} {'is' if containers == 1 else 'are'} free now, and should do",
+        reason=FreeNow(containers),
         start_at_ms=now_ms,
         finish_at_ms=end_ms(request, containers, now_ms),
     )
 
 
-def _refused(request: Request, reason: str) -> Plan:
+def _refused(request: Request, reason: PlanReason) -> Plan:
     return Plan(request.sequence, "reject", 0, request.due_ms, reason)
 
 
 def _deferred(request: Request, seen: Foreseen, free: int) -> Plan:
     """Say when it would start as things stand, with what it needs now (it is more the longer it waits)."""
-    needed = seen.containers
-    unknown = "" if seen.start_ms is not None else "; when they will be, nobody can tell"
+    start: Literal["known", "unknown", "too-late"] = "unknown" if seen.start_ms is None else "known"
     if seen.too_late:
-        unknown = "; once they are, it will be too late"
+        start = "too-late"
     return Plan(
         sequence=request.sequence,
         verdict="defer",
         containers=seen.containers,
         deadline_at_ms=request.due_ms,
-        reason=f"{counted(needed)} {'is' if needed == 1 else 'are'} needed, {free} are free now{unknown}",
+        reason=Needs(seen.containers, free, start),
         start_at_ms=seen.start_ms,
         finish_at_ms=None if seen.start_ms is None else seen.end_ms,
     )

@@ -28,3 +28,8 @@ class Said(Reason, frozen=True):
     """A sentence of a journal that was written before reasons were values."""
 
     text: str
+
+
+def code(why: Reason) -> str:
+    """Return the tag of a reason, as it stands in ``code``."""
+    return str(why.__struct_config__.tag)

@@ -17,6 +17,7 @@ from yarnctl.deciding.admission.entries import (
 from yarnctl.deciding.admission.records import Plan
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
+from yarnctl.journal.rendering import text
 
 LOADS_TOLD = 3
 
@@ -42,7 +43,7 @@ class Admitted:
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
             self._tell(record.at_ms, now.admission, _verdict(now.plan) + _loads(record.loads))
         elif isinstance(record, AdmissionClosed) and now is not None and record.admission == now.admission:
-            self._tell(record.at_ms, record.admission, f"{record.state}: {record.why}")
+            self._tell(record.at_ms, record.admission, f"{record.state}: {text(record.why)}")
         elif (
             isinstance(record, GateLearned)
             and now is not None
@@ -85,14 +86,13 @@ class Admitted:
 
 
 def _verdict(plan: Plan) -> str:
+    why = text(plan.reason)
     if plan.verdict == "admit":
-        return (
-            f"admitted with {plan.containers} containers: {plan.reason}; to be done at {plan.finish_at_ms} ms"
-        )
+        return f"admitted with {plan.containers} containers: {why}; to be done at {plan.finish_at_ms} ms"
     if plan.verdict == "reject":
-        return f"rejected: {plan.reason}"
+        return f"rejected: {why}"
     when = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
-    return f"waits: {plan.reason}{when}"
+    return f"waits: {why}{when}"
 
 
 def _loads(loads: tuple[Load, ...]) -> str:
@@ -107,7 +107,8 @@ def _loads(loads: tuple[Load, ...]) -> str:
 
 def _lesson(record: GateLearned) -> str:
     if not record.finished:
-        return f"nothing was learned from it: {record.why}"
+        why = "" if record.why is None else text(record.why)
+        return f"nothing was learned from it: {why}"
     found = record.finished[0]
     met = "met" if found.met else "missed"
     return f"learned from: {found.work_ms} container-ms with {found.containers} containers, deadline {met}"

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -21,7 +22,8 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
-from yarnctl.deciding.admission.records import Choices, Plan, Request, Reservation
+from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
+from yarnctl.deciding.admission.records import Choices, Plan, Rectangle, Request, Reservation
 from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.leaving import in_leaving_order
@@ -41,6 +43,7 @@ from yarnctl.deciding.order import Order, requested
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason, Unclaimed
 from yarnctl.deciding.reasons.queues import QueueServing
 from yarnctl.deciding.reasons.rooting import Said
+from yarnctl.deciding.reasons.verdicts import PlanReason, Undecided
 from yarnctl.deciding.records import (
     Decision,
     Forgotten,
@@ -62,6 +65,9 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.older import records_5 as old
+
+UNDECIDED = "the next round decides"
+"""What a plan of formats 4 and 5 says before any round."""
 
 Today = TypeVar("Today", bound=msgspec.Struct)
 
@@ -251,9 +257,28 @@ def _outcome(outcome: old.Outcome5) -> Outcome:
 
 
 def _round(record: old.AdmissionRound5) -> AdmissionRound:
-    plans = tuple(_as(Plan, plan) for plan in record.plans)
-    granted = tuple(_as(Reservation, one, request=_as(Request, one.request)) for one in record.granted)
-    return _as(AdmissionRound, record, plans=plans, granted=granted)
+    return AdmissionRound(
+        record.at_ms,
+        record.loads,
+        tuple(_as(Plan, plan, reason=_plan_reason(plan.reason)) for plan in record.plans),
+        tuple(_reservation(one) for one in record.granted),
+    )
+
+
+def _plan_reason(said: str) -> PlanReason:
+    return Undecided() if said == UNDECIDED else Said(said)
+
+
+def _reservation(one: old.Reservation5) -> Reservation:
+    claim = Rectangle(one.containers, one.from_ms, one.until_ms)
+    return Reservation(_as(Request, one.request), claim, one.ratio, one.expires_at_ms, one.application)
+
+
+def _gate_set(record: old.GateSet5) -> GateSet:
+    pools = (Pool("", record.capacity, record.container_mib, record.queues),)
+    known = record.allocator in MECHANISMS  # else the book leaves it out
+    choices = choices_of(record.allocator if known else "no_drop_fs", _as(Choices, record.choices))
+    return GateSet(record.at_ms, record.allocator, pools, choices)
 
 
 def _alike(kind: type[Today]) -> Callable[[Any], Today]:
@@ -273,10 +298,10 @@ _TRANSLATED: dict[type, Callable[[Any], Record]] = {
     old.Holding5: _holding,
     old.HoldEnded5: lambda record: _as(HoldEnded, record, why=Said(record.why)),
     old.Restoring5: lambda record: _as(Restoring, record, why=Said(record.why)),
-    old.GateSet5: lambda record: _as(GateSet, record, choices=_as(Choices, record.choices)),
+    old.GateSet5: _gate_set,
     old.AdmissionAsked5: lambda record: _as(AdmissionAsked, record, request=_as(Request, record.request)),
     old.AdmissionRound5: _round,
-    old.AdmissionClosed5: _alike(AdmissionClosed),
-    old.GateLearned5: _alike(GateLearned),
+    old.AdmissionClosed5: lambda record: _as(AdmissionClosed, record, why=Said(record.why)),
+    old.GateLearned5: lambda record: _as(GateLearned, record, why=Said(record.why) if record.why else None),
 }
 """By kind; a kind that is not named is the same in all formats."""

@@ -22,7 +22,9 @@ from yarnctl.daemon.admission.request_queue import Asking, Refusal, Window, With
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.job_settings import deadline_tag
+from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import NoParameters, by_number
@@ -204,7 +206,7 @@ def admission(each: Admission, desk: Desked) -> AdmissionOut:
     return AdmissionOut(
         id=each.admission,
         state=each.state,
-        why=each.why,
+        why="" if each.why is None else text(each.why),
         request=AskedOut(
             name=each.name,
             user=each.user,
@@ -215,7 +217,15 @@ def admission(each: Admission, desk: Desked) -> AdmissionOut:
             estimate=request.estimate,
             kind=request.kind,
         ),
-        plan=msgspec.convert(plan, PlanOut, from_attributes=True),
+        plan=PlanOut(
+            verdict=plan.verdict,
+            containers=plan.containers,
+            deadline_at_ms=plan.deadline_at_ms,
+            start_at_ms=plan.start_at_ms,
+            finish_at_ms=plan.finish_at_ms,
+            reason=text(plan.reason),
+            reason_code=code(plan.reason),
+        ),
         application=each.application or None,
         expires_at_ms=None if held is None else held.expires_at_ms,
         lease_ms=desk.lease_ms,

@@ -10,6 +10,7 @@ import msgspec
 
 from yarnctl.deciding.admission.records import Order, Request, Terms
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
+from yarnctl.deciding.reasons.verdicts import DeadlineUnreachable, WorkUnknown
 
 
 class OracleChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="oracle"):
@@ -18,8 +19,8 @@ class OracleChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="ora
     order: Order = "papers"
 
 
-HOPELESS = Terms(0, 0, "the deadline can no longer be met, whatever it is given")
-UNKNOWN = Terms(0, 0, "nobody knows how much it computes, and this allocator must")
+HOPELESS = Terms(0, 0, DeadlineUnreachable())
+UNKNOWN = Terms(0, 0, WorkUnknown())
 
 
 def terms(memory: NoMemory, request: Request, now_ms: int, capacity: int, choices: OracleChoices) -> Terms:

@@ -13,6 +13,7 @@ import msgspec
 
 from yarnctl.deciding.admission.records import Finished, Order, QueueTime, Reach, Request, Terms
 from yarnctl.deciding.admission.sizing import Sizing, required_ratio
+from yarnctl.deciding.reasons.verdicts import DeadlinePassed, NeedsTooManyByNow
 
 
 class Reading(Protocol):
@@ -42,13 +43,12 @@ class PythiaMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pyth
     most: float = 0.0
 
 
-PAST = Terms(0, 0, "its deadline has passed")
-LATE = "after this time in the queue it needs more containers than it can use"
+PAST = Terms(0, 0, DeadlinePassed())
 
 
 def late(needed: int, reachable: int) -> Terms:
     """Return the terms of a job whose time is too short, with the numbers."""
-    return Terms(0, 0, f"{LATE} ({needed} to end by its deadline, of {reachable})")
+    return Terms(0, 0, NeedsTooManyByNow(needed, reachable))
 
 
 def learn(memory: PythiaMemory, finished: Finished, choices: PythiaChoices) -> PythiaMemory:
