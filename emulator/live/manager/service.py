@@ -183,6 +183,7 @@ class LiveResourceManager:
             self.register.container_id(app, number, 1),
             node,
             now_ms,
+            now_ms,
         )
         app.attempts.append(attempt)
         held = self._held.hold(container, app, attempt, node)
@@ -232,7 +233,7 @@ class LiveResourceManager:
             )
         actor = Application(number, queue, submission.user, now_ms, submission.am_size.memory_mib)
         submission = msgspec.structs.replace(submission, queue=queue.name)
-        app = AppRecord(submission, number, actor, now_ms)
+        app = AppRecord(submission, number, actor, now_ms, now_ms, submission.queue)
         actor.set_priority(min(max(0, submission.priority), self.settings.max_priority))
         self.register.add(app)
         self.actor.submit(actor, submission.am_size)

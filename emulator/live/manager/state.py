@@ -8,6 +8,7 @@ and never kept twice. Instants are kernel time in ms.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 AppState = Literal["ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
 AttemptState = Literal["SCHEDULED", "LAUNCHED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
 FINAL: tuple[AppState, ...] = ("FINISHED", "FAILED", "KILLED")
+_NO_ORDERS, _NO_MAIL = NodeOrders(number=0), Allocated(number=0)
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,36 +52,22 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     job: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+@dataclass(slots=True, eq=False)
 class NodeRecord:
     """One life of a node: from its registration until it is lost or registers again."""
 
-    __slots__ = (
-        "actor",
-        "address",
-        "answer",
-        "heard_at_ms",
-        "id",
-        "masters",
-        "number",
-        "rack",
-        "registered_at_ms",
-        "running",
-        "signals",
-        "stop",
-    )
-
-    def __init__(self, node_id: str, actor: Node, address: str, rack: str, now_ms: int) -> None:
-        self.id = node_id
-        self.actor = actor
-        self.address = address
-        self.rack = rack
-        self.registered_at_ms = self.heard_at_ms = now_ms
-        self.number: int | None = None
-        self.answer = NodeOrders(number=0)
-        self.masters: list[MasterLaunch] = []
-        self.signals: list[Doorbell] = []
-        self.stop: dict[str, None] = {}
-        self.running: tuple[str, ...] = ()
+    id: str
+    actor: Node
+    address: str
+    rack: str
+    registered_at_ms: int
+    heard_at_ms: int
+    number: int | None = None
+    answer: NodeOrders = _NO_ORDERS
+    masters: list[MasterLaunch] = field(default_factory=list)
+    signals: list[Doorbell] = field(default_factory=list)
+    stop: dict[str, None] = field(default_factory=dict)
+    running: tuple[str, ...] = ()
 
     @property
     def http_address(self) -> str:
@@ -87,20 +75,16 @@ class NodeRecord:
         return self.address.partition("://")[2].partition("/")[0] or self.id
 
 
+@dataclass(slots=True, eq=False)
 class ContainerRecord:
     """A container that holds room. ``attempt`` is that of the application's master it belongs to."""
 
-    __slots__ = ("acquired", "actor", "app", "attempt", "id", "node")
-
-    def __init__(
-        self, container_id: str, actor: Container, app: AppRecord, attempt: int, node: NodeRecord
-    ) -> None:
-        self.id = container_id
-        self.actor = actor
-        self.app = app
-        self.attempt = attempt
-        self.node = node
-        self.acquired = False
+    id: str
+    actor: Container
+    app: AppRecord
+    attempt: int
+    node: NodeRecord
+    acquired: bool = False
 
     @property
     def is_master(self) -> bool:
@@ -108,44 +92,26 @@ class ContainerRecord:
         return self.actor.priority == 0
 
 
+@dataclass(slots=True, eq=False)
 class AttemptRecord:
     """One life of an application's master, with the mailbox for its next heartbeat."""
 
-    __slots__ = (
-        "answer",
-        "container",
-        "diagnostics",
-        "ended",
-        "final_status",
-        "finished_at_ms",
-        "granted",
-        "granted_count",
-        "heard_at_ms",
-        "id",
-        "node",
-        "number",
-        "seen_number",
-        "started_at_ms",
-        "state",
-        "tracking_url",
-    )
-
-    def __init__(self, attempt_id: str, number: int, container: str, node: NodeRecord, now_ms: int) -> None:
-        self.id = attempt_id
-        self.number = number
-        self.container = container
-        self.node = node
-        self.started_at_ms = self.heard_at_ms = now_ms
-        self.finished_at_ms = 0
-        self.state: AttemptState = "LAUNCHED"
-        self.final_status = "UNDEFINED"
-        self.diagnostics = ""
-        self.tracking_url = ""
-        self.granted: list[ContainerRecord] = []
-        self.granted_count = 1
-        self.ended: list[EndedContainer] = []
-        self.seen_number: int | None = None
-        self.answer = Allocated(number=0)
+    id: str
+    number: int
+    container: str
+    node: NodeRecord
+    started_at_ms: int
+    heard_at_ms: int
+    finished_at_ms: int = 0
+    state: AttemptState = "LAUNCHED"
+    final_status: str = "UNDEFINED"
+    diagnostics: str = ""
+    tracking_url: str = ""
+    granted: list[ContainerRecord] = field(default_factory=list)
+    granted_count: int = 1
+    ended: list[EndedContainer] = field(default_factory=list)
+    seen_number: int | None = None
+    answer: Allocated = _NO_MAIL
 
     @property
     def registered(self) -> bool:
@@ -153,47 +119,35 @@ class AttemptRecord:
         return self.state == "RUNNING"
 
 
+@dataclass(slots=True, eq=False)
 class AppRecord:
-    """One application, also after its end."""
+    """One application, also after its end.
 
-    __slots__ = (
-        "actor",
-        "attempts",
-        "containers",
-        "counted_at_ms",
-        "diagnostics",
-        "final_status",
-        "finished_at_ms",
-        "id",
-        "launched_at_ms",
-        "mib_ms",
-        "number",
-        "progress_ratio",
-        "queue",
-        "state",
-        "submission",
-        "submitted_at_ms",
-        "told",
-        "vcore_ms",
-    )
+    ``told`` is what its master has reported at the end; None where it could not.
+    """
 
-    def __init__(self, submission: Submission, number: int, actor: Application, now_ms: int) -> None:
-        self.id = submission.application
-        self.number = number
-        self.submission = submission
-        self.queue = submission.queue
-        self.actor = actor
-        self.submitted_at_ms = self.counted_at_ms = now_ms
-        self.launched_at_ms = self.finished_at_ms = 0
-        self.state: AppState = "ACCEPTED"
-        self.final_status: FinalStatus | Literal["UNDEFINED"] = "UNDEFINED"
-        self.diagnostics = ""
-        self.progress_ratio = 0.0
-        self.attempts: list[AttemptRecord] = []
-        self.containers: dict[str, ContainerRecord] = {}
-        self.mib_ms = self.vcore_ms = 0
-        self.told: JobTold | None = None
-        """What its master has told at the end; None where it could not."""
+    submission: Submission
+    number: int
+    actor: Application
+    submitted_at_ms: int
+    counted_at_ms: int
+    queue: str
+    launched_at_ms: int = 0
+    finished_at_ms: int = 0
+    state: AppState = "ACCEPTED"
+    final_status: FinalStatus | Literal["UNDEFINED"] = "UNDEFINED"
+    diagnostics: str = ""
+    progress_ratio: float = 0.0
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    containers: dict[str, ContainerRecord] = field(default_factory=dict)
+    mib_ms: int = 0
+    vcore_ms: int = 0
+    told: JobTold | None = None
+
+    @property
+    def id(self) -> str:
+        """Return the application's id."""
+        return self.submission.application
 
     @property
     def attempt(self) -> AttemptRecord | None:

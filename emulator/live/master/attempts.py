@@ -10,6 +10,7 @@ is as if it had not been written. What is not in the history is done again.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,52 +23,36 @@ AttemptState = Literal["STARTING", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 OVER = ("SUCCEEDED", "FAILED", "KILLED")
 
 
+@dataclass(slots=True, eq=False)
 class Attempt:
-    """One attempt at one task; ``container`` is the actor's mirror of the container it runs in."""
+    """One attempt at one task; ``container`` is the actor's mirror of the container it runs in.
 
-    __slots__ = (
-        "alive",
-        "alive_at_ms",
-        "container",
-        "container_id",
-        "counters",
-        "diagnostics",
-        "finished_at_ms",
-        "id",
-        "index",
-        "is_map",
-        "kept",
-        "line",
-        "merged_at_ms",
-        "node",
-        "node_http",
-        "phase",
-        "progress_ratio",
-        "shuffled_at_ms",
-        "started_at_ms",
-        "state",
-        "status",
-        "task",
-    )
+    ``index`` is where a finished map's output lies; ``kept`` what the model of its runner keeps (modelled
+    reduces only).
+    """
 
-    def __init__(self, name: str, is_map: bool, task: int, container: Container | None) -> None:
-        self.id = name
-        self.is_map = is_map
-        self.task = task
-        self.container = container
-        self.container_id = self.node = self.node_http = ""
-        self.index = ""
-        """Where a finished map's output lies."""
-        self.state: AttemptState = "STARTING"
-        self.phase = self.status = self.diagnostics = ""
-        self.progress_ratio = 0.0
-        self.started_at_ms = self.finished_at_ms = self.shuffled_at_ms = self.merged_at_ms = 0
-        self.counters: dict[str, dict[str, int]] = {}
-        self.alive = -1
-        self.alive_at_ms = 0
-        self.line: TaskLine | None = None
-        self.kept: Any = None
-        """What the model of its runner keeps (modelled reduces only)."""
+    id: str
+    is_map: bool
+    task: int
+    container: Container | None
+    container_id: str = ""
+    node: str = ""
+    node_http: str = ""
+    index: str = ""
+    state: AttemptState = "STARTING"
+    phase: str = ""
+    status: str = ""
+    diagnostics: str = ""
+    progress_ratio: float = 0.0
+    started_at_ms: int = 0
+    finished_at_ms: int = 0
+    shuffled_at_ms: int = 0
+    merged_at_ms: int = 0
+    counters: dict[str, dict[str, int]] = field(default_factory=dict)
+    alive: int = -1
+    alive_at_ms: int = 0
+    line: TaskLine | None = None
+    kept: Any = None
 
     @property
     def over(self) -> bool:
@@ -175,8 +160,8 @@ def attempt_of(done: FinishedTask) -> Attempt:
     attempt.state = "SUCCEEDED"
     attempt.progress_ratio = 1.0
     attempt.container_id = done.container
-    for field in _KEPT:
-        setattr(attempt, field, getattr(done, field))
+    for name in _KEPT:
+        setattr(attempt, name, getattr(done, name))
     return attempt
 
 
