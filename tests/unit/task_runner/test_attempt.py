@@ -14,10 +14,11 @@ import pytest
 from yarnctl.task_runner.runner import main
 from yarnctl.task_runner.runner.attempt import AttemptState
 from yarnctl.task_runner.runner.protocol.failures import InvalidCheckpoint, Unusable
-from yarnctl.task_runner.runner.protocol.job_conf import read_settings
+from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
 from yarnctl.task_runner.runner.protocol.stores import LocalStore
 from yarnctl.task_runner.runner.reports import Errors
+from yarnctl.task_runner.runner.saving import Suspending, WorkFolder
 
 ENV = {
     "mapreduce_job_id": "job_1_0001",
@@ -119,3 +120,16 @@ def test_a_system_without_poll_leaves_the_reducer_alone(tmp_path, monkeypatch):
     monkeypatch.delattr(select, "poll")
     with pytest.raises(Unusable, match="no poll"):
         main.prepare(["--restartable"], ["cat"], {**ENV, "YARNCTL_STORE": f"file://{tmp_path}"})
+
+
+def test_before_the_output_is_drained_side_files_are_seen_and_a_missing_part_is_not(tmp_path):
+    attempt, _ = attempt_in(tmp_path)
+    conf = Conf({"mapreduce_task_output_dir": f"file:{tmp_path}/out", "mapreduce_task_partition": "0"})
+    unused: Any = None
+    suspending = Suspending(attempt, WorkFolder(conf, attempt.store), unused, unused, unused)
+    (tmp_path / "out").mkdir()
+    assert suspending._why_not_here(seen=False) == ""
+    assert "is not seen" in suspending._why_not_here(seen=True)
+    (tmp_path / "out/side").touch()
+    assert "side files would be lost: side" in suspending._why_not_here(seen=False)
+    assert "side files" in attempt.why_not

@@ -207,6 +207,18 @@ def test_a_line_ends_as_hadoop_s_line_reader_has_it(data, end):
     assert reports.whole_lines(data) == end
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("start", "start"), ("open", "ended"), ("broken", "start"), ("ended", "ended")],
+)
+def test_where_the_output_is_when_a_child_has_ended(before, after):
+    errors = Errors("reporter:")
+    errors._at = before
+    with open(os.devnull, "rb") as nothing:
+        errors.pass_on(nothing.fileno())
+    assert errors._at == after
+
+
 def test_a_long_line_is_passed_on_in_pieces_and_is_one_line(tmp_path, monkeypatch):
     written: list[bytes] = []
     monkeypatch.setattr(reports, "write_all", lambda _, data: written.append(data))
