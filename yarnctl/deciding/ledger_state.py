@@ -1,8 +1,8 @@
 """Ledger state: the ledger as a value, and a ledger made of the value again.
 
 Law: ``ledger_of(state_of(ledger), settings)`` is the ledger in every part that anybody asks. Lists stand in
-the order of the ledger's dicts. Heaps and indices are made again: ties in a heap end in the order's id, so
-that their order is total.
+the order of the ledger's dicts, but for bars, whose order nobody asks. Heaps and indices are made again: ties
+in a heap end in the order's id, so that their order is total.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         dying=tuple(order.order for order in ledger.dying.values()),
         away=tuple(ledger.away.values()),
         late=tuple(late for ends in ledger.late.values() for late in ends.values()),
-        bars=tuple(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.barred.items()),
+        bars=tuple(sorted(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.barred.items())),
         pauses=tuple(sorted(ledger.bars.pauses)),
         tries={name: dict(tries) for name, tries in ledger.tries.items()},
         freed=tuple(name for names in ledger.freed_on.values() for name in names),
