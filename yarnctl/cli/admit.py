@@ -291,7 +291,7 @@ class StderrNotes:
     def waits(self, seen: AdmissionOut, problem: str) -> None:
         """Say what an admission waits for."""
         why = plain(problem)
-        about = (seen.plan.reason_code, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000, why)
+        about = (seen.plan.reason, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000, why)
         self._say(about, f"waiting: {story(seen)}" + (f"; {why}" if why else ""))
 
     def stands(self, problem: str) -> None:

@@ -21,6 +21,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.journal.rendering import said
 from yarnctl.units import Resources
 
@@ -190,11 +191,11 @@ def test_the_gate_is_asked_again_right_before_the_end(cluster, action):
     port.observe(ORDERS)
     cluster.changes.clear()
     cluster.save(1, 1, "o-1")
-    answers = ["", "the lock has run out"]
+    answers = [None, LockRanOut()]
     port.permission.host = lambda: answers.pop(0)
-    assert "the lock has run out" in not_done(cluster, port.perform(action))
+    assert not_done(cluster, port.perform(action)) == said(LockRanOut())
     assert answers == []
-    port.permission.host = lambda: ""
+    port.permission.host = lambda: None
     assert port.perform(action) == Accepted()
 
 
