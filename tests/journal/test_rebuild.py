@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.journal.test_restart import mortal
 from tests.unit.deciding.controller_world import unlike
-from yarnctl.daemon.guards import Misdirection
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.ledger_state import state_of
+from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.ledger_state import LedgerState
+from yarnctl.deciding.misdirection import Misdirection
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.fold import ledger_of, state_of
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.replay import Replay, replay
+from yarnctl.units import Resources
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +149,41 @@ def test_a_fresh_controller_after_a_header_alone_begins_anew(journal: Path, tmp_
     assert left is not None
     assert before is not None
     assert left.remembered.ledger.open == before.remembered.ledger.open
+
+
+def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
+    """Room on two nodes came free in turn: the order in which it came to its asker is kept, not by node."""
+    ledger = Ledger()
+    for number, node in enumerate(("a", "b", "a"), start=1):
+        name = f"o-{number:06d}"
+        order = Order(
+            order=name,
+            asker="p1",
+            victim="r1",
+            attempt=f"r1.{number}",
+            container=f"r1.{number}c",
+            node=node,
+            size=Resources(1024, 1),
+            ask=Resources(1024, 1),
+            serves=1,
+            group=name,
+            generation=1,
+            verb="suspend",
+            decision=1,
+            asked_at_ms=number,
+            progress_at_ms=number,
+        )
+        ledger.add(order)
+        ledger.happen(name, "ended-as-ordered", 10 + number)
+    copy = ledger_of(decoded(state_of(ledger)), ledger.settings)
+    assert list(copy.freed_for["p1"]) == list(ledger.freed_for["p1"]) == ["o-000001", "o-000002", "o-000003"]
+    for each in (ledger, copy):
+        each.happen("o-000001", "granted", 20)
+        found = each.oldest_freed("p1", Resources(1024, 1))
+        assert found is not None
+        assert found.order == "o-000002"
+
+
+def decoded(state: LedgerState) -> LedgerState:
+    """Return a state as it is read back from a line."""
+    return msgspec.json.decode(msgspec.json.encode(state), type=LedgerState)

@@ -16,9 +16,10 @@ from emulator.workload.job import Job
 from tests.thoroughness import examples
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Action, Fact, Observation, Outcome, Scope
-from yarnctl.deciding.records import Record, Resumed, Transition
+from yarnctl.deciding.records import Record, Resumed, State, Transition, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import mend, rebuild
 from yarnctl.journal.replay import replay
 from yarnctl.loop import tick
@@ -73,15 +74,16 @@ class Fragile:
 class MortalRun(Run):
     """A run whose controller dies now and then; ``restarts`` says how often it came back."""
 
-    def begin(self, path: Path, fuse: Fuse) -> MortalRun:
-        self.path, self.fuse, self.restarts = path, fuse, 0
+    def begin(self, path: Path, fuse: Fuse, segment_bytes: int | None = None) -> MortalRun:
+        self.path, self.fuse, self.restarts, self.segment_bytes = path, fuse, 0, segment_bytes
         self._open()
         return self
 
     def _open(self) -> None:
         mend(self.path)
         rebuilt = rebuild(self.path)
-        self.file = JournalFile(self.path, durable=False)
+        fold = None if rebuilt is None or self.segment_bytes is None else rebuilt.fold
+        self.file = JournalFile(self.path, durable=False, segment_bytes=self.segment_bytes, fold=fold)
         self.fragile = Fragile(self.file, self.port, self.fuse)
         self.controller = Controller(
             self.setup.settings, validate=True, remembered=rebuilt and rebuilt.remembered
@@ -126,13 +128,13 @@ def jobs() -> tuple[Job, ...]:
     return (research, *production)
 
 
-def mortal(path: Path, deaths: Sequence[int]) -> MortalRun:
+def mortal(path: Path, deaths: Sequence[int], segment_bytes: int | None = None) -> MortalRun:
     setup = Setup(nodes=4, node_size=Resources(2048, 2), timing=HADOOP3, settings=DEFAULT, seed=3)
-    return MortalRun(setup, jobs(), SCHEMES["natjam"]).begin(path, Fuse(deaths))
+    return MortalRun(setup, jobs(), SCHEMES["natjam"]).begin(path, Fuse(deaths), segment_bytes)
 
 
-def played(path: Path, deaths: Sequence[int]) -> MortalRun:
-    run = mortal(path, deaths)
+def played(path: Path, deaths: Sequence[int], segment_bytes: int | None = None) -> MortalRun:
+    run = mortal(path, deaths, segment_bytes)
     result = run.go()
     run.file.close()
     assert result.lost_work_ms == 0
@@ -157,6 +159,26 @@ def test_dying_at_any_point_loses_nothing(
     run = played(path, deaths)
     resumed = [line.record for line in read(path) if isinstance(line.record, Resumed)]
     assert len(resumed) <= run.restarts
+
+
+@settings(max_examples=examples(40))
+@given(st.lists(st.integers(1, 150), max_size=5), st.sampled_from([1, 3000]))
+def test_dying_over_many_files_loses_nothing(
+    tmp_path_factory: pytest.TempPathFactory, deaths: list[int], segment_bytes: int
+) -> None:
+    """A state stands between any two appends: replay's fold has the same there, a restart needs no more."""
+    path = tmp_path_factory.mktemp("journal") / "j"
+    played(path, deaths, segment_bytes)
+    states, whole = 0, Fold()
+    for line in read(path):
+        if isinstance(line.record, State):
+            states += 1
+        else:
+            whole.apply(line.record)
+    rebuilt = rebuild(path)
+    assert states > (40 if segment_bytes == 1 else 3)
+    assert rebuilt is not None
+    assert encode(rebuilt.fold.state()) == encode(whole.state())
 
 
 def test_every_single_point(tmp_path: Path) -> None:

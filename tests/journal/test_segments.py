@@ -13,12 +13,14 @@ import pytest
 from tests.journal.test_restart import played
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.deciding.records import Record
+from yarnctl.deciding.records import Record, State, encode
 from yarnctl.errors import BadInput, Different
+from yarnctl.journal.chain import body_of
 from yarnctl.journal.file import JournalFile, read
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import mend, rebuild
 from yarnctl.journal.replay import replay
-from yarnctl.journal.segments import segments
+from yarnctl.journal.segments import STATE, segments
 
 SMALL_BYTES = 4_000
 
@@ -36,7 +38,9 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
 
 
 def written(path: Path, records: list[Record], close: bool = True) -> None:
-    journal = JournalFile(path, durable=False, segment_bytes=SMALL_BYTES)
+    rebuilt = rebuild(path)
+    fold = None if rebuilt is None else rebuilt.fold
+    journal = JournalFile(path, durable=False, segment_bytes=SMALL_BYTES, fold=fold)
     for record in records:
         journal.append([record])
     if close:
@@ -46,7 +50,8 @@ def written(path: Path, records: list[Record], close: bool = True) -> None:
 
 
 def records_of(path: Path) -> list[Record]:
-    return [line.record for line in read(path)]
+    """Return what was appended: what a file begins with is the journal's own."""
+    return [line.record for line in read(path) if not isinstance(line.record, State)]
 
 
 def test_it_goes_on_in_files_of_bounded_size_and_is_read_as_one(
@@ -61,11 +66,16 @@ def test_it_goes_on_in_files_of_bounded_size_and_is_read_as_one(
     assert len(files) > 3
     assert files[-1] == path
     assert [file.name for file in files[:2]] == ["journal.000001.jsonl", "journal.000002.jsonl"]
-    assert b"".join(file.read_bytes() for file in files) == whole.read_bytes()
+    lines = [file.read_bytes().splitlines(keepends=True) for file in files]
+    assert all(first.startswith(b'{"type":"state",') for first, *_ in lines[1:])
+    bodies = [body_of(line) for line in [*lines[0], *(line for _, *rest in lines[1:] for line in rest)]]
+    alike = [body_of(line) for line in whole.read_bytes().splitlines(keepends=True)]
+    assert bodies == alike
     longest = max(len(line) for line in whole.read_bytes().splitlines(keepends=True))
-    assert all(file.stat().st_size < SMALL_BYTES + longest for file in files)
-    assert [line.number for line in read(path, closed=True)] == list(range(1, len(steps) + 1))
-    assert replay(read(path, closed=True), str(path)).records == len(steps)
+    assert all(sum(map(len, rest)) < SMALL_BYTES + longest for _, *rest in lines)
+    written_in_all = len(steps) + len(files) - 1
+    assert [line.number for line in read(path, closed=True)] == list(range(1, written_in_all + 1))
+    assert replay(read(path, closed=True), str(path)).records == written_in_all
     order = next(record.order for record in steps if hasattr(record, "order"))
     said = []
     for each in (path, whole):
@@ -159,8 +169,13 @@ def test_whoever_dies_while_files_are_changed_has_a_journal(
         assert records_of(path) == steps[:done]
         rebuilt = rebuild(path)
         assert rebuilt is not None
+        whole = Fold()
+        for record in records_of(path):
+            whole.apply(record)
+        assert encode(rebuilt.fold.state()) == encode(whole.state())
         written(path, steps[done:])
         assert records_of(path) == steps
+        assert all(each.read_bytes().startswith(STATE) for each in segments(path)[1:])
         if done < len(steps):
             replay(read(path, closed=True), str(path))
     assert points > 20

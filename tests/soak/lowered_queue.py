@@ -24,11 +24,12 @@ from typing import Literal, NamedTuple, Self
 from tests.unit.daemon.test_loop import Attached, Lock, busy
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES
-from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
+from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.reasons.rooting import Said

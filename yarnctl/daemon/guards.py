@@ -8,12 +8,12 @@ cluster as "unreachable": nothing new is decided, while facts about open orders 
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 import msgspec
 
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -35,57 +35,13 @@ from yarnctl.deciding.reasons.modes import (
     HdfsUnwritable,
     LockHeldElsewhere,
     LockRanOut,
-    Misdirected,
     ModeReason,
     Paused,
 )
-from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import ClientFault, Observing
-from yarnctl.deciding.records import Record, Stance, Transition
 from yarnctl.port import ClusterIdentity, ClusterPort
 
-LOOKED_BACK = 10
-MISDIRECTED_MAX = 3
-CONTINUED = "continued"
-
 _LOG = logging.getLogger("yarnctl.daemon")
-
-
-class Misdirection:
-    """Whether freed room goes to those it was freed for: three of the last ten to others is too many.
-
-    It reads the records, so that a restart knows what was known before. Once tripped it stays so until
-    somebody continues the loop (or ``forget``).
-    """
-
-    def __init__(self) -> None:
-        self._last: deque[Transition] = deque(maxlen=LOOKED_BACK)
-        self.why: Misdirected | None = None
-
-    def take(self, records: Iterable[Record]) -> None:
-        """Read records in the order of the journal."""
-        for record in records:
-            if isinstance(record, Stance) and record.stance == CONTINUED:
-                self.forget()
-            elif isinstance(record, Transition) and (record.target == "granted" or _is_misdirected(record)):
-                self._last.append(record)
-                self._judge()
-
-    def _judge(self) -> None:
-        taken = [record for record in self._last if _is_misdirected(record)]
-        if len(taken) >= MISDIRECTED_MAX and self.why is None:
-            who = tuple((record.order, record.application) for record in taken)
-            self.why = Misdirected(who, len(self._last))
-
-    def forget(self) -> None:
-        """Begin to count anew."""
-        self._last.clear()
-        self.why = None
-
-
-def _is_misdirected(record: Transition) -> bool:
-    """Say whether somebody else got the room: seen to, or nobody watched did while its asker still waits."""
-    return record.target == "taken" or (isinstance(record.why, Unclaimed) and record.why.asker_waits)
 
 
 class Lock(Protocol):

@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from yarnctl.daemon.admission.admission_controller import Desk
-from yarnctl.daemon.guards import CONTINUED, Gate, GuardedPort
+from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.priority_restoring import Restorer
 from yarnctl.daemon.queue_caps import Holder
 from yarnctl.daemon.view.published import LoopStatus, Publisher, hurried_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.misdirection import CONTINUED
 from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
 from yarnctl.deciding.reasons.modes import (
     AskedToStop,

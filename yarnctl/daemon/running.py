@@ -28,7 +28,7 @@ from yarnctl.daemon.admission.admission_controller import Desk
 from yarnctl.daemon.admission.building import Admitting, make_desk, open_history
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.first_asks import FirstAsks
-from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
+from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import Restorer
 from yarnctl.daemon.queue_caps import Holder
@@ -36,6 +36,7 @@ from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import QueueLimits
@@ -47,6 +48,7 @@ from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import LoweredFile, command_for
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.port import ClusterPort
 
@@ -241,15 +243,16 @@ def make_loop(
     ``first_asks``: what the port foresees by, told to foresee only while queues can be held.
     """
     enforce = plan.attachment.enforce
-    misdirection = Misdirection()
+    misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     if rebuilt is not None:
-        _go_on(rebuilt, port, publisher, misdirection)
+        _go_on(rebuilt, port, publisher)
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
     lock = _lock(plan, state, holder_name) if enforce else None
     gate = Gate(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
-    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes)
+    fold = Fold() if rebuilt is None else rebuilt.fold
+    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
     port.permission.host = lambda: gate.closed()[1]
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
@@ -284,9 +287,8 @@ def _require_in_place(state: StateDir, journal: JournalFile) -> None:
     journal.require_in_place()
 
 
-def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher, misdirection: Misdirection) -> None:
+def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
     """Tell everybody what an earlier life has left."""
-    misdirection.take(rebuilt.recent)
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)

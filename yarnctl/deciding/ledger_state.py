@@ -1,23 +1,19 @@
-"""Ledger state: the ledger as a value, and a ledger made of the value again.
+"""Ledger state: all parts of a ledger, as one value that can be written down.
 
-Law: ``ledger_of(state_of(ledger), settings)`` is the ledger in every part that anybody asks. Lists stand in
-the order of the ledger's dicts, but for bars, whose order nobody asks. Heaps and indices are made again: ties
-in a heap end in the order's id, so that their order is total.
+Law: lists stand in the order of the ledger's dicts, but for bars, whose order nobody asks. What follows from
+other parts (indices, heaps) is left out. ``journal.fold`` makes a ledger a value, and of a value a ledger.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from heapq import heapify
 from typing import NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.bars import Pause
-from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Late, Order, Sent
-from yarnctl.deciding.settings import Settings
 
 
 class BarSet(NamedTuple):
@@ -36,7 +32,11 @@ class Retiring(NamedTuple):
 
 
 class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All parts of a ledger. ``freed``: ids of open orders, in the order of their ends on each node."""
+    """All parts of a ledger.
+
+    ``freed``: ids of open orders whose container has ended, in the order of their ends on each node;
+    ``freed_for``: the same ids, in the order in which their room came to each asker.
+    """
 
     issued: int = 0
     decisions: int = 0
@@ -50,51 +50,15 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     pauses: tuple[Pause, ...] = ()
     tries: Mapping[str, Mapping[str, int]] = {}
     freed: tuple[str, ...] = ()
+    freed_for: tuple[str, ...] = ()
     sent: tuple[Sent, ...] = ()
     due: tuple[Action, ...] = ()
 
 
-def state_of(ledger: Ledger) -> LedgerState:
-    """Return a ledger as a value."""
-    return LedgerState(
-        issued=ledger.issued,
-        decisions=ledger.decisions,
-        open=tuple(ledger.open.values()),
-        settled=tuple(ledger.settled.values()),
-        retiring=tuple(Retiring(*each) for each in ledger.retiring),
-        dying=tuple(order.order for order in ledger.dying.values()),
-        away=tuple(ledger.away.values()),
-        late=tuple(late for ends in ledger.late.values() for late in ends.values()),
-        bars=tuple(sorted(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.barred.items())),
-        pauses=tuple(sorted(ledger.bars.pauses)),
-        tries={name: dict(tries) for name, tries in ledger.tries.items()},
-        freed=tuple(name for names in ledger.freed_on.values() for name in names),
-        sent=tuple(ledger.sent.values()),
-        due=tuple(ledger.due),
-    )
+class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a ranking ``asked`` for, whose priority is ``changed`` and was which, what of it is ``fresh``."""
 
-
-def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
-    """Return a ledger that stands as the state says."""
-    ledger = Ledger(settings)
-    ledger.issued, ledger.decisions = state.issued, state.decisions
-    for order in state.open:
-        ledger.open[order.order] = order
-        ledger.indices.enter(order)
-    for name in state.freed:
-        ledger.indices.free(ledger.open[name])
-    ledger.settled.update((order.order, order) for order in state.settled)
-    ledger.retiring.extend((each.at_ms, each.order) for each in state.retiring)
-    ledger.dying.update((ledger.settled[name].container, ledger.settled[name]) for name in state.dying)
-    ledger.away.update((order.order, order) for order in state.away)
-    for late in state.late:
-        ledger.late.setdefault(late.order.asker, {})[late.order.order] = late
-        ledger.late_until.append((max(late.room_ms, late.until_ms), late.order.asker, late.order.order))
-    heapify(ledger.late_until)
-    for bar in state.bars:
-        ledger.bars.barred[bar.attempt], ledger.bars.by[bar.attempt] = bar.why, bar.order
-    ledger.bars.pauses = list(state.pauses)
-    ledger.bars.tries.update((name, dict(tries)) for name, tries in state.tries.items())
-    ledger.sent.update((sent.action.order, sent) for sent in state.sent)
-    ledger.due = list(state.due)
-    return ledger
+    changed: Mapping[str, int] = {}
+    asked: Mapping[str, int] = {}
+    fresh: tuple[str, ...] = ()
+    observing: bool = False

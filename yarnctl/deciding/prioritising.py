@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from yarnctl.deciding.bars import DOUBLINGS_MAX
 from yarnctl.deciding.deadlines import in_order, priorities, ranked
+from yarnctl.deciding.ledger_state import PriorityState
 from yarnctl.deciding.model import (
     Accepted,
     ApplicationView,
@@ -102,15 +103,25 @@ class ChangedPriorities:
     """Whose place in YARN's order we have changed, and from what, by the records.
 
     The ranking is the written intent: from then on a priority counts as changed, until it is known that it
-    was not. ``due``: what is to be put back next.
+    was not. ``due``: what is to be put back next. ``left`` is what another one was when it was made a value.
     """
 
-    def __init__(self) -> None:
-        self.changed: dict[str, int] = {}
-        self.due: Restoring | None = None
-        self._asked: dict[str, int] = {}
-        self._fresh: set[str] = set()
-        self._observing = False
+    def __init__(self, left: PriorityState | None = None, due: Restoring | None = None) -> None:
+        left = PriorityState() if left is None else left
+        self.changed = dict(left.changed)
+        self.due = due
+        self._asked = dict(left.asked)
+        self._fresh = set(left.fresh)
+        self._observing = left.observing
+
+    def left(self) -> PriorityState:
+        """Return all of it but ``due`` as a value."""
+        return PriorityState(
+            changed=dict(self.changed),
+            asked=dict(self._asked),
+            fresh=tuple(sorted(self._fresh)),
+            observing=self._observing,
+        )
 
     def apply(self, record: object) -> None:
         """Note a ranking, what is to be put back, or what came of a change."""

@@ -73,9 +73,9 @@ class HeldQueues:
     that was written down and whose outcome is not known counts as made.
     """
 
-    def __init__(self, held: Mapping[str, Holding] | None = None) -> None:
+    def __init__(self, held: Mapping[str, Holding] | None = None, due: Holding | None = None) -> None:
         self.held: dict[str, Holding] = dict(held or {})
-        self.due: Holding | None = None
+        self.due = due
 
     def apply(self, record: object) -> None:
         """Note what is to be changed, or what came of it."""

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 import msgspec
 
+from yarnctl.deciding.admission.book import BookState
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -22,10 +23,12 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.lifecycle import Event, State
+from yarnctl.deciding.ledger_state import LedgerState, PriorityState
+from yarnctl.deciding.lifecycle import Event
+from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope, SetPriority, SetQueueMaximum
 from yarnctl.deciding.reasons.demand import TriggerReason
-from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.modes import Misdirected, ModeReason
 from yarnctl.deciding.reasons.orders import MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.reasons.queues import QueueReason
@@ -96,9 +99,9 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
     """One order moved. ``container`` and ``application`` name who got the room, if anybody did."""
 
     order: str
-    source: State
+    source: OrderState
     event: Event
-    target: State
+    target: OrderState
     at_ms: int
     why: MoveReason | OutcomeReason | None = None
     container: str = ""
@@ -311,8 +314,32 @@ class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
     why: QueueReason
 
 
+class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_defaults=True):
+    """All that the lines before it leave: the first line of a file in which a journal goes on.
+
+    ``header``: how the last controller decided; ``fresh``: the header of one that has made no step yet.
+    ``lowered``: the queues that are held; ``claims``: the moves by which room was given last; ``..._due``:
+    what was to be changed, and nothing is known to have come of it.
+    """
+
+    format: int
+    now_ms: int
+    header: Header | None = None
+    fresh: Header | None = None
+    ledger: LedgerState
+    lowered: tuple[Holding, ...] = ()
+    maximum_due: Holding | None = None
+    priorities: PriorityState
+    priority_due: Restoring | None = None
+    epoch: str = ""
+    claims: tuple[Transition, ...] = ()
+    misdirected: Misdirected | None = None
+    book: BookState
+
+
 Record = (
     Header
+    | State
     | Observed
     | Stopped
     | Requests

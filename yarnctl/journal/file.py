@@ -9,6 +9,7 @@ line. A journal may go on over several files (``segments``); it is read as one.
 from __future__ import annotations
 
 import gzip
+import logging
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,12 +19,24 @@ from typing import BinaryIO, NamedTuple, Self, get_args
 
 import msgspec
 
-from yarnctl.deciding.records import FORMAT, Decision, Header, Record, decode
+from yarnctl.deciding.records import FORMAT, Decision, Header, Record, State, decode
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.older.records_5 import OLDER, decode_5
 from yarnctl.journal.older.translating import Translator
-from yarnctl.journal.segments import opened, require_in_place, segments, set_aside, written_last
+from yarnctl.journal.segments import (
+    STATE,
+    NotNow,
+    last_begun,
+    opened,
+    require_in_place,
+    segments,
+    set_aside,
+    written_last,
+)
+
+_LOG = logging.getLogger("yarnctl.journal")
 
 HEADER = b'{"type":"header",'
 """How the line of a header begins."""
@@ -96,16 +109,34 @@ class JournalFile(JournalStream):
 
     ``durable``: wait for the disk at each append (a real cluster), not only for the operating
     system (an emulator's run). A journal that is there already is written on. ``segment_bytes``: a file
-    that has grown so large is set aside, and the journal goes on in a new one (None: never). Raises
-    BadInput if the file ends in the middle of a line: after a crash, somebody has to look at it first.
+    that has grown so large is set aside, and the journal goes on in a new one (None: never). ``fold`` is what
+    the journal leaves so far, as it was rebuilt (None: nothing): a new file begins with it, and one of an
+    older format is set aside at once. Raises BadInput if the file ends in the middle of a line: after a
+    crash, somebody has to look at it first.
     """
 
-    def __init__(self, path: Path, *, durable: bool = True, segment_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        durable: bool = True,
+        segment_bytes: int | None = None,
+        fold: Fold | None = None,
+    ) -> None:
         self.path = path
         self.durable = durable
         self.segment_bytes = segment_bytes
+        self._head_bytes = 0  # what does not count: a file that holds nothing else is not full
+        last = written_last(path)
+        self.fold = Fold() if fold is None and segment_bytes is not None and last is None else fold
+        if segment_bytes is not None and self.fold is None:
+            raise ValueError(f"{path} is there already: only who knows what it leaves can begin a new file")
         chain = _chain_after(path)
-        super().__init__(path.open("ab"), chain)
+        needs_head = self.fold is not None and (last not in (None, path) or self.fold.format in OLDER)
+        if needs_head:
+            super().__init__(self._next_file(chain), chain)
+        else:
+            super().__init__(path.open("ab"), chain)
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records at the end, in order; return when they are safe. Raises OSError if they are not."""
@@ -116,7 +147,10 @@ class JournalFile(JournalStream):
             story = f"{error.strerror or error}; {MENDED}"
             raise OSError(error.errno, story, str(self.path)) from error
         self.require_in_place()
-        if self.segment_bytes is not None and self.file.tell() >= self.segment_bytes:
+        if self.fold is not None:
+            for record in records:
+                self.fold.apply(record)
+        if self.segment_bytes is not None and self.file.tell() - self._head_bytes >= self.segment_bytes:
             self._go_on_in_a_new_file()
 
     def require_in_place(self) -> None:
@@ -124,10 +158,22 @@ class JournalFile(JournalStream):
         require_in_place(self.path, self.file)
 
     def _go_on_in_a_new_file(self) -> None:
-        fresh = set_aside(self.path)
-        if fresh is not None:
-            full, self.file = self.file, fresh
-            full.close()
+        chain = Chain(self.chain.number, self.chain.digest)
+        try:
+            fresh = self._next_file(chain)
+        except NotNow as error:
+            _LOG.warning("the journal %s cannot go on in a new file yet: %s", self.path, error.strerror)
+            return
+        full, self.file, self.chain = self.file, fresh, chain
+        full.close()
+
+    def _next_file(self, chain: Chain) -> BinaryIO:
+        """Begin a new file with what all lines so far leave; ``chain`` is as it stands behind it then."""
+        assert self.fold is not None
+        head = chain.seal(self.fold.state())
+        fresh = set_aside(self.path, head, durable=self.durable)
+        self._head_bytes = len(head)
+        return fresh
 
     def _save(self) -> None:
         self.file.flush()
@@ -152,8 +198,11 @@ class JournalFile(JournalStream):
 def _chain_after(path: Path) -> Chain:
     """Return the chain on which the next line of the journal must be hung."""
     last = written_last(path)
-    if last is None:
-        return Chain()
+    return Chain() if last is None else _chain_at(last)
+
+
+def _chain_at(last: Path) -> Chain:
+    """Return the chain as it stands at the end of a file that is whole."""
     with opened(last) as file:
         size = file.seek(0, os.SEEK_END) if last.suffix != ".gz" else len(file.read())
         file.seek(max(0, size - ENVELOPE_MAX))
@@ -177,23 +226,41 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
     was not closed; OSError.
     """
     path = journal_at(path)
-    chain, decoding = Chain(), _Decoding()
-    ended = True  # the first line, and the next after a closing one, must be a header
+    yield from _read(path, segments(path), Chain(), closed=closed)
+
+
+def read_last(path: Path) -> Iterator[Line]:
+    """Yield the records of the last file that begins with a state, and about one file's before it.
+
+    All, if there is no such file. Raises as :func:`read` does; what stands before is not looked at.
+    """
+    path = journal_at(path)
+    files = segments(path)
+    begin = last_begun(files)
+    chain = _chain_at(files[begin - 1]) if begin else Chain()
+    yield from _read(path, files[begin:], chain)
+
+
+def _read(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = False) -> Iterator[Line]:
+    """Yield the records of these files, the first of which hangs on ``chain``."""
+    decoding, begun_at = _Decoding(), chain.number
+    ended = True  # the first line, and the next after a closing one, must be a header, or a state before one
     where = str(path)
-    for where, raw in _lines(path):
+    for where, raw in _lines(files):
         if not raw.endswith(b"\n"):
             raise Interrupted(where, "the line is torn (no newline at its end)")
         body = body_of(raw)
         is_end = body == END and chain.number > 0
         records = () if is_end else decoding.records(raw, where)
-        if records and ended and not isinstance(records[0], Header):
+        is_state = bool(records) and isinstance(records[0], State) and chain.number > 0
+        if records and ended and not (is_state or isinstance(records[0], Header)):
             raise BadInput(where, "a journal begins with a header")
         _check_link(raw, body, chain, where)
-        ended = is_end
+        ended = is_end or (ended and is_state and chain.number > begun_at + 1)
         if body is not None:
             for record in records:
                 yield Line(chain.number, record, body)
-    if chain.number == 0:
+    if chain.number == begun_at:
         raise BadInput(str(path), "the journal is empty")
     if closed and not ended:
         raise Interrupted(where, "the journal ends here without having been closed (cut, or being written)")
@@ -204,9 +271,9 @@ def journal_at(path: Path) -> Path:
     return path / JOURNAL if path.is_dir() else path
 
 
-def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every line of all files with its place, "file:line"."""
-    for segment in segments(path):
+def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
+    """Yield every line of the files with its place, "file:line"."""
+    for segment in files:
         with opened(segment) as file:
             try:
                 for number, raw in enumerate(file, start=1):
@@ -242,7 +309,7 @@ class _Decoding:
     def records(self, raw: bytes, where: str) -> tuple[Record, ...]:
         """Return what a line says, and check what no record's type can say."""
         try:
-            if raw.startswith(HEADER):
+            if raw.startswith((HEADER, STATE)):
                 self._begin(msgspec.json.decode(raw, type=_Format).format, where)
             records = self._translator.take(decode_5(raw)) if self._is_older else (decode(raw),)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -276,7 +343,7 @@ def _require_known(number: int, where: str) -> None:
 
 
 def _check(record: Record, where: str) -> None:
-    if isinstance(record, Header):
+    if isinstance(record, Header | State):
         _require_known(record.format, where)
     if isinstance(record, Decision):
         counts = (len(record.orders), len(record.groups), len(record.picks))

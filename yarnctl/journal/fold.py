@@ -1,43 +1,70 @@
 """Fold: what the records of a journal leave, for a restart and for replay.
 
 Law: the changes are applied and nothing is decided again. There is one fold: what a controller goes on with
-is what replay and the checks of a run see, too.
+is what replay and the checks of a run see, too. ``Fold().apply(fold.state())`` makes the fold that ``fold``
+is, in every part that anybody asks; ties in a heap end in an order's id, so that heaps can be made again.
 """
 
 from __future__ import annotations
+
+from heapq import heapify
+
+import msgspec
 
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.ledger_state import ledger_of, state_of
+from yarnctl.deciding.ledger_state import BarSet, LedgerState, Retiring
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.queue_hold import HeldQueues
-from yarnctl.deciding.records import Contact, Decision, Epoch, Header, Record, Resumed, Stopped
+from yarnctl.deciding.records import (
+    FORMAT,
+    Contact,
+    Decision,
+    Epoch,
+    Header,
+    Record,
+    Resumed,
+    State,
+    Stopped,
+)
+from yarnctl.deciding.settings import DEFAULT, Settings
 
 
 class Fold:
-    """``ledger`` and ``now_ms`` as the last step left them; what the daemon's own parts have changed."""
+    """``ledger`` and ``now_ms`` as the last step left them; what the daemon's own parts have changed.
+
+    ``format`` is that of the last header (0: there was none).
+    """
 
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.now_ms = 0
         self.queues = HeldQueues()
         self.priorities = ChangedPriorities()
+        self.misdirection = Misdirection()
         self.book = Book()
         self.epoch = ""
+        self.format = 0
+        self._header: Header | None = None
         self._fresh: Header | None = None
 
     def apply(self, record: Record) -> None:
         """Apply the next record. None is refused: what a ledger cannot take here, replay tells."""
+        if isinstance(record, State):
+            self._go_on(record)
+            return
         if isinstance(record, Header):
-            self._fresh = record
+            self._fresh, self.format = record, record.format
         elif isinstance(record, Resumed):
             self._resumed(record)
         elif isinstance(record, Observed | Stopped):
             if self._fresh is not None:
-                self.ledger, self._fresh, self.now_ms = Ledger(self._fresh.settings), None, 0
+                self.ledger, self.now_ms = Ledger(self._fresh.settings), 0
+                self._header, self._fresh = self._fresh, None
             self.now_ms = max(self.now_ms, record.at_ms)
         elif isinstance(record, Contact | Epoch):
             self.epoch = record.epoch
@@ -46,13 +73,15 @@ class Fold:
         self.ledger.apply(record)
         self.queues.apply(record)
         self.priorities.apply(record)
+        self.misdirection.take((record,))
         self.book.take(record)
 
     def _resumed(self, record: Resumed) -> None:
         """A controller goes on: by its own settings, and by a clock that may have been set back."""
         self.ledger.retire(self.now_ms)  # the last step has ended what time ends, after its facts
         if self._fresh is not None:
-            self.ledger.settings, self._fresh = self._fresh.settings, None
+            self.ledger.settings = self._fresh.settings
+            self._header, self._fresh = self._fresh, None
         if record.at_ms < self.now_ms:
             self.ledger.set_back(self.now_ms - record.at_ms)
         self.now_ms, self.ledger.due = record.at_ms, []
@@ -66,6 +95,40 @@ class Fold:
         if record.orders:
             self.ledger.issued = order_number(record.orders[0]) - 1
 
+    def state(self) -> State:
+        """Return all of it as a value, in today's format."""
+        return State(
+            format=FORMAT,
+            now_ms=self.now_ms,
+            header=_of_today(self._header),
+            fresh=_of_today(self._fresh),
+            ledger=state_of(self.ledger),
+            lowered=tuple(self.queues.held.values()),
+            maximum_due=self.queues.due,
+            priorities=self.priorities.left(),
+            priority_due=self.priorities.due,
+            epoch=self.epoch,
+            claims=tuple(self.misdirection.last),
+            misdirected=self.misdirection.why,
+            book=self.book.left(),
+        )
+
+    def _go_on(self, left: State) -> None:
+        """Be what was left, and nothing besides."""
+        self.ledger = ledger_of(left.ledger, DEFAULT if left.header is None else left.header.settings)
+        self.now_ms, self.epoch = left.now_ms, left.epoch
+        self.queues = HeldQueues({record.queue: record for record in left.lowered}, left.maximum_due)
+        self.priorities = ChangedPriorities(left.priorities, left.priority_due)
+        self.misdirection = Misdirection(left.claims, left.misdirected)
+        self.book = Book(left.book)
+        self.format, self._header, self._fresh = left.format, left.header, left.fresh
+
+    def copy(self) -> Fold:
+        """Return another fold that is the same."""
+        copy = Fold()
+        copy.apply(self.state())
+        return copy
+
     def remembered(self) -> Remembered:
         """Return what the next controller goes on with; the fold itself is not touched by it."""
         return Remembered(ledger_of(state_of(self.ledger), self.ledger.settings), self.now_ms)
@@ -73,3 +136,57 @@ class Fold:
     def problem(self, record: Record) -> str:
         """Say why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
         return self.queues.problem(record) or self.priorities.problem(record) or self.book.problem(record)
+
+
+def _of_today(header: Header | None) -> Header | None:
+    return None if header is None else msgspec.structs.replace(header, format=FORMAT)
+
+
+def state_of(ledger: Ledger) -> LedgerState:
+    """Return a ledger as a value."""
+    return LedgerState(
+        issued=ledger.issued,
+        decisions=ledger.decisions,
+        open=tuple(ledger.open.values()),
+        settled=tuple(ledger.settled.values()),
+        retiring=tuple(Retiring(*each) for each in ledger.retiring),
+        dying=tuple(order.order for order in ledger.dying.values()),
+        away=tuple(ledger.away.values()),
+        late=tuple(late for ends in ledger.late.values() for late in ends.values()),
+        bars=tuple(sorted(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.barred.items())),
+        pauses=tuple(sorted(ledger.bars.pauses)),
+        tries={name: dict(tries) for name, tries in ledger.tries.items()},
+        freed=tuple(name for names in ledger.freed_on.values() for name in names),
+        freed_for=tuple(name for names in ledger.freed_for.values() for name in names),
+        sent=tuple(ledger.sent.values()),
+        due=tuple(ledger.due),
+    )
+
+
+def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
+    """Return a ledger that stands as the state says."""
+    ledger = Ledger(settings)
+    ledger.issued, ledger.decisions = state.issued, state.decisions
+    for order in state.open:
+        ledger.open[order.order] = order
+        ledger.indices.enter(order)
+    for name in state.freed:
+        ledger.indices.free(ledger.open[name])
+    ledger.freed_for.clear()
+    for name in state.freed_for:
+        ledger.freed_for.setdefault(ledger.open[name].asker, {})[name] = None
+    ledger.settled.update((order.order, order) for order in state.settled)
+    ledger.retiring.extend((each.at_ms, each.order) for each in state.retiring)
+    ledger.dying.update((ledger.settled[name].container, ledger.settled[name]) for name in state.dying)
+    ledger.away.update((order.order, order) for order in state.away)
+    for late in state.late:
+        ledger.late.setdefault(late.order.asker, {})[late.order.order] = late
+        ledger.late_until.append((max(late.room_ms, late.until_ms), late.order.asker, late.order.order))
+    heapify(ledger.late_until)
+    for bar in state.bars:
+        ledger.bars.barred[bar.attempt], ledger.bars.by[bar.attempt] = bar.why, bar.order
+    ledger.bars.pauses = list(state.pauses)
+    ledger.bars.tries.update((name, dict(tries)) for name, tries in state.tries.items())
+    ledger.sent.update((sent.action.order, sent) for sent in state.sent)
+    ledger.due = list(state.due)
+    return ledger

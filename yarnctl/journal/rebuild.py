@@ -1,9 +1,10 @@
 """Rebuild: what a controller that is gone has left in its journal, to go on from there.
 
-Law: the journal is believed as far as it is whole. What was decided stays decided: nothing is chosen again,
-that is for ``yarnctl replay``, so that a newer program goes on with what an older one has written. A
-crash may leave half a line at the end: it is cut off and kept beside, because nothing that was in it has
-been acted on (the line comes before the act).
+Law: all that is acted upon stands in the journal's last ``state`` or behind it: a restart reads from there
+on, and about one file before, for people who ask what came last. It is believed as far as it is whole.
+What was decided stays decided: nothing is chosen again, that is for ``yarnctl replay``, so that a newer
+program goes on with what an older one has written. A crash may leave half a line at the end: it is cut off
+and kept beside, because nothing that was in it has been acted on (the line comes before the act).
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from typing import NamedTuple
 from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.records import Holding, Record, Requests, Stance, Stopped, Transition
-from yarnctl.journal.file import MENDED, Interrupted, read
+from yarnctl.deciding.misdirection import Misdirection
+from yarnctl.deciding.records import Holding, Record, Requests, Stance, State, Stopped, Transition
+from yarnctl.journal.file import MENDED, Interrupted, read_last
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.segments import written_last
 
-INPUTS = (Observed, Stopped, Requests)
+NOT_TOLD = (Observed, Stopped, Requests, State)
 """Kinds that replay needs and people do not."""
 
 
@@ -30,7 +32,8 @@ class Rebuilt(NamedTuple):
 
     ``priorities`` are those that were changed and not put back: application -> the one it had; ``held``
     the queues whose maximum was lowered and not put back, with the record of it; ``epoch`` the
-    ResourceManager that answered last ("": not known); ``book`` all admissions.
+    ResourceManager that answered last ("": not known); ``book`` all admissions; ``misdirection`` where freed
+    room went. ``fold`` is for who writes on: nothing else here changes with it.
     """
 
     remembered: Remembered
@@ -41,6 +44,8 @@ class Rebuilt(NamedTuple):
     held: dict[str, Holding]
     epoch: str
     book: Book
+    misdirection: Misdirection
+    fold: Fold
 
 
 def mend(path: Path) -> Path | None:
@@ -102,12 +107,12 @@ def rebuild(
         return None
     fold, stances, recent = Fold(), list[Stance](), list[Record]()
     try:
-        for line in read(path):
+        for line in read_last(path):
             record = line.record
             fold.apply(record)
             if isinstance(record, Stance):
                 stances.append(record)
-            if not isinstance(record, INPUTS):
+            if not isinstance(record, NOT_TOLD):
                 recent.append(record)
             if len(recent) > 2 * keep:
                 del recent[:keep]
@@ -117,6 +122,7 @@ def rebuild(
             raise
         moved(torn)
         return rebuild(path, keep)
+    left = fold.copy()
     moves = tuple(record for record in recent if isinstance(record, Transition))
     return Rebuilt(
         fold.remembered(),
@@ -126,5 +132,7 @@ def rebuild(
         moves[-1000:],
         dict(fold.queues.held),
         fold.epoch,
-        fold.book,
+        left.book,
+        left.misdirection,
+        fold,
     )

@@ -3,7 +3,9 @@
 Law: what a journal says was observed is believed; all else must come out the same, byte for byte. A step's
 records stand behind its input; what came of its actions stands behind them, each once and in order, before
 the next input. The records of the daemon's own parts and of admission may stand between steps; they are
-checked against what the records before them leave. The first difference ends the replay with its story.
+checked against what the records before them leave, and so is a state at the head of a file. Lines of an
+older format are folded only, up to the state that ends them. The first difference ends the replay with its
+story.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from yarnctl.deciding.records import (
     Restoring,
     Resumed,
     Stance,
+    State,
     Step,
     Stopped,
     Transition,
@@ -84,6 +87,7 @@ class Replay:
         self._opening: list[bytes] = []
         self._expected: deque[bytes] = deque()
         self._due: deque[Action] = deque()
+        self._older: tuple[str, int] | None = None
 
     def differ(self, story: str) -> NoReturn:
         """End the replay."""
@@ -93,14 +97,31 @@ class Replay:
         """Check one line; raises Different, or BadInput for a header that no controller writes."""
         record = line.record
         self.where = f"{self.source}:{line.number}"
-        if isinstance(record, Header) and record.format != FORMAT:
-            told = f"a journal of format {record.format} can be explained and gone on from, not decided again"
-            raise BadInput(self.where, told, "replay it with the yarnctl that wrote it")
+        if self._is_older(record):
+            self.fold.apply(record)
+            return
         if encode(record) != line.raw:
             self.differ("the record reads back to other bytes than the line holds")
         self._take(record, line.raw)
         self.fold.apply(record)
         self._count(record)
+
+    def _is_older(self, record: Record) -> bool:
+        """Say whether a line is of an older format, which a state alone may end."""
+        if isinstance(record, Header) and record.format != FORMAT:
+            self._older = self._older or (self.where, record.format)
+        elif isinstance(record, State):
+            self._older = None
+        elif isinstance(record, Header):
+            self.require_decided()
+        return self._older is not None
+
+    def require_decided(self) -> None:
+        """Raise BadInput if what was read last is of an older format, which cannot be decided again."""
+        if self._older is not None:
+            where, number = self._older
+            told = f"a journal of format {number} can be explained and gone on from, not decided again"
+            raise BadInput(where, told, "replay it with the yarnctl that wrote it")
 
     def _take(self, record: Record, raw: bytes) -> None:
         """Check a record against what is due."""
@@ -110,6 +131,10 @@ class Replay:
             self._header, self._left, self._opening = record, None, [raw]
             self._expected.clear()
             self._due.clear()
+        elif isinstance(record, State):
+            left = encode(self.fold.state())
+            if left != raw:
+                self.differ(_difference(raw.decode().rstrip(), left.decode().rstrip()))
         elif isinstance(record, Resumed):
             if self._header is None or len(self._opening) != 1:
                 self.differ("a controller goes on, and does not begin")
@@ -241,8 +266,13 @@ def replay(lines: Iterable[Line], source: str, *, closed: bool = True) -> Replay
     ``source`` names the journal in messages; ``closed``: it must leave no action out at its end.
     """
     state = Replay(source)
-    for line in lines:
-        state.line(line)
+    try:
+        for line in lines:
+            state.line(line)
+    except BadInput:
+        state.require_decided()  # the first thing to know of it
+        raise
+    state.require_decided()
     if closed:
         state.finish()
     return Replayed(

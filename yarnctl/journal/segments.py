@@ -5,23 +5,30 @@ renamed, whole, to ``journal.000001.jsonl``, ``journal.000002.jsonl``, ...: the 
 one to the next, so a missing or exchanged segment shows as a missing line does. A segment that is no longer
 written to may be compressed with gzip (``journal.000001.jsonl.gz``); it is read just the same.
 
-The rename is one step of the file system and happens between two whole lines. Whoever dies before it has a
-file that is a little too large, whoever dies after it has none to write to: both are journals.
+A file in which a journal goes on begins with all that the lines before it leave (``state``). It is written
+beside first, whole (``journal.jsonl.next``), and becomes the journal's file by a rename, between two whole
+lines. Whoever dies before that has a file that is a little too large, or none to write to: both are journals,
+and what was written beside is written anew.
 """
 
 from __future__ import annotations
 
 import errno
 import gzip
-import logging
 import os
 import re
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
-_LOG = logging.getLogger("yarnctl.journal")
+STATE = b'{"type":"state",'
+"""How the line of a state begins."""
+
+
+class NotNow(OSError):
+    """A journal cannot go on in a new file now; in the one before it can."""
 
 
 def segments(path: Path) -> tuple[Path, ...]:
@@ -44,6 +51,25 @@ def written_last(path: Path) -> Path | None:
     """Return the last of a journal's files that holds anything; None: there is no journal yet."""
     held = [each for each in segments(path) if each.exists() and each.stat().st_size > 0]
     return held[-1] if held else None
+
+
+def last_begun(files: Sequence[Path]) -> int:
+    """Return which file to read first, to know what a journal leaves: 0, or one that begins with a state.
+
+    It is the last such file; the one before it, if that can be read by itself: it tells what came last.
+    """
+    for place in range(len(files) - 1, 0, -1):
+        if _begins_with_state(files[place]):
+            return place - 1 if place == 1 or _begins_with_state(files[place - 1]) else place
+    return 0
+
+
+def _begins_with_state(segment: Path) -> bool:
+    try:
+        with opened(segment) as file:
+            return file.read(len(STATE)) == STATE
+    except (OSError, EOFError, zlib.error):
+        return False
 
 
 @contextmanager
@@ -81,23 +107,37 @@ def _is_same(path: Path, opened_file: os.stat_result) -> bool:
         return False
 
 
-def set_aside(path: Path) -> BinaryIO | None:
-    """Rename the file that is full and open a new one; None if that cannot be done now.
+def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
+    """Rename the journal's file, if it holds anything, and return a new one that begins with ``head``.
 
-    Then the old handle is still good: what is written to it stands at the journal's end all the same.
+    Raises NotNow if that cannot be done now: then a handle to the file before is still good, and what is
+    written to it stands at the journal's end all the same. Any other OSError comes after the change.
     """
+    beside = path.with_name(f"{path.name}.next")
     try:
-        if path.exists():
-            numbers = [_number(path, each) for each in segments(path) if each != path]
-            target = path.with_name(f"{path.stem}.{max(numbers, default=0) + 1:06d}{path.suffix}")
-            os.rename(path, target)
+        file = beside.open("wb")
+        try:
+            file.write(head)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+            _set_number(path)
             sync_folder(path.parent)
-        file = path.open("ab")
-        sync_folder(path.parent)
+            os.rename(beside, path)
+        except OSError:
+            file.close()
+            raise
     except OSError as error:
-        _LOG.warning("the journal %s cannot go on in a new file yet: %s", path, error.strerror)
-        return None
+        raise NotNow(error.errno, error.strerror or str(error), str(path)) from error
+    sync_folder(path.parent)
     return file
+
+
+def _set_number(path: Path) -> None:
+    """Rename the journal's file to the next number, if it holds anything."""
+    if path.exists() and path.stat().st_size > 0:
+        numbers = [_number(path, each) for each in segments(path) if each != path]
+        os.rename(path, path.with_name(f"{path.stem}.{max(numbers, default=0) + 1:06d}{path.suffix}"))
 
 
 def _number(path: Path, segment: Path) -> int:

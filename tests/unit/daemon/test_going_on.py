@@ -17,7 +17,7 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
+from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import RETRY_MS, Restorer
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
@@ -25,6 +25,7 @@ from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -76,7 +77,7 @@ def life(
     rebuilt = rebuild(path)
     misdirection = Misdirection()
     if rebuilt is not None:
-        misdirection.take(rebuilt.recent)
+        misdirection = rebuilt.misdirection
     gate = Gate(lock or Lock(), cluster.permission.why_nothing, misdirection)
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     port = GuardedPort(cluster, gate, enforce=enforce, going_on=going_on)

@@ -14,11 +14,12 @@ import pytest
 
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.attach.eligibility.permission import MONITOR
-from yarnctl.daemon.guards import Gate, GuardedPort, Misdirection
+from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Observation,
     Refused,

@@ -7,13 +7,14 @@ import logging
 import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
-from yarnctl.daemon.guards import Gate, Misdirection
+from yarnctl.daemon.guards import Gate
 from yarnctl.daemon.loop import Recorder
 from yarnctl.daemon.view.counters import Counted
 from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.daemon.view.recent_decisions import Remembered
 from yarnctl.daemon.view.reclaim_lists import Reclaiming
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     CameBack,
     CameBackWithout,

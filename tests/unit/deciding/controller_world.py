@@ -18,13 +18,13 @@ from tests.golden.tables import GUARD_FREE, app, cluster, task, with_
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.invariants import History
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.ledger_state import LedgerState, ledger_of, state_of
+from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.model import Fact, Observation, Outcome, Snapshot
 from yarnctl.deciding.records import Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
 from yarnctl.errors import Different
 from yarnctl.journal.file import Line
-from yarnctl.journal.fold import Fold
+from yarnctl.journal.fold import Fold, ledger_of, state_of
 from yarnctl.journal.replay import Replay
 
 SHELF = Path(__file__).with_name("shelf")

@@ -13,7 +13,7 @@ there. ``take`` believes; ``problem`` says why a record cannot come next, and ho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -76,26 +76,52 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
         return self.request.sequence
 
 
+class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All parts of a book; ``opened`` in the order in which they were opened last."""
+
+    gate: Gate | None = None
+    admissions: tuple[Admission, ...] = ()
+    opened: tuple[str, ...] = ()
+    numbered: int = 0
+    now_ms: int = 0
+    trained: bool = False
+    unlearned: Mapping[str, str] = {}
+
+
 class Book:
     """``admissions`` by id, in their order; ``gate`` None: none has been set yet.
 
     ``opened`` are the ids of those that are not over. ``unlearned``: application -> its admission's id, of
     those that ended and have not been asked about yet; ``trained`` says that the gate has learned from the
-    past. ``version`` grows with every change.
+    past. ``version`` grows with every change. ``left`` is what another book was when it was made a value.
     """
 
-    def __init__(self) -> None:
-        self.gate: Gate | None = None
-        self.admissions: dict[str, Admission] = {}
-        self.numbered = 0
-        self.now_ms = 0
+    def __init__(self, left: BookState | None = None) -> None:
+        left = BookState() if left is None else left
+        self.gate = left.gate
+        self.admissions = {each.admission: each for each in left.admissions}
+        self.numbered = left.numbered
+        self.now_ms = left.now_ms
         self.version = 0
-        self.trained = False
-        self.opened: dict[str, None] = {}
-        self.unlearned: dict[str, str] = {}
-        self._ids: dict[int, str] = {}
-        self._keys: dict[str, str] = {}
-        self._applications: dict[str, str] = {}
+        self.trained = left.trained
+        self.opened: dict[str, None] = dict.fromkeys(left.opened)
+        self.unlearned = dict(left.unlearned)
+        self._ids = {each.sequence: each.admission for each in left.admissions}
+        self._keys = {each.key: each.admission for each in left.admissions if each.key}
+        taken = (each for each in left.admissions if each.application)
+        self._applications = {each.application: each.admission for each in taken}
+
+    def left(self) -> BookState:
+        """Return the book as a value."""
+        return BookState(
+            gate=self.gate,
+            admissions=tuple(self.admissions.values()),
+            opened=tuple(self.opened),
+            numbered=self.numbered,
+            now_ms=self.now_ms,
+            trained=self.trained,
+            unlearned=dict(self.unlearned),
+        )
 
     @property
     def queues(self) -> tuple[str, ...]:
