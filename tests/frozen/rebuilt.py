@@ -18,7 +18,7 @@ from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.records import Choices, Reservation
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.records import Holding
+from yarnctl.deciding.records import Holding, Stance, Transition
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.rendering import text
 
@@ -34,6 +34,8 @@ def rebuilt(path: Path) -> Any:
         logger.removeHandler(heard)
     assert found is not None
     remembered = found.remembered
+    stances = [record for record in found.recent if isinstance(record, Stance)]
+    moves = [record for record in found.recent if isinstance(record, Transition)]
     value = {
         "orders": orders_of(remembered.ledger),
         "sent": remembered.ledger.sent,
@@ -41,10 +43,10 @@ def rebuilt(path: Path) -> Any:
         "due": remembered.ledger.due,
         "now_ms": remembered.now_ms,
         "records": len(found.recent),
-        "transitions": len(found.transitions),
+        "transitions": min(1000, len(moves)),
         "priorities": found.priorities,
         "stances": [
-            {"type": "stance", **msgspec.structs.asdict(one), "why": text(one.why)} for one in found.stances
+            {"type": "stance", **msgspec.structs.asdict(one), "why": text(one.why)} for one in stances
         ],
         "queues_held": {queue: _held(record) for queue, record in found.held.items()},
         "epoch": found.epoch,

@@ -65,9 +65,6 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
 
-STOPPING = "yarnctl stops"
-"""Why what is under way is taken back when the program ends in peace."""
-
 
 class Settlement:
     """Moves orders; every method that changes something returns the effects."""

@@ -18,7 +18,7 @@ from yarnctl.deciding.admission.book import Book
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.misdirection import Misdirection
-from yarnctl.deciding.records import Holding, Record, Requests, Stance, State, Stopped, Transition
+from yarnctl.deciding.records import Holding, Record, Requests, State, Stopped
 from yarnctl.journal.file import MENDED, Interrupted, read_last
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.segments import written_last
@@ -39,8 +39,6 @@ class Rebuilt(NamedTuple):
     remembered: Remembered
     recent: tuple[Record, ...]
     priorities: dict[str, int]
-    stances: tuple[Stance, ...]
-    transitions: tuple[Transition, ...]
     held: dict[str, Holding]
     epoch: str
     book: Book
@@ -105,13 +103,11 @@ def rebuild(
     """
     if written_last(path) is None:
         return None
-    fold, stances, recent = Fold(), list[Stance](), list[Record]()
+    fold, recent = Fold(), list[Record]()
     try:
         for line in read_last(path):
             record = line.record
             fold.apply(record)
-            if isinstance(record, Stance):
-                stances.append(record)
             if not isinstance(record, NOT_TOLD):
                 recent.append(record)
             if len(recent) > 2 * keep:
@@ -123,13 +119,10 @@ def rebuild(
         moved(torn)
         return rebuild(path, keep)
     left = fold.copy()
-    moves = tuple(record for record in recent if isinstance(record, Transition))
     return Rebuilt(
         fold.remembered(),
         tuple(recent[-keep:]),
         dict(fold.priorities.changed),
-        tuple(stances),
-        moves[-1000:],
         dict(fold.queues.held),
         fold.epoch,
         left.book,

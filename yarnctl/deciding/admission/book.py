@@ -298,10 +298,10 @@ class Book:
 
     # --- what can come next -------------------------------------------------------------------------
 
-    def problem(self, record: object, *, decide: bool = True) -> str:
+    def problem(self, record: object) -> str:
         """Say why a record cannot come next, "" if it can. Before :meth:`take`.
 
-        ``decide``: a round is held again with the loads it saw, and must give the same plans.
+        A round is held again with the loads it saw, and must give the same plans.
         """
         if isinstance(record, GateSet):
             return _set_problem(record)
@@ -313,7 +313,7 @@ class Book:
             if isinstance(record, AdmissionAsked):
                 return self._asked_problem(record)
             if isinstance(record, AdmissionRound):
-                return self._round_problem(record, self.gate) if decide else ""
+                return self._round_problem(record, self.gate)
             if isinstance(record, AdmissionTaken):
                 return self._taken_problem(record)
             if isinstance(record, AdmissionClosed):
