@@ -18,7 +18,7 @@ from tests.unit.daemon.at_the_desk import AtTheDesk, Killed, Past, Yarn, asking
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.admission.request_queue import Withdrawing
-from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.book import Book, BookState
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -120,6 +120,8 @@ def test_every_part_of_a_journal_gives_the_book_that_was_there(steps, allocator)
         assert facts(read_again) == story.books[place]
         assert read_again.problem(record) == ""
         read_again.take(record)
+        if place % 5 == 0:  # a file ends here: all goes over that is not derived
+            read_again = Book(msgspec.json.decode(msgspec.json.encode(read_again.left()), type=BookState))
     assert facts(read_again) == story.books[-1] == facts(story.book)
     gate = read_again.gate
     if gate is not None:

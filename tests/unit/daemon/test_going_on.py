@@ -88,7 +88,7 @@ def life(
             remembered=rebuilt and rebuilt.remembered,
         ),
         port,
-        journal := JournalFile(path, durable=False),
+        journal := JournalFile(path, durable=False, segment_bytes=2_000, fold=rebuilt and rebuilt.fold),
         Publisher(),
         clock_ms=lambda: next(AHEAD),
         parts=LoopParts(
