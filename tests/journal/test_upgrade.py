@@ -18,6 +18,7 @@ from tests.frozen import journals
 from tests.frozen.catalogue import piece
 from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
+from tests.journal.test_full_disk import full
 from tests.journal.test_segments import Died, Steps
 from tests.unit.daemon.test_holding import RESEARCH, Queues, holder_of
 from tests.unit.daemon.test_loop import Attached, taken
@@ -296,3 +297,14 @@ def test_a_controller_that_has_only_begun_decides_by_its_own_header_in_the_next_
     journal.file.close()
     assert next(line.record for line in read(path) if isinstance(line.record, State)).fresh is not None
     assert left_by(path).remembered.ledger.settings == own
+
+
+def test_a_disk_that_is_full_is_told_and_the_old_file_stays_as_it_is(tmp_path: Path) -> None:
+    path = laid("format-5-all-at-once", tmp_path)
+    fold = left_by(path).fold
+    with full(100), pytest.raises(OSError, match="start again") as told:
+        begun(path, fold)
+    assert told.value.filename == str(path)
+    assert path.read_bytes() == journals.raw("format-5-all-at-once")
+    begun(path, left_by(path).fold).file.close()
+    assert rebuilt(path) == piece("journals/format-5-all-at-once").frozen()["rebuilt"]

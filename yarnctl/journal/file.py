@@ -134,7 +134,11 @@ class JournalFile(JournalStream):
         chain = _chain_after(path)
         needs_head = self.fold is not None and (last not in (None, path) or self.fold.format in OLDER)
         if needs_head:
-            super().__init__(self._next_file(chain), chain)
+            try:
+                fresh = self._next_file(chain)
+            except NotNow as error:
+                raise OSError(error.errno, f"{error.strerror}; {MENDED}", str(path)) from error
+            super().__init__(fresh, chain)
         else:
             super().__init__(path.open("ab"), chain)
 
