@@ -21,6 +21,7 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.units import NOTHING, Resources, dominant, plus, times
@@ -91,8 +92,8 @@ def case(
     now_ms: int = 0,
     total: int = 100,
     room: Mapping[str, int] | None = None,
-    barred: Mapping[str, str] | None = None,
-    closed: Mapping[str, str] | None = None,
+    barred: Mapping[str, Reason] | None = None,
+    closed: Mapping[str, Reason] | None = None,
 ) -> Case:
     """Make a case; ``wanted`` is a number of 1-slot asks, or (slots, count) rows."""
     rows = [(1, wanted)] if isinstance(wanted, int) else wanted

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from yarnctl.api.paged import Count, Paged
+from yarnctl.api.paged import Count, Paged, ReasonOut
 from yarnctl.deciding.admission.records import Estimate, State, Verdict
 
 
@@ -58,6 +58,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int
     tags: list[str]
     settings: dict[str, str]
+    reason: ReasonOut | None = None
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,6 +69,7 @@ class RefusedOut(msgspec.Struct, frozen=True, kw_only=True):
     key: list[int]
     why: str
     meaning: str
+    reason: ReasonOut | None = None
 
 
 class TransitionOut(msgspec.Struct, frozen=True, kw_only=True):

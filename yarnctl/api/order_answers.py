@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.api.cluster_answers import ApplicationClass
-from yarnctl.api.paged import Count, Size
+from yarnctl.api.paged import Count, ReasonOut, Size
 from yarnctl.deciding.lifecycle import State
 
 
@@ -47,6 +47,7 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     cost_ms: int | None
     room_to_application: str
     room_to_container: str
+    reason: ReasonOut | None = None
 
 
 class ReclaimList(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
@@ -94,3 +95,4 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     victims: list[str]
     states: dict[State, int]
     withheld: Count = 0
+    reason: ReasonOut | None = None

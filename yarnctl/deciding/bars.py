@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 
 DOUBLINGS_MAX = 10
@@ -29,17 +30,17 @@ class Bars:
     """``barred``: attempt -> why; ``by``: attempt -> the order that set the bar; ``tries``: failed ones."""
 
     def __init__(self) -> None:
-        self.barred: dict[str, str] = {}
+        self.barred: dict[str, Reason] = {}
         self.by: dict[str, str] = {}
         self.tries: dict[str, dict[str, int]] = {}
         self.pauses: list[Pause] = []
 
-    def set(self, order: Order, why: str) -> None:
+    def set(self, order: Order, why: Reason) -> None:
         """Bar the attempt of an order; the bar is this order's from now on."""
         self.barred[order.attempt] = why
         self.by[order.attempt] = order.order
 
-    def lift(self, attempt: str, order_id: str, why: str) -> None:
+    def lift(self, attempt: str, order_id: str, why: Reason) -> None:
         """Lift a bar that this order set for this reason; one of a later order stays."""
         if self.by.get(attempt) == order_id and self.barred[attempt] == why:
             del self.barred[attempt], self.by[attempt]

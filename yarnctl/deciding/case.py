@@ -14,6 +14,7 @@ import msgspec
 
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import JobUsage
+from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
 
@@ -53,8 +54,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     room: Mapping[str, Resources]
     jobs: tuple[Candidate, ...]
     tasks: Mapping[str, tuple[TaskView, ...]]
-    barred: Mapping[str, str] = {}
-    closed: Mapping[str, str] = {}
+    barred: Mapping[str, Reason] = {}
+    closed: Mapping[str, Reason] = {}
     reserved: Mapping[str, str] = {}
 
 
@@ -78,7 +79,7 @@ class RefusedJob(NamedTuple):
 
     application: str
     key: tuple[int, ...]
-    why: str
+    why: Reason
 
 
 class RefusedTask(NamedTuple):
@@ -87,7 +88,7 @@ class RefusedTask(NamedTuple):
     application: str
     attempt: str
     key: tuple[int, ...]
-    why: str
+    why: Reason
     container: str = ""
     node: str = ""
 

@@ -60,6 +60,7 @@ from yarnctl.deciding.records import (
     Stopped,
     Trigger,
 )
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
 from yarnctl.deciding.settlement import Settlement, asked_again
@@ -92,7 +93,7 @@ class _Held(msgspec.Struct):
     since_ms: int
     rounds: int
     tasks: dict[str, tuple[TaskView, ...]]
-    silent: dict[str, str]
+    silent: dict[str, Reason]
     asked: Demand | None = None
     standing: tuple[object, ...] = ()
 
@@ -331,7 +332,7 @@ class Controller:
             effects.add(settle_needless(self._settlement, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
 
-    def _note_silent(self, held: _Held, names: Iterable[str], why: str) -> None:
+    def _note_silent(self, held: _Held, names: Iterable[str], why: Reason) -> None:
         """Leave jobs that did not answer alone, in this look and for a while."""
         held.silent.update(dict.fromkeys(names, why))
         self._looks.note_silent(names, why, self.now_ms)

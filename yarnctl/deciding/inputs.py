@@ -14,6 +14,7 @@ import msgspec
 
 from yarnctl.deciding.model import Fact, Observation, Snapshot, TaskView
 from yarnctl.deciding.reasons.demand import TriggerReason
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.snapshot_rows import Change, Reader, Writer
 from yarnctl.units import Resources
@@ -49,7 +50,7 @@ class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     declined: Mapping[str, tuple[int, int]] = {}
     waiting: Mapping[str, int] | None = None
     waiting_at_ms: int = 0
-    silent: Mapping[str, tuple[int, str]] = {}
+    silent: Mapping[str, tuple[int, Reason]] = {}
 
 
 class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_defaults=True):

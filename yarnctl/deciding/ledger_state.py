@@ -14,13 +14,14 @@ import msgspec
 from yarnctl.deciding.bars import Pause
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Late, Order, Sent
+from yarnctl.deciding.releaser import Reason
 
 
 class BarSet(NamedTuple):
     """Why an attempt may not be asked, and the order that set the bar."""
 
     attempt: str
-    why: str
+    why: Reason
     order: str
 
 

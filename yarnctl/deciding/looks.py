@@ -14,6 +14,7 @@ from yarnctl.deciding.inputs import LookMemory
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.prioritising import Prioritiser
 from yarnctl.deciding.reasons.demand import TriggerReason
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
 
@@ -27,7 +28,7 @@ class Looks:
         self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
         self.echoes = Echoes()
-        self._silent: dict[str, tuple[int, str]] = {}
+        self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
         """Return what the looks so far have left, as a value."""
@@ -77,14 +78,14 @@ class Looks:
             found = self.prioritiser.look(snapshot, as_of_ms, now_ms)
         return Effects() if found is None else Effects((found[0],), found[1])
 
-    def silent(self, now_ms: int) -> dict[str, str]:
+    def silent(self, now_ms: int) -> dict[str, Reason]:
         """Return the jobs that are left alone because they did not answer lately, and how."""
         self._silent = {
             name: kept for name, kept in self._silent.items() if now_ms - kept[0] < self._settings.silent_ms
         }
         return {name: why for name, (_, why) in self._silent.items()}
 
-    def note_silent(self, names: Iterable[str], why: str, now_ms: int) -> None:
+    def note_silent(self, names: Iterable[str], why: Reason, now_ms: int) -> None:
         """Leave jobs that did not answer alone for a while."""
         self._silent.update((name, (now_ms, why)) for name in names)
 

@@ -25,6 +25,7 @@ from yarnctl.deciding.preemptor import (
     givers,
     may_give,
 )
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -55,7 +56,7 @@ class Seen(NamedTuple):
     """The tasks observed for this look, and the jobs that cannot be observed, with the reason."""
 
     tasks: Mapping[str, tuple[TaskView, ...]]
-    silent: Mapping[str, str]
+    silent: Mapping[str, Reason]
 
 
 def make_plan(
@@ -163,14 +164,14 @@ def _reserved_for_others(look: Look, wish: Wish) -> dict[str, str]:
 
 def _overlay(
     jobs: list[Candidate],
-    barred: dict[str, str],
+    barred: dict[str, Reason],
     room: dict[str, Resources],
     choice: Choice,
     total: Resources,
-) -> tuple[list[Candidate], dict[str, str], dict[str, Resources]]:
+) -> tuple[list[Candidate], dict[str, Reason], dict[str, Resources]]:
     """Return jobs, barred attempts and free room as they stand after a choice."""
     taken: dict[str, list[Resources]] = {}
     for pick in choice.picks:
         taken.setdefault(pick.application, []).append(pick.task.size)
-    ordered = {pick.task.attempt: "already-ordered" for pick in choice.picks}
+    ordered: dict[str, Reason] = {pick.task.attempt: "already-ordered" for pick in choice.picks}
     return after_picks(jobs, taken, total), {**barred, **ordered}, {**room, **choice.room}

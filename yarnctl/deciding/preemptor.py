@@ -41,6 +41,7 @@ from yarnctl.deciding.reasons.demand import (
     Unmet,
 )
 from yarnctl.deciding.records import Trigger
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, dominant, minus, times
 
@@ -361,8 +362,8 @@ def _under_order(victim: str, leaving: Sequence[Order], ledger: Ledger) -> int:
 
 
 def closed_jobs(
-    views: Sequence[ApplicationView], settings: Settings, silent: Mapping[str, str]
-) -> dict[str, str]:
+    views: Sequence[ApplicationView], settings: Settings, silent: Mapping[str, Reason]
+) -> dict[str, Reason]:
     """Return the jobs among ``views`` that may not be touched, and why; ``silent`` are unobservable."""
     closed = dict(silent)
     if settings.eviction == "suspend" and not settings.kill_maps:

@@ -62,9 +62,9 @@ not-observed          (job) its tasks could not be seen in time
 def objections(
     now_ms: int,
     settings: Settings,
-    barred: Mapping[str, str],
+    barred: Mapping[str, Reason],
     reserved: Mapping[str, str] = MappingProxyType({}),
-) -> Callable[[TaskView], str]:
+) -> Callable[[TaskView], Reason]:
     """Return the function that says why a task may not be stopped now; "": it may.
 
     The first reason that applies is given. Made once per choice: it runs for every task looked at.
@@ -74,7 +74,7 @@ def objections(
     suspensions_max = settings.task_suspensions_max
     guarded = settings.cost_guard and settings.eviction == "suspend"
 
-    def objection(task: TaskView) -> str:
+    def objection(task: TaskView) -> Reason:
         attempt, _, _, _, kind, remaining_ms, return_cost_ms, since_ms, generation, able, resumed = task
         if kind == "am":
             return "am"
@@ -92,7 +92,7 @@ def objections(
             return "remaining-unknown" if remaining_ms < 0 else "cost"
         return ""
 
-    def on_open_node(task: TaskView) -> str:
+    def on_open_node(task: TaskView) -> Reason:
         return "node-reserved" if task.kind != "am" and task.node in reserved else objection(task)
 
     return on_open_node if reserved else objection

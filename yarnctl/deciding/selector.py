@@ -31,7 +31,7 @@ from yarnctl.deciding.policies import (
     JobUsage,
     TaskPolicy,
 )
-from yarnctl.deciding.releaser import objections
+from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
@@ -57,7 +57,7 @@ class Line:
     def __init__(self, ordered: list[TaskView], rest: Callable[[], list[TaskView]] | None = None) -> None:
         self.ordered = ordered
         self.place = 0
-        self.passed: list[tuple[TaskView, str]] = []
+        self.passed: list[tuple[TaskView, Reason]] = []
         self.rest = rest
         self.picked = self.most = self.by_memory = self.by_vcores = 0
 
@@ -231,7 +231,7 @@ class Selection:
         """Note that a job has nothing (more) to give, and why."""
         index, key = self.entry(entry)
         job = self.case.jobs[index]
-        why = self.case.closed.get(job.usage.application, "")
+        why: Reason = self.case.closed.get(job.usage.application, "")
         if not why:
             why = "job-budget" if self.lines[index].picked >= job.budget else "no-task-left"
         self.dropped[index] = RefusedJob(job.usage.application, key, why)
@@ -349,11 +349,12 @@ def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedT
             refused.append(_passed_over(selection, application, task, why))
         for task in line.ordered[line.place : line.place + settings.refused_shown]:
             if task[0]:
-                why = selection.objection(task) or "next"
-                refused.append(_passed_over(selection, application, task, why))
+                refused.append(
+                    _passed_over(selection, application, task, selection.objection(task) or "next")
+                )
     return tuple(refused)
 
 
-def _passed_over(selection: Selection, application: str, task: TaskView, why: str) -> RefusedTask:
+def _passed_over(selection: Selection, application: str, task: TaskView, why: Reason) -> RefusedTask:
     key = selection.task_key(task)
     return RefusedTask(application, task.attempt, key, why, task.container, task.node)

@@ -13,6 +13,8 @@ import msgspec
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.order import Order, order_number
+from yarnctl.deciding.reasons.orders import MoveReason
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.records import Decision, Record, Return, Transition
 from yarnctl.journal.rendering import said
 
@@ -27,7 +29,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     ``remaining_ms`` is what the task had left to do when it was chosen (-1 unknown, None not written),
     ``predicted_cost_ms`` what leaving and coming back was expected to cost, ``cost_ms`` what it did;
     ``keys_done`` what its checkpoint holds; ``room_to_...`` who got the room. ``retired``: the entry
-    has left the list.
+    has left the list. ``event`` moved the order last, ``reason`` says why, ``why`` is either in words.
     """
 
     order: Order
@@ -37,6 +39,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     keys_done: int | None = None
     checkpointed_at_ms: int | None = None
     why: str = ""
+    event: str = ""
+    reason: MoveReason | OutcomeReason | None = None
     room_to_application: str = ""
     room_to_container: str = ""
     retired: bool = False
@@ -126,6 +130,8 @@ class Reclaiming:
             keys_done=note.keys_done,
             checkpointed_at_ms=note.checkpointed_at_ms,
             why=(said(last.why) or last.event) if last is not None else "",
+            event=last.event if last is not None else "",
+            reason=last.why if last is not None else None,
             room_to_application=last.application if last is not None else "",
             room_to_container=last.container if last is not None else "",
             retired=retired,

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.model import Accepted, Refused, Withheld
+from yarnctl.deciding.reasons.rooting import code
 from yarnctl.deciding.records import (
     Decision,
     Header,
@@ -260,7 +261,7 @@ class _Reader:
         asker, hit = record.trigger.application, {pick.application for pick in record.picks}
         self._name(record)
         # A job that was taken from stands there with its key afterwards: that is no refusal.
-        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or job.why != "next")
+        jobs = tuple(job for job in record.refused_jobs if job.application not in hit or not _is_next(job))
         self._jobs(record, record.number, jobs)
         for refused in record.refused_tasks:
             if self._is_wanted(refused.attempt):
@@ -274,6 +275,7 @@ class _Reader:
                         decision=record.number,
                         asker=asker,
                         why=why,
+                        reason_code="handed-back",
                         key=pick.task_key,
                         policy=self.orders.settings.task_policy,
                     )
@@ -284,7 +286,13 @@ class _Reader:
         if asker == self.wanted:
             self.roles["application"] = None
             self.refused.append(
-                RefusalStory(at_ms=record.at_ms, decision=None, asker=asker, why=text(record.why))
+                RefusalStory(
+                    at_ms=record.at_ms,
+                    decision=None,
+                    asker=asker,
+                    why=text(record.why),
+                    reason_code=code(record.why),
+                )
             )
         self._jobs(record, None, record.refused_jobs)
         for refused in record.refused_tasks:
@@ -301,6 +309,7 @@ class _Reader:
             decision=number,
             asker=record.trigger.application,
             why=refused.why,
+            reason_code=refused.why,
             key=refused.key,
             policy=self.orders.settings.task_policy,
         )
@@ -315,6 +324,7 @@ class _Reader:
                         decision=number,
                         asker=record.trigger.application,
                         why=job.why,
+                        reason_code=job.why,
                         key=job.key,
                         policy=self.orders.settings.job_policy,
                         total=record.total if isinstance(record, Decision) else None,
@@ -481,3 +491,7 @@ def explain(records: Iterable[Record], wanted: str) -> Explanation:
     for record in records:
         reader.take(record)
     return reader.explanation()
+
+
+def _is_next(job: RefusedJob) -> bool:
+    return job.why == "next"

@@ -225,14 +225,14 @@ def _refusals_in_words(refusals: list[RefusalStory]) -> Iterator[str]:
         first, last = same[0], same[-1]
         key = f", {key_words(first.policy, first.key, first.total)}" if first.key else ""
         occasion = "no decision" if first.decision is None else f"decision {first.decision}"
-        line = f"  {instant(first.at_ms)} {occasion} for {asker}: {why_words(why)}{key}"
+        line = f"  {instant(first.at_ms)} {occasion} for {asker}: {why_words(first.reason_code) or why}{key}"
         more = len(same) - 1
         yield line + (f"; {more} times more until {instant(last.at_ms).removeprefix('at ')}" if more else "")
 
 
-def why_words(why: str) -> str:
-    """Say a reason: by its name and what it means."""
-    return f"{why}: {REASONS[why]}" if why in REASONS else why
+def why_words(code: str) -> str:
+    """Say by its code and what it means why a job or task was left alone; "" for a code of another kind."""
+    return f"{code}: {REASONS[code]}" if code in REASONS else ""
 
 
 def _ranked(policy: str, key: tuple[int, ...], total: Resources | None) -> str:

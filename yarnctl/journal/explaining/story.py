@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import RefusedJob
+from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
 Verb = Literal["", "suspended", "released", "killed", "ended"]
@@ -33,7 +34,7 @@ class NextTask(NamedTuple):
     application: str
     attempt: str
     key: tuple[int, ...]
-    why: str
+    why: Reason
 
 
 class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
@@ -115,6 +116,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
     """One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker).
 
+    Programs compare ``reason_code``; ``why`` is it or a sentence.
     ``policy`` made the key; ``total`` is what the cluster had, where the record says so.
     """
 
@@ -125,6 +127,7 @@ class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
     key: tuple[int, ...] = ()
     policy: str = ""
     total: Resources | None = None
+    reason_code: str = ""
 
 
 class PriorityStory(msgspec.Struct, kw_only=True, frozen=True):

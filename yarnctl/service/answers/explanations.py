@@ -23,6 +23,7 @@ from yarnctl.api.decision_answers import (
     TriggerOut,
 )
 from yarnctl.api.order_answers import DecisionSummary
+from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.occupancy import class_of, pending_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.recent_decisions import Decided, Logged
@@ -49,6 +50,7 @@ def summary(decided: Decided) -> DecisionSummary:
         id=record.number,
         at_ms=record.at_ms,
         why=text(trigger.why),
+        reason=reason(trigger.why),
         chosen=len(record.picks),
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
         states=counted(decided.states),
@@ -130,6 +132,7 @@ def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
         key=list(each.key),
         why=each.why,
         meaning=REASONS.get(each.why, ""),
+        reason=ReasonOut(code=each.why, text=REASONS.get(each.why, "")),
     )
 
 

@@ -203,7 +203,10 @@ def queue_class(name: str, settings: Settings) -> ApplicationClass:
 def entry(each: Entry) -> EntryOut:
     """Show one entry."""
     order = each.order
-    return read_off(EntryOut, each, order, order=order.order, size=size(order.size))
+    why = reason(each.reason)
+    if why is None and each.event:
+        why = ReasonOut(code=each.event, text=each.event)
+    return read_off(EntryOut, each, order, order=order.order, size=size(order.size), reason=why)
 
 
 def reclaim_list(

@@ -27,6 +27,7 @@ from yarnctl.hadoop.wire.job_settings import deadline_tag
 from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.from_view import reason
 from yarnctl.service.answers.paging import NoParameters, by_number
 from yarnctl.service.routes.request_models import AdmissionRequest, AdmissionsQuery, WaitQuery
 from yarnctl.service.security.access import ONLY_USER, Credentials, require, require_own
@@ -207,6 +208,7 @@ def admission(each: Admission, desk: Desked) -> AdmissionOut:
         id=each.admission,
         state=each.state,
         why="" if each.why is None else text(each.why),
+        reason=reason(each.why),
         request=AskedOut(
             name=each.name,
             user=each.user,
