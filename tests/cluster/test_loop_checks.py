@@ -42,6 +42,7 @@ from yarnctl.deciding.records import (
     Trigger,
     performed,
 )
+from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.deciding.snapshot_rows import ApplicationRow, Change
 from yarnctl.units import Resources
@@ -111,7 +112,7 @@ def test_an_output_is_judged_by_every_byte_and_every_part(job: Done) -> None:
     assert differing(job) == ["part-00000", "part-00001"], "a job that was not committed"
 
 
-def decision(at_ms: int, picked: str, passed_over: str, why: str = "next") -> Decision:
+def decision(at_ms: int, picked: str, passed_over: str, why: Reason = "next") -> Decision:
     """Return a decision for one task and, perhaps, against another."""
     view = TaskView(picked, "container_1", "node", SIZE, "reduce", 1000, 100, 0, 0, True, False)
     return Decision(

@@ -12,7 +12,7 @@ from yarnctl.deciding import selector
 from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.order import name_orders
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.releaser import objections
+from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
 from yarnctl.units import NOTHING, dominant, fits, minus, plus
@@ -91,8 +91,8 @@ def cases(draw, equal=False):
     if not equal:
         wanted = draw(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 4)), max_size=3))
     every = [row.attempt for rows in tasks.values() for row in rows]
-    barred = {name: "already-ordered" for name in every if draw(st.integers(0, 9)) == 0}
-    closed = {name: "unreachable" for name in names if draw(st.integers(0, 9)) == 0}
+    barred: dict[str, Reason] = {name: "already-ordered" for name in every if draw(st.integers(0, 9)) == 0}
+    closed: dict[str, Reason] = {name: "unreachable" for name in names if draw(st.integers(0, 9)) == 0}
     room = {} if equal else {"n1": draw(st.integers(0, 2)), "n2": draw(st.integers(0, 2))}
     made = case(
         jobs,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -63,6 +63,7 @@ from yarnctl.deciding.records import (
     is_of,
     performed,
 )
+from yarnctl.deciding.releaser import Reason
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.older import records_5 as old
 
@@ -242,7 +243,8 @@ def _holding(record: old.Holding5) -> Holding:
 
 
 def _refused(one: old.RefusedTask5, task: TaskView | None) -> RefusedTask:
-    return RefusedTask(*one) if task is None else RefusedTask(*one, task.container, task.node)
+    refused = RefusedTask(one.application, one.attempt, one.key, cast(Reason, one.why))
+    return refused if task is None else refused._replace(container=task.container, node=task.node)
 
 
 def _outcome(outcome: old.Outcome5) -> Outcome:
