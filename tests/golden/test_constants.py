@@ -47,6 +47,8 @@ NUMBERS = {
     "foresight.MASTER_PRIORITY": 0,
     "foresight.MAP_PRIORITY": 20,
     "foresight.REDUCE_PRIORITY": 10,
+    "misdirection.LOOKED_BACK": 10,
+    "misdirection.MISDIRECTED_MAX": 3,
     "policies.jobs.FOREVER_MS": 2**53 - 1,
     "policies.jobs.PPM": 10**6,
     "preemptor.PPM": 10**6,
