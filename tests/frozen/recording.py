@@ -50,7 +50,9 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import Chain
+from yarnctl.journal.file import JournalFile
 from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.segments import segments
 
 FORMAT = 5
 SCENARIOS = Path(__file__).parents[2] / "docs/scenarios"
@@ -59,6 +61,8 @@ HISTORIES = 2_000
 KINDS = ("Transfer", "Epoch", "Return", "Ranking", "Refusal")
 """Kinds of records for each of which the first random history that has one is kept."""
 FIRST = "application_1_0001"
+FILE_BYTES = 20_000
+"""How large a file of a journal in several becomes."""
 
 
 def closed(records: Sequence[Record]) -> bytes:
@@ -112,6 +116,16 @@ def restarted() -> bytes:
         run.go()
         run.file.close()
         return path.read_bytes()
+
+
+def in_files(records: Sequence[Record]) -> bytes:
+    """Return a journal that went on over several files, joined: each further one begins with a state."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        with JournalFile(path, durable=False, segment_bytes=FILE_BYTES) as journal:
+            for each in records:
+                journal.append([each])
+        return b"".join(file.read_bytes() for file in segments(path))
 
 
 def until_lowered(records: Sequence[Record]) -> list[Record]:
@@ -215,6 +229,7 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "format-6-deadlines": lambda: closed(deadlines()),
         "format-6-restarted": restarted,
         "format-6-gate-reservations": lambda: open_(admission_stories.with_reservations()),
+        "format-6-in-files": lambda: in_files(virtual()),
         "format-6-lost-host": lambda: lost_host("here"),
         "format-6-after-lost-host": lambda: lost_host("elsewhere"),
         **{f"world-{name}": partial(world, history) for name, history in kept().items()},
