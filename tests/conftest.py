@@ -26,8 +26,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and choose how much is run before any test is imported."""
+    """Make the markers known, and choose how much is run before any test is imported."""
     config.addinivalue_line("markers", f"{THOROUGH}: more of the same; only with --thorough, or by its id")
+    config.addinivalue_line("markers", "xdist_group(name): pytest-xdist's; named here for runs without it")
     choose(config.getoption("--thorough"))
     config.pluginmanager.register(LeavingOut(config), "leaving-out")
 

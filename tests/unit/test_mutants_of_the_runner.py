@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.mutants import shipped
 from tests.mutants.__main__ import PARTS, RINGS
 from tests.mutants.population import population
+from tests.mutants.steady import PYTEST
 from tests.mutants.trying import Trials
 from yarnctl.task_runner import build, wrapping
 from yarnctl.task_runner.build import BUILT, SOURCE, built
@@ -23,6 +26,14 @@ def test_every_part_has_its_tests() -> None:
     for target in PARTS.values():
         assert (ROOT / target).is_dir()
         assert all((ROOT / test).exists() for test in RINGS[target])
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_tests_of_a_part_are_collected_with_the_drivers_options(part: str) -> None:
+    """It runs without pytest-xdist, whose marker some of them have."""
+    command = [sys.executable, "-m", "pytest", *PYTEST, "--collect-only", *RINGS[PARTS[part]]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
 
 
 def test_what_compares_the_shipped_file_is_not_asked() -> None:
