@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -132,6 +132,19 @@ def test_a_translation_gives_what_a_line_says(name: str) -> None:
             was = [row[:4] for row in same[key]] if key == "refused_tasks" else same[key]
             assert was == told[key], (told["type"], key)
         assert told.keys() - same.keys() <= LEFT_OUT.get(told["type"], set())
+
+
+TODAY = {kind.__struct_config__.tag: kind for kind in get_args(today.Record)}
+MADE_VALUES = {"why", "choices"}
+"""Fields that the translation makes anew: a sentence is a value today, and choices have another shape."""
+
+
+@pytest.mark.parametrize("kind", get_args(Record5))
+def test_what_an_older_line_leaves_out_means_what_it_means_today(kind: type[msgspec.Struct]) -> None:
+    now = TODAY[kind.__struct_config__.tag]
+    was, is_now = ({each.name: each.default for each in msgspec.structs.fields(one)} for one in (kind, now))
+    for name in was.keys() & is_now.keys() - MADE_VALUES:
+        assert was[name] == is_now[name], name
 
 
 # --- what is left ---------------------------------------------------------------------------------

@@ -86,6 +86,32 @@ def test_it_goes_on_in_files_of_bounded_size_and_is_read_as_one(
     assert said[0] == said[1]
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_line_is_on_disk_before_append_returns(
+    tmp_path: Path, steps: list[Record], monkeypatch: pytest.MonkeyPatch, durable: bool
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr("os.fsync", lambda handle: sizes.append(os.fstat(handle).st_size))
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path, durable=durable) as journal:
+        journal.append(steps[:2])
+        assert sizes == ([path.stat().st_size] if durable else [])
+    assert sizes[1:] == ([path.stat().st_size] if durable else [])
+
+
+@pytest.mark.parametrize(("more_bytes", "files"), [(-1, 2), (0, 2), (1, 1)])
+def test_a_file_is_full_with_its_last_byte(
+    tmp_path: Path, steps: list[Record], more_bytes: int, files: int
+) -> None:
+    measured, path = tmp_path / "measured.jsonl", tmp_path / "journal.jsonl"
+    with JournalFile(measured, durable=False) as journal:
+        journal.append(steps[:2])
+        full_bytes = measured.stat().st_size
+    with JournalFile(path, durable=False, segment_bytes=full_bytes + more_bytes) as journal:
+        journal.append(steps[:2])
+        assert len(segments(path)) == files
+
+
 def test_old_files_may_be_compressed(tmp_path: Path, steps: list[Record]) -> None:
     path = tmp_path / "journal.jsonl"
     written(path, steps)
