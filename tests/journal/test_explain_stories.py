@@ -551,6 +551,7 @@ TOTAL = Resources(12_288, 12)
         ("MDF", (-5_000, -5), None, "deadline at 5000 ms; key -5000/-5"),
         ("MLF", (-FOREVER_MS, -5), None, "no deadline; key -/-5"),
         ("MLF", (-2_500, -5), None, "laxity 2.5 s; key -2500/-5"),
+        ("MLF", (-90_000, -5), None, "laxity 90.0 s; key -90000/-5"),
         ("MLF", (2_500, -5), None, "laxity -2.5 s; key 2500/-5"),
         ("PR", (17,), TOTAL, "key 17"),
         ("", (17,), None, "key 17"),

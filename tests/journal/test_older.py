@@ -18,13 +18,17 @@ from tests.frozen.catalogue import piece
 from tests.frozen.invoking import invoked
 from tests.frozen.rebuilt import rebuilt
 from yarnctl.deciding import records as today
+from yarnctl.deciding.admission.entries import GateLearned
 from yarnctl.deciding.admission.records import Choices
-from yarnctl.deciding.reasons.rooting import Reason
+from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.reasons.orders import Unclaimed
+from yarnctl.deciding.reasons.rooting import Reason, Said
 from yarnctl.deciding.reasons.verdicts import PlanReason
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import Chain, body_of
+from yarnctl.journal.fold import Fold
 from yarnctl.journal.older.records_5 import OLDER, Record5, decode_5
-from yarnctl.journal.older.translating import Translator
+from yarnctl.journal.older.translating import OUR_CLOCK, Translator
 from yarnctl.journal.rebuild import rebuild
 from yarnctl.journal.rendering import text
 
@@ -132,6 +136,75 @@ def test_a_translation_gives_what_a_line_says(name: str) -> None:
             was = [row[:4] for row in same[key]] if key == "refused_tasks" else same[key]
             assert was == told[key], (told["type"], key)
         assert told.keys() - same.keys() <= LEFT_OUT.get(told["type"], set())
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_move_that_todays_life_cycle_does_not_have_is_a_loss(name: str) -> None:
+    """That leaves its task alone; as it is told, nothing would be known of its container."""
+    translator, lost = Translator(), set[str]()
+    for body in bodies(name):
+        told = json.loads(body)
+        if told["type"] == "transition" and told["event"] == "manifest":
+            wrong = msgspec.json.encode({**told, "target": "withdrawn"})
+            (made,) = [
+                each for each in translator.take(decode_5(wrong)) if isinstance(each, today.Transition)
+            ]
+            assert (made.order, made.event, made.target) == (told["order"], "epoch-changed", "lost")
+            lost.add(told["order"])
+        else:
+            translator.take(decode_5(body))
+    assert lost
+
+
+BEGINS = {"ranking", "transfer", "performed", "refusal", "decision"}
+"""Kinds of which those programs wrote none before their step had begun."""
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_what_a_step_did_stands_behind_a_step_of_that_instant(name: str) -> None:
+    """A restart reads the instant of the last step; these journals do not tell it by itself."""
+    translator, fold = Translator(), Fold()
+    for body in bodies(name):
+        told, before_ms = json.loads(body), fold.now_ms
+        made = translator.take(decode_5(body))
+        for record in made:
+            fold.apply(record)
+        begins = told["type"] in BEGINS or told.get("why") == "absent" or told.get("event") in OUR_CLOCK
+        if begins:
+            assert fold.now_ms == max(before_ms, told["at_ms"]), told
+        elif told["type"] == "forgotten":
+            assert [type(record) for record in made] == [today.Forgotten]
+
+
+def test_a_step_is_begun_once_for_all_that_it_did() -> None:
+    """What happened at the instant of a step that has begun begins no other."""
+    translator = Translator()
+    translator.take(decode_5(bodies("format-5-all-at-once")[0]))
+    told = [decode_5(b'{"type":"ranking","at_ms":%d,"order":[]}' % at_ms) for at_ms in (5000, 5000, 6000)]
+    made = [[type(record) for record in translator.take(record)] for record in told]
+    begun = [Observed, today.Ranking]
+    assert made == [begun, [today.Ranking], begun]
+
+
+def test_that_an_asker_still_waits_is_read_from_the_sentence() -> None:
+    """A daemon that goes on counts by it how often room went to somebody else."""
+    found = []
+    translator = Translator()
+    for body in bodies("format-5-all-at-once"):
+        told = json.loads(body)
+        if told.get("event") == "unclaimed":
+            told["why"] = "nobody was seen to get it in 12000 ms, and its asker still waits"
+        made = translator.take(decode_5(msgspec.json.encode(told)))
+        found += [one.why for one in made if isinstance(one, today.Transition) and one.event == "unclaimed"]
+    assert found == [Unclaimed(12_000, asker_waits=True)]
+
+
+@pytest.mark.parametrize(("sentence", "why"), [("", None), ("it ended FAILED", Said("it ended FAILED"))])
+def test_why_nothing_was_learned_is_kept(sentence: str, why: Said | None) -> None:
+    old = {"type": "gate-learned", "at_ms": 9, "application": "application_1_0001", "finished": []}
+    (made,) = Translator().take(decode_5(msgspec.json.encode({**old, "why": sentence})))
+    assert isinstance(made, GateLearned)
+    assert made.why == why
 
 
 TODAY = {kind.__struct_config__.tag: kind for kind in get_args(today.Record)}

@@ -21,7 +21,7 @@ from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import ledger_of, state_of
-from yarnctl.journal.rebuild import rebuild
+from yarnctl.journal.rebuild import mend, rebuild
 from yarnctl.journal.replay import Replay, replay
 from yarnctl.units import Resources
 
@@ -121,6 +121,18 @@ def test_a_broken_chain_is_still_a_broken_chain(journal: Path, tmp_path: Path) -
     path.write_bytes(b"".join(lines[:10] + lines[11:]))
     with pytest.raises(Different):
         rebuild(path)
+
+
+@pytest.mark.parametrize("size_bytes", [1, 70_000])
+def test_of_a_file_that_holds_half_a_line_nothing_is_left(tmp_path: Path, size_bytes: int) -> None:
+    """It died over its first line; that may be longer than what is read of a file at once."""
+    path = tmp_path / "journal.jsonl"
+    torn = b"{" * size_bytes
+    path.write_bytes(torn)
+    beside = mend(path)
+    assert beside == tmp_path / "journal.jsonl.torn-0"
+    assert (beside.read_bytes(), path.read_bytes()) == (torn, b"")
+    assert mend(path) is None
 
 
 def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
