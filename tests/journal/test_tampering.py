@@ -33,11 +33,11 @@ from yarnctl.deciding.records import (
     performed,
 )
 from yarnctl.deciding.settings import DEFAULT, PAPER
-from yarnctl.errors import YarnctlError
+from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import Chain, body_of
-from yarnctl.journal.file import read
+from yarnctl.journal.file import Line, read
 from yarnctl.journal.memory import MemoryJournal
-from yarnctl.journal.replay import replay
+from yarnctl.journal.replay import Replay, replay
 from yarnctl.units import Resources
 
 FLIPS = 1500
@@ -317,3 +317,29 @@ def test_an_action_that_was_never_due_or_performed_twice_is_found(tmp_path):
         path.write_bytes(kept.encoded())
         with pytest.raises(YarnctlError, match="no action was due"):
             replay(read(path, closed=True), "j")
+
+
+def test_of_several_that_are_due_the_first_is_named():
+    """Whoever looks for what is missing begins there."""
+    found_lines = [Line(n, decode(body), body) for n, body in enumerate(bodies(journal()), start=1)]
+    state, told = Replay("j"), set()
+    for line in found_lines:
+        performed_too_early = performed(10**9, Withdraw("o-000001", "a", "b", "c"), Accepted())
+        if len(state._expected) > 1:
+            told.add("records")
+            with pytest.raises(Different, match="before this, ") as found:
+                state._performed(performed_too_early, b"")
+            assert f"before this, {line.raw.decode().rstrip()} is due" in str(found.value)
+        elif not state._expected and len(state._due) > 1:
+            told.add("actions")
+            assert isinstance(line.record, Performed)
+            with pytest.raises(Different, match="the journal ends, and ") as found:
+                state.finish()
+            assert f'"type":"{line.record.action}","order":"{line.record.order}"' in str(found.value)
+        elif not state._expected and state._due:
+            told.add("action")
+            with pytest.raises(Different, match=r"the journal ends, and (.*) was not performed"):
+                state.finish()
+        state.line(line)
+    state.finish()
+    assert told == {"records", "actions", "action"}

@@ -29,7 +29,7 @@ from yarnctl.deciding.reasons.verdicts import (
     NotSubmitted,
     PlanReason,
 )
-from yarnctl.journal.rendering import MADE, SENTENCES, text
+from yarnctl.journal.rendering import MADE, SENTENCES, joined, text
 
 PAGE = Path(__file__).parents[2] / "docs" / "design-notes.md"
 UNIONS = {
@@ -133,6 +133,14 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
 )
 def test_sentences_that_depend_on_their_fields(why: Reason, sentence: str) -> None:
     assert text(why) == sentence
+
+
+def test_several_reasons_are_told_in_one_line() -> None:
+    assert joined([LeaseOver(1_000), EndedOtherwise("KILLED")]) == (
+        "nobody has asked for it for 1 s: nobody waits any more;"
+        " it ended KILLED, so that its work is not known"
+    )
+    assert joined([]) == ""
 
 
 @pytest.mark.parametrize("union", sorted(UNIONS))
