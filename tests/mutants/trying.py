@@ -133,9 +133,13 @@ class Trials:
         chosen = [name for name in names if name in self.seconds]
         return sorted(chosen, key=lambda name: (self.seconds[name], name)), "" in names
 
-    def _wall_s(self, files: Sequence[str]) -> float:
-        """Return how long all tests of some files may take."""
-        walls_s = [wall_s for name, wall_s in self.walls.items() if name.split("::")[0] in files]
+    def _wall_s(self, places: Sequence[str]) -> float:
+        """Return how long all tests of some files or folders may take."""
+        walls_s = [
+            wall_s
+            for name, wall_s in self.walls.items()
+            if any(Path(name.split("::")[0]).is_relative_to(place.split("::")[0]) for place in places)
+        ]
         return TIMES * sum(walls_s) + LEAST_WALL_S if walls_s else WALL_S
 
     def _cpu_s(self, tests: Sequence[str]) -> int:

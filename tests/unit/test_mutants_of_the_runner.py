@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from tests.mutants import shipped
 from tests.mutants.__main__ import PARTS, RINGS
 from tests.mutants.population import population
 from tests.mutants.steady import PYTEST
-from tests.mutants.trying import Trials
+from tests.mutants.trying import LEAST_WALL_S, TIMES, WALL_S, Trials
 from yarnctl.task_runner import build, wrapping
 from yarnctl.task_runner.build import BUILT, SOURCE, built
 
@@ -83,6 +84,17 @@ def test_mutants_are_killed_by_tests_that_start_the_runner(tmp_path: Path) -> No
         "StatusLines.for_order": ("killed", TEST),
         "AttemptState.cannot": ("survived", "no test executes it"),
     }
+
+
+def test_a_cold_trial_has_time_for_the_tests_of_a_folder(tmp_path: Path) -> None:
+    """Else a mutant that no test notices would count as killed by time."""
+    walls = {"tests/runner/test_a.py::test_one": 40.0, "tests/unit/test_b.py::test_two[3]": 2.0}
+    baseline = tmp_path / "baseline.json"
+    baseline.write_text(json.dumps({"tests": walls, "walls": walls, "lines": {}}))
+    trials = Trials(ROOT, PARTS["runner"], [], 1, baseline)
+    assert trials._wall_s(["tests/runner", "tests/unit/test_b.py"]) == TIMES * 42.0 + LEAST_WALL_S
+    assert trials._wall_s(["tests/unit/test_b.py"]) == TIMES * 2.0 + LEAST_WALL_S
+    assert trials._wall_s(["tests/run"]) == WALL_S
 
 
 def test_what_a_trial_leaves_running_is_ended() -> None:
