@@ -57,6 +57,7 @@ RINGS: dict[str, tuple[str, ...]] = {
     ),
     "yarnctl/task_runner/runner": (
         "tests/unit/task_runner/test_attempt.py",
+        "tests/unit/task_runner/test_borders.py",
         "tests/unit/task_runner/test_bounds.py",
         "tests/unit/task_runner/test_feeding.py",
         "tests/unit/task_runner/test_keeping_alive.py",
