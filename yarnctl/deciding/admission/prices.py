@@ -1,0 +1,268 @@
+"""What a deadline costs: MRM's prices as pure functions, and the earliest deadline within a budget.
+
+Law: nothing is held. A :class:`Standing` is what is promised at one instant; prices are in milli-tokens
+(1 token buys 1 container-second, so 1 milli-token 1 container-ms) before they are rounded up.
+
+Eq 13 is read as the difference of one potential. With F(t) the container-ms that are free until t beside
+all work, laid late, and m the mean estimated work of a job,
+
+    Phi(S) = sum over i in S of p_i / (F(d_i) / m + 1),    price = kappa * (Phi(S with j) - Phi(S)).
+
+It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid
+is what is free until its deadline after. F counts all containers, whoever could use them (how many one job
+can use decides feasibility, in :mod:`yarnctl.deciding.admission.timeline`); therefore F(d_i) is the least of
+supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d takes p_j off F(d_i) where
+d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
+from yarnctl.deciding.admission.timeline import Due, Supply, by_deadline, supply
+
+ITSELF = "itself"
+"""Who pays for its own slack, in ``because``."""
+
+
+class Standing(NamedTuple):
+    """What is promised at ``now_ms``, in the order of deadlines, with what follows for prices.
+
+    ``behind_ms[k]`` is the work due before place k; ``free_ms[k]`` is F(d_k), and ``ahead_ms[k]`` what F
+    can be at most for a deadline in front of place k. ``weights_ms`` are the p_i of Eq 13, 0 for who is not
+    in Q. ``mean_ms`` is m.
+    """
+
+    now_ms: int
+    mean_ms: float
+    supply: Supply
+    who: tuple[str, ...]
+    due_at_ms: tuple[int, ...]
+    weights_ms: tuple[int, ...]
+    behind_ms: tuple[int, ...]
+    free_ms: tuple[int, ...]
+    ahead_ms: tuple[int, ...]
+
+    def place(self, deadline_at_ms: int) -> int:
+        """Return how many are served before a new job with that deadline."""
+        return bisect_right(self.due_at_ms, deadline_at_ms)
+
+    def slack_ms(self, work_ms: int, deadline_at_ms: int) -> int:
+        """Return what is free until the deadline of a new job once it is laid; below 0: it cannot be."""
+        place = self.place(deadline_at_ms)
+        own_ms = self.supply.until(deadline_at_ms) - self.behind_ms[place]
+        return min(own_ms, self.ahead_ms[place]) - work_ms
+
+
+def standing(
+    profile: Profile, dues: Iterable[Due], now_ms: int, mean_ms: float, without: Collection[str] = ()
+) -> Standing:
+    """Return what is promised; ``without`` names who is not in Q (who runs, in our reading)."""
+    ordered = by_deadline(dues)
+    given = supply(profile, now_ms)
+    behind_ms = tuple(accumulate((due.work_ms for due in ordered), initial=0))
+    ahead_ms = [FOREVER_MS]
+    for place in range(len(ordered) - 1, -1, -1):
+        own_ms = given.until(ordered[place].due_at_ms) - behind_ms[place + 1]
+        ahead_ms.append(min(ahead_ms[-1], own_ms))
+    ahead_ms.reverse()
+    return Standing(
+        now_ms,
+        mean_ms,
+        given,
+        tuple(due.who for due in ordered),
+        tuple(due.due_at_ms for due in ordered),
+        tuple(0 if due.who in without else due.work_ms for due in ordered),
+        behind_ms,
+        tuple(max(0, each) for each in ahead_ms[:-1]),
+        tuple(ahead_ms),
+    )
+
+
+def potential(state: Standing) -> float:
+    """Return Phi(S)."""
+    return math.fsum(
+        weight / (free / state.mean_ms + 1)
+        for weight, free in zip(state.weights_ms, state.free_ms, strict=True)
+    )
+
+
+class Offered(NamedTuple):
+    """What a price is made of: the job's work, its deadline, kappa, and the least it pays (r_j)."""
+
+    work_ms: int
+    deadline_at_ms: int
+    kappa: float = 1.0
+    least: float = 0.0
+
+
+Price = Callable[[Standing, Offered], float]
+
+
+def because(state: Standing, offered: Offered) -> tuple[tuple[str, float], ...]:
+    """Return Eq 13 term by term: the job itself, then whose slack becomes less, by deadline."""
+    mean, work = state.mean_ms, offered.work_ms
+    slack_ms = max(0, state.slack_ms(work, offered.deadline_at_ms))
+    place = state.place(offered.deadline_at_ms)
+    terms = [(ITSELF, offered.kappa * (work / (slack_ms / mean + 1)))]
+    for each, (weight, free) in enumerate(zip(state.weights_ms, state.free_ms, strict=True)):
+        after = max(0, free - work) if each >= place else min(free, slack_ms)
+        if weight and after < free:
+            change = weight / (after / mean + 1) - weight / (free / mean + 1)
+            terms.append((state.who[each], offered.kappa * change))
+    return tuple(terms)
+
+
+def slack(state: Standing, offered: Offered) -> float:
+    """Eq 13: what slack is left to the job, and what it takes from others."""
+    return max(offered.least, math.fsum(amount for _, amount in because(state, offered)))
+
+
+def exponential(state: Standing, offered: Offered) -> float:
+    """Eq 14: a fixed premium that decays with slack over processing time."""
+    slack_ms = max(0, state.slack_ms(offered.work_ms, offered.deadline_at_ms))
+    floor = offered.least or offered.work_ms
+    return max(floor, offered.kappa * floor * math.exp(-slack_ms / offered.work_ms))
+
+
+def quadratic(state: Standing, offered: Offered) -> float:
+    """Eq 15: a fixed premium less the square of slack over processing time (in milliseconds)."""
+    slack_ms = max(0, state.slack_ms(offered.work_ms, offered.deadline_at_ms))
+    floor = offered.least or offered.work_ms
+    return max(floor, offered.kappa * floor - slack_ms**2 / offered.work_ms)
+
+
+def load_aware(state: Standing, offered: Offered) -> float:
+    """Eq 16: more under load until the deadline; rho is 1 at the earliest finish."""
+    place = state.place(offered.deadline_at_ms)
+    rest_ms = state.supply.until(offered.deadline_at_ms) - state.behind_ms[place] - offered.work_ms
+    rho = max(0.0, 1 - max(0, rest_ms) / offered.work_ms)
+    floor = offered.least or offered.work_ms
+    return max(floor, floor * math.exp(rho * offered.work_ms / state.mean_ms))
+
+
+PRICES: dict[str, Price] = {
+    "slack": slack,  # Eq 13
+    "exponential": exponential,  # Eq 14
+    "quadratic": quadratic,  # Eq 15
+    "load": load_aware,  # Eq 16
+}
+"""Every price function by name, with the equation of MRM section 4.2."""
+
+
+# --- Eq 13 at many deadlines, and the earliest deadline within a budget -------------------------
+
+
+class Curve(NamedTuple):
+    """Eq 13 for one job at any deadline, without going through all promises for each.
+
+    ``weight[k]`` and ``owed[k]`` are sums of p_i and of p_i / (F(d_i) / m + 1) before place k;
+    ``taken[k]`` is what those from place k on lose if the job is served before them.
+    """
+
+    state: Standing
+    work_ms: int
+    kappa: float
+    weight: tuple[int, ...]
+    owed: tuple[float, ...]
+    taken: tuple[float, ...]
+
+    def price(self, deadline_at_ms: int) -> float:
+        """Return the price of a deadline."""
+        slack_ms = max(0, self.state.slack_ms(self.work_ms, deadline_at_ms))
+        return self.priced(self.state.place(deadline_at_ms), slack_ms)
+
+    def priced(self, place: int, slack_ms: float) -> float:
+        """Return the price at a place with a slack: Eq 13 with the terms of others summed up."""
+        first = min(place, bisect_right(self.state.free_ms, slack_ms))
+        weight = self.work_ms + (self.weight[place] - self.weight[first])
+        owed = self.owed[place] - self.owed[first]
+        return self.kappa * (weight / (slack_ms / self.state.mean_ms + 1) - owed + self.taken[place])
+
+
+def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
+    """Return the price curve of a job."""
+    mean = state.mean_ms
+    owed, taken = [0.0], [0.0]
+    for weight, free in zip(state.weights_ms, state.free_ms, strict=True):
+        owed.append(owed[-1] + weight / (free / mean + 1))
+    for weight, free in zip(reversed(state.weights_ms), reversed(state.free_ms), strict=True):
+        after = max(0, free - work_ms)
+        taken.append(taken[-1] + (weight / (after / mean + 1) - weight / (free / mean + 1)))
+    weights = tuple(accumulate(state.weights_ms, initial=0))
+    return Curve(state, work_ms, kappa, weights, tuple(owed), tuple(reversed(taken)))
+
+
+class Point(NamedTuple):
+    """One deadline: its instant, its price, and the slack that it leaves (container-ms)."""
+
+    deadline_at_ms: int
+    price: float
+    slack_ms: int
+
+
+def first_place(state: Standing, work_ms: int) -> int:
+    """Return the place of a job with its earliest deadline: behind the last who cannot spare its work."""
+    place = len(state.due_at_ms)
+    while place and state.ahead_ms[place - 1] >= work_ms:
+        place -= 1
+    # ahead_ms rises with the place: the last that is less than the work is the one before.
+    return place
+
+
+def earliest_finish(state: Standing, work_ms: int) -> int:
+    """Return the earliest deadline at which nobody's work is pushed out (all containers usable)."""
+    return state.supply.when(state.behind_ms[first_place(state, work_ms)] + work_ms)
+
+
+def points(priced: Curve, deadlines_at_ms: Sequence[int]) -> list[Point]:
+    """Return the curve at some deadlines; those before the earliest finish are left out."""
+    from_ms = earliest_finish(priced.state, priced.work_ms)
+    return [
+        Point(at, priced.price(at), max(0, priced.state.slack_ms(priced.work_ms, at)))
+        for at in deadlines_at_ms
+        if at >= from_ms
+    ]
+
+
+def within(priced: Curve, budget: float) -> Point:
+    """Return the earliest deadline that costs at most ``budget`` (above 0).
+
+    Between two promises the price falls with the slack and nothing else, so it is solved for the slack;
+    the places are tried in the order of deadlines.
+    """
+    state, last = priced.state, len(priced.state.due_at_ms)
+    for place in range(first_place(state, priced.work_ms), last + 1):
+        done_ms = state.behind_ms[place] + priced.work_ms
+        most_ms = state.ahead_ms[place] - priced.work_ms
+        least_ms = 0
+        if place:
+            least_ms = max(0, state.supply.until(state.due_at_ms[place - 1]) - done_ms)
+        slack_ms = _slack_for(priced, place, min(least_ms, most_ms), budget / priced.kappa)
+        if slack_ms <= most_ms:
+            deadline_at_ms = state.supply.when(done_ms + slack_ms)
+            return Point(deadline_at_ms, priced.priced(place, slack_ms), slack_ms)
+    raise AssertionError("behind everybody, slack buys any price above 0")
+
+
+def _slack_for(priced: Curve, place: int, least_ms: int, budget: float) -> int:
+    """Return the least slack from ``least_ms`` on with which this place costs at most ``budget``."""
+    state, slack_ms = priced.state, least_ms
+    first = min(place, bisect_right(state.free_ms, slack_ms))
+    while True:
+        weight = priced.work_ms + (priced.weight[place] - priced.weight[first])
+        rest = budget + (priced.owed[place] - priced.owed[first]) - priced.taken[place]
+        if rest > 0:
+            needed = (weight / rest - 1) * state.mean_ms
+            found = max(slack_ms, math.ceil(needed))
+            if first == place or found <= state.free_ms[first]:
+                return found
+        elif first == place:
+            return FOREVER_MS
+        slack_ms = state.free_ms[first]
+        first += 1
