@@ -115,6 +115,31 @@ def justice(
     _tell(report, output)
 
 
+@command.command()
+@click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t5 to t8, or all.")
+@click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
+@click.option(
+    "--runtimes",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Recorded run times, for Fig 6's Trace.",
+)
+@click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
+@output_option
+def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bool, output: str) -> None:
+    """MRM (Moshref et al.): Figs 2 to 7, 9, 10, Tables 5 to 8."""
+    from emulator.experiments.papers.paper_mrm import alternatives, paper_mrm
+
+    if open_choices:
+        _show_readings(alternatives(engine), output)
+        return
+    report = paper_mrm(figure, engine, runtimes)
+    if output == "json":
+        print_json(report)
+    else:
+        _show(report)
+
+
 def _show_readings(found: list[Any], output: str) -> None:
     if output == "json":
         print_json({"alternatives": found})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.deciding.admission.capacity import Load, Profile, profile
+from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
 from yarnctl.deciding.admission.prices import (
     ITSELF,
     PRICES,
@@ -117,3 +117,8 @@ def test_the_other_prices():
     assert PRICES["exponential"](empty, near) == PRICES["quadratic"](empty, near) == 40_000
     assert PRICES["load"](empty, near) == pytest.approx(20_000 * 2.718281828 ** (2 / 3))
     assert PRICES["load"](empty, Offered(20_000, 40_000)) == 20_000
+
+
+def test_a_budget_that_buys_no_instant():
+    empty = standing(ONE, (), 0, 30_000_000)
+    assert within(curve(empty, 10**12), 1).deadline_at_ms == FOREVER_MS

@@ -155,7 +155,8 @@ def _plant(monkeypatch, bug: str) -> None:
 
     def own_only(*given, **named):
         found = standing(*given, **named)
-        own = [found.supply.until(at) - work for at, work in zip(found.due_at_ms, found.behind_ms[1:], strict=True)]
+        behind = zip(found.due_at_ms, found.behind_ms[1:], strict=True)
+        own = [found.supply.until(at) - work for at, work in behind]
         return found._replace(free_ms=tuple(max(0, each) for each in own))
 
     def all_pay_the_work(state, offered):

@@ -234,7 +234,8 @@ def within(priced: Curve, budget: float) -> Point:
     """Return the earliest deadline that costs at most ``budget`` (above 0).
 
     Between two promises the price falls with the slack and nothing else, so it is solved for the slack;
-    the places are tried in the order of deadlines.
+    the places are tried in the order of deadlines. Behind everybody slack buys any price above 0; FOREVER_MS
+    stands for instants that no clock will show.
     """
     state, last = priced.state, len(priced.state.due_at_ms)
     for place in range(first_place(state, priced.work_ms), last + 1):
@@ -247,7 +248,7 @@ def within(priced: Curve, budget: float) -> Point:
         if slack_ms <= most_ms:
             deadline_at_ms = state.supply.when(done_ms + slack_ms)
             return Point(deadline_at_ms, priced.priced(place, slack_ms), slack_ms)
-    raise AssertionError("behind everybody, slack buys any price above 0")
+    return Point(FOREVER_MS, 0.0, FOREVER_MS)
 
 
 def _slack_for(priced: Curve, place: int, least_ms: int, budget: float) -> int:

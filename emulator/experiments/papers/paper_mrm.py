@@ -1,0 +1,316 @@
+"""The paper MRM as one report: every figure and table that is repeated, its claims beside ours.
+
+Law: docs/paper.md (section MRM) says how each claim is judged; it stood there before the runs. A row that
+repeats the calibration has no relative error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from emulator.experiments.papers.mrm_models import (
+    figure_2,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    figure_7,
+    single,
+)
+from emulator.experiments.papers.paper_justice import Reading
+from emulator.experiments.papers.paper_pythia import figure_numbers
+from emulator.experiments.results.figures import Claim, Figure, errors
+from emulator.market.market_figures import MarketFigures, cell
+from emulator.market.priced_jobs import OURS, MarketOrder, Readings
+from yarnctl.command_line import Progress
+
+LOADS = (50, 100, 200)
+"""Inter-arrival times in seconds: high, medium and low load."""
+ALPHAS = (2.0, 1.5, 1.1)
+JOBS, COMPARED_JOBS = 500_000, 200_000
+HIGH = (40, 44, 50)
+PLAIN_JOBS = 10_000
+"""For the one reading that only the reference engine knows."""
+
+TABLE_5 = {2.0: (1.3, 2.2, 2.5), 1.5: (0.01, 0.01, 0.01), 1.1: (0.0, 0.0, 0.0)}
+TABLE_6 = {
+    2.0: ((0, 37.9), (0, 9.6), (0, 0)),
+    1.5: ((14.7, 50.2), (14.7, 24.6), (14.7, 14.7)),
+    1.1: ((35.9, 65.9), (35.9, 40), (35.9, 35.9)),
+}
+TABLE_7 = {
+    2.0: ((43.9, 56.1), (43.87, 43.9), (43.87, 43.9)),
+    1.5: ((43.9, 60.6), (43.87, 44.03), (43.87, 43.9)),
+    1.1: ((43.9, 68.4), (43.87, 43.9), (43.87, 43.9)),
+}
+TABLE_8 = {2.0: ((2.4, 2.98), (1.2, 1.49)), 1.5: ((1.8, 2.23), (1.2, 1.49)), 1.1: ((1.31, 1.64), (1.2, 1.49))}
+MEDIAN_S, PAID, P95_S, LATE_POINTS = 0.3, 0.05, 1.0, 0.6
+P95_RATIO = {50: 0.30, 100: 0.15, 200: 0.15}
+FIG_10 = tuple((alpha, kappa) for alpha in (5.0, 2.0, 1.5) for kappa in (2.0, 4.0))
+FIG_10_LOADS = (40, 44, 50, 100)
+CALIBRATED_ON = ["Table 8, tolerant: the 95th percentile of paid over used (the spread of durations)"]
+
+
+class Shop:
+    """The cells of section 6.3, each replayed once."""
+
+    def __init__(self, engine: str | None, readings: Readings = OURS, jobs: int = 0) -> None:
+        self.engine, self.readings, self.jobs = engine, readings, jobs
+        self._cells: dict[MarketOrder, MarketFigures] = {}
+
+    def cell(self, jobs: int, inter_arrival_s: float, alpha: float, **more: Any) -> MarketFigures:
+        """Return one cell."""
+        asked = MarketOrder(self.jobs or jobs, inter_arrival_s, alpha, readings=self.readings, **more)
+        if asked not in self._cells:
+            self._cells[asked] = cell(asked, self.engine)
+        return self._cells[asked]
+
+
+def table_5(shop: Shop) -> Figure:
+    """Late jobs."""
+    rows, claims = [], []
+    for alpha in ALPHAS:
+        late = [100 * shop.cell(JOBS, load, alpha).late_ratio for load in LOADS]
+        for load, paper, ours in zip(LOADS, TABLE_5[alpha], late, strict=True):
+            label = f"alpha {alpha:g}, {load} s"
+            rows.append(single(label, "% late", paper, ours, counts=False))
+            held = abs(ours - paper) <= LATE_POINTS
+            claims.append(
+                Claim(f"{label}: late (within {LATE_POINTS} points)", f"{paper:g} %", f"{ours:.2f} %", held)
+            )
+        fewer = late == sorted(late)
+        told = ", ".join(f"{each:.3f}" for each in late)
+        claims.append(
+            Claim(f"alpha {alpha:g}: no more late under more load", "50 <= 100 <= 200 s", told, fewer)
+        )
+    return Figure("t5", "Late jobs", tuple(rows), tuple(claims))
+
+
+def _slack(shop: Shop, number: str, tolerant: bool) -> Figure:
+    rows, claims = [], []
+    table = TABLE_7 if tolerant else TABLE_6
+    for alpha in ALPHAS:
+        for load, (median, p95) in zip(LOADS, table[alpha], strict=True):
+            found = shop.cell(JOBS, load, alpha)
+            group = found.tolerant if tolerant else found.sensitive
+            label = f"alpha {alpha:g}, {load} s"
+            counts = not (tolerant and load == 200)
+            rows.append(single(label, "median slack, s", median, group.slack_median_s, counts))
+            rows.append(single(label, "95th slack, s", p95, group.slack_p95_s, counts))
+            distance = abs(group.slack_median_s - median)
+            claims.append(
+                Claim(
+                    f"{label}: median slack (within {MEDIAN_S} s)",
+                    f"{median:g} s",
+                    f"{group.slack_median_s:.2f} s",
+                    distance <= MEDIAN_S,
+                )
+            )
+            most_s = P95_RATIO[load] * p95 if load == 50 else max(P95_S, P95_RATIO[load] * p95)
+            held = abs(group.slack_p95_s - p95) <= most_s
+            claims.append(
+                Claim(
+                    f"{label}: 95th of slack (within {most_s:.2f} s)",
+                    f"{p95:g} s",
+                    f"{group.slack_p95_s:.2f} s",
+                    held,
+                )
+            )
+    who = "tolerant" if tolerant else "sensitive"
+    return Figure(number, f"Slack of {who} jobs", tuple(rows), tuple(claims))
+
+
+def table_8(shop: Shop) -> Figure:
+    """Paid over used."""
+    rows, claims = [], []
+    for alpha in ALPHAS:
+        for load in LOADS:
+            found = shop.cell(JOBS, load, alpha)
+            for who, group, (median, p95) in zip(
+                ("sensitive", "tolerant"), (found.sensitive, found.tolerant), TABLE_8[alpha], strict=True
+            ):
+                label, counts = f"{who}, alpha {alpha:g}, {load} s", who == "sensitive"
+                ours, ours_p95 = group.paid_median or 0.0, group.paid_p95 or 0.0
+                rows.append(single(label, "median paid / used", median, ours, counts))
+                rows.append(single(label, "95th paid / used", p95, ours_p95, counts))
+                claims.append(
+                    Claim(
+                        f"{label}: median paid over used (within {PAID})",
+                        f"{median:g}",
+                        f"{ours:.3f}",
+                        abs(ours - median) <= PAID,
+                    )
+                )
+                held = abs(ours_p95 - p95) <= P95_RATIO[load] * p95
+                claims.append(
+                    Claim(
+                        f"{label}: 95th of paid over used (within {P95_RATIO[load]:.0%})",
+                        f"{p95:g}",
+                        f"{ours_p95:.3f}",
+                        held,
+                    )
+                )
+    return Figure("t8", "Paid over used", tuple(rows), tuple(claims))
+
+
+def figure_9(shop: Shop) -> Figure:
+    """Against other schedulers."""
+    rows, claims = [], []
+    for budget in (1.0, 0.5):
+        for load in HIGH:
+            found = {
+                name: shop.cell(COMPARED_JOBS, load, 2.0, tolerant=budget, scheduler=name)
+                for name in ("priority", "mrm", "fcfs")
+            }
+            label = f"{load} s, tolerant budget {budget:g}"
+            for name, each in found.items():
+                rows += [
+                    single(f"{label}, {name}", "sensitive wait, s", None, each.sensitive.wait_s),
+                    single(f"{label}, {name}", "sensitive wait 5th, s", None, each.sensitive.wait_p05_s),
+                    single(f"{label}, {name}", "sensitive wait 95th, s", None, each.sensitive.wait_p95_s),
+                    single(f"{label}, {name}", "tolerant late", None, each.tolerant.late_ratio),
+                    single(f"{label}, {name}", "earliness, s", None, each.earliness_s),
+                ]
+            claims += _compared(label, found)
+    low, high = (shop.cell(COMPARED_JOBS, 40, 2.0, tolerant=each).sensitive for each in (1.0, 0.5))
+    for what, paper, ends in (
+        ("jumped", 0.354, (low.jumped_ratio, high.jumped_ratio)),
+        (
+            "jumped, of those who saw a tolerant job waiting",
+            0.477,
+            (low.jumped_of_those_who_could_ratio, high.jumped_of_those_who_could_ratio),
+        ),
+    ):
+        told = f"{ends[0]:.1%} .. {ends[1]:.1%}"
+        held = min(ends) <= paper <= max(ends)
+        claims.append(Claim(f"40 s: {what}, between the budgets'", f"{paper:.1%}", told, held))
+    return Figure("9", "Against FCFS and priorities", tuple(rows), tuple(claims))
+
+
+def _compared(label: str, found: dict[str, MarketFigures]) -> list[Claim]:
+    waits = [found[name].sensitive.wait_s for name in ("priority", "mrm", "fcfs")]
+    late = {name: each.tolerant.late_ratio for name, each in found.items()}
+    early = {name: each.earliness_s for name, each in found.items()}
+    told = " < ".join(f"{each:.1f}" for each in waits)
+    return [
+        Claim(
+            f"{label}: sensitive wait priority < MRM < FCFS", "in order", told, waits[0] < waits[1] < waits[2]
+        ),
+        Claim(
+            f"{label}: priority, tolerant late", "> 25 %", f"{late['priority']:.1%}", late["priority"] > 0.25
+        ),
+        Claim(
+            f"{label}: tolerant late, MRM at most FCFS",
+            f"<= {late['fcfs']:.2%}",
+            f"{late['mrm']:.2%}",
+            late["mrm"] <= late["fcfs"],
+        ),
+        Claim(
+            f"{label}: earliness is largest under MRM",
+            "largest",
+            ", ".join(f"{name} {each:.1f}" for name, each in early.items()),
+            early["mrm"] > max(early["fcfs"], early["priority"]),
+        ),
+    ]
+
+
+def figure_10(shop: Shop) -> Figure:
+    """Purchasing powers."""
+    rows, claims = [], []
+    for alpha, kappa in FIG_10:
+        found = [shop.cell(COMPARED_JOBS, load, alpha, kappa=kappa, tolerant=0.5) for load in FIG_10_LOADS]
+        label = f"alpha {alpha:g}, kappa {kappa:g}"
+        for load, each in zip(FIG_10_LOADS, found, strict=True):
+            rows += [
+                single(f"{label}, {load} s", "sensitive wait, s", None, each.sensitive.wait_s),
+                single(f"{label}, {load} s", "earliness, s", None, each.earliness_s),
+                single(f"{label}, {load} s", "late", None, each.late_ratio),
+            ]
+        early = [each.earliness_s for each in found]
+        told = ", ".join(f"{each:.1f}" for each in early)
+        if alpha < kappa:
+            late = max(each.late_ratio for each in found)
+            claims.append(Claim(f"{label}: no late jobs (below .05 %)", "0", f"{late:.3%}", late < 0.0005))
+        if (alpha, kappa) == (5.0, 4.0):
+            held = early == sorted(early)
+            claims.append(Claim(f"{label}: earliness falls as load grows", "falls", told, held))
+        if kappa == 2.0 and alpha <= 2:
+            held = early == sorted(early, reverse=True)
+            claims.append(Claim(f"{label}: earliness grows as load grows", "grows", told, held))
+    notes = ("loads are 40, 44, 50, 100 s, in this order; cells without a claim are shown and not judged",)
+    return Figure("10", "Purchasing powers (tolerant budget .5)", tuple(rows), tuple(claims), notes)
+
+
+TABLES: dict[str, Callable[[Shop], Figure]] = {
+    "t5": table_5,
+    "t6": partial(_slack, number="t6", tolerant=False),
+    "t7": partial(_slack, number="t7", tolerant=True),
+    "t8": table_8,
+    "9": figure_9,
+    "10": figure_10,
+}
+MODELS: dict[str, Callable[[], Figure]] = {
+    "2": figure_2,
+    "3": figure_3,
+    "4": figure_4,
+    "5": figure_5,
+    "7": figure_7,
+}
+FIGURES = ("2", "3", "4", "5", "6", "7", "t5", "t6", "t7", "t8", "9", "10")
+
+
+def paper_mrm(wanted: str, engine: str | None, runtimes: Path | None = None) -> dict[str, Any]:
+    """Run the figures; return the report."""
+    numbers = figure_numbers(wanted, FIGURES)
+    shop, found = Shop(engine), []
+    with Progress("figures", len(numbers)) as progress:
+        for number in progress.counted(numbers):
+            if number == "6":
+                found.append(figure_6(runtimes))
+            else:
+                found.append(TABLES[number](shop) if number in TABLES else MODELS[number]())
+    mean_error, worst_error = errors(found)
+    return {
+        "paper": "mrm",
+        "calibrated_on": CALIBRATED_ON,
+        "figures": found,
+        "mean_abs_relative_error": mean_error,
+        "worst_abs_relative_error": worst_error,
+    }
+
+
+# --- what the paper leaves open ---------------------------------------------------------------
+
+READINGS: dict[str, dict[str, Any]] = {
+    "ours": {},
+    "Q of Eq 13: all": {"queue": "all"},
+    "slack of i from its earliest finish": {"slack_from": "finish"},
+    "noise: half-normal, 95 % one way": {"noise": "half-normal"},
+}
+"""Readings of section 6.3 by their name, as changes to ours."""
+
+
+def alternatives(engine: str | None) -> list[Reading]:
+    """Run Tables 5 to 8 under every reading, and Fig 6 with the running job's whole bound."""
+    found = []
+    with Progress("readings", len(READINGS) + 1) as progress:
+        for name in progress.counted(READINGS):
+            changes = READINGS[name]
+            readings = msgspec.structs.replace(OURS, **changes)
+            shop = Shop(engine, readings, PLAIN_JOBS if readings.slack_from == "finish" else 0)
+            claims = [claim for number in ("t5", "t6", "t7", "t8") for claim in TABLES[number](shop).claims]
+            found.append(_reading(name, not changes, claims))
+        found.append(
+            _reading("Fig 6: the running job counts whole", False, list(figure_6(None, "whole").claims))
+        )
+    return found
+
+
+def _reading(name: str, ours: bool, claims: list[Claim]) -> Reading:
+    failed = tuple(f"{claim.claim}: {claim.ours}" for claim in claims if not claim.holds)
+    return Reading(name, ours, len(failed), failed)
