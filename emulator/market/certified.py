@@ -13,7 +13,7 @@ import numpy as np
 from emulator.market.market_figures import sold
 from emulator.market.priced_jobs import MarketOrder, PricedJobs
 from emulator.market.recorded import Table
-from yarnctl.prediction.regressions import REGRESSIONS, Spread, fitted
+from yarnctl.prediction.regressions import REGRESSIONS, DurationSpread, fitted
 from yarnctl.prediction.upper_bounds import conformal_deviations, least_calibrating, widened_deviations
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def bounded(table: Table, seed: int, model: str = "gp") -> Bounded:
     predict = fitted(model, table.features[fits], table.duration_s[fits])
     if calibrating:
         held = np.isin(table.configuration, order[:calibrating])
-        predicted: Spread = predict(table.features[held])
+        predicted: DurationSpread = predict(table.features[held])
         deviations = conformal_deviations(predicted, table.duration_s[held], table.configuration[held])
     else:
         learn = table.features[fits], table.duration_s[fits], table.configuration[fits]

@@ -124,6 +124,32 @@ def budget_buys_the_earliest(seed: int) -> None:
         assert told.price(found.deadline_at_ms - 1) > budget * (1 - CLOSE)
 
 
+def steps_are_milliseconds(seed: int) -> None:
+    """Laying and serving in steps is what it is millisecond by millisecond; equal steps are joined."""
+    chance = random.Random(seed)
+    capacity, horizon_ms = chance.choice((1, 2, 4)), 90
+    loads = [
+        Load("x", chance.randint(0, capacity), begin := chance.randint(0, 20), begin + chance.randint(1, 15))
+        for _ in range(chance.randint(0, 3))
+    ]
+    steps = timeline._Steps(profile(capacity, loads))
+    dense = [profile(capacity, loads).free_at(at) for at in range(horizon_ms)]
+    for _ in range(chance.randint(1, 5)):
+        due = Due("a", chance.randint(0, 40), chance.randint(1, 5), chance.randint(0, 45))
+        late = chance.random() < 0.5
+        left = due.work_ms
+        for at in range(due.due_at_ms - 1, -1, -1) if late else range(horizon_ms):
+            taken = max(0, min(due.most, dense[at], left))
+            dense[at] -= taken
+            left -= taken
+        found = steps.lay(due) if late else steps.serve(due)
+        assert found == left or not late
+        assert [
+            Profile(tuple(steps.at_ms), tuple(steps.free)).free_at(at) for at in range(horizon_ms)
+        ] == dense
+        assert all(left != right for left, right in pairwise(steps.free))
+
+
 LAWS = {
     each.__name__: each
     for each in (
@@ -132,6 +158,7 @@ LAWS = {
         splitting_pays_the_same,
         promises_stay_feasible,
         less_work_makes_nobody_later,
+        steps_are_milliseconds,
         laying_fills_what_is_left_of_the_supply,
         budget_buys_the_earliest,
     )
@@ -192,6 +219,11 @@ def _plant(monkeypatch, bug: str) -> None:
             "lay",
             lambda self, due: lay(self, due._replace(due_at_ms=due.due_at_ms + 5)),
         ),
+        "the rest of a division is dropped": (
+            timeline._Steps,
+            "lay",
+            lambda self, due: lay(self, due._replace(work_ms=due.work_ms // due.most * due.most)),
+        ),
         "the promises of others are not asked for": (timeline, "broken", lambda *_: ()),
     }
     monkeypatch.setattr(*bugs[bug])
@@ -206,6 +238,7 @@ def _plant(monkeypatch, bug: str) -> None:
         ("a job pays by the square of its work", "splitting_pays_the_same"),
         ("the earliest place is one too far in front", "promises_stay_feasible"),
         ("the slack for a budget is one millisecond short", "budget_buys_the_earliest"),
+        ("the rest of a division is dropped", "steps_are_milliseconds"),
         ("work is laid past its deadline", "laying_fills_what_is_left_of_the_supply"),
     ],
 )

@@ -27,7 +27,7 @@ BINS = 9
 NEIGHBOURS = 3
 
 
-class Spread(NamedTuple):
+class DurationSpread(NamedTuple):
     """What is predicted: centre and standard deviation, of the duration or of its logarithm."""
 
     centre: Numbers
@@ -45,7 +45,7 @@ class Spread(NamedTuple):
         return (observed - self.centre) / np.maximum(self.stdev, 1e-12)
 
 
-Predict = Callable[["Numbers"], Spread]
+Predict = Callable[["Numbers"], DurationSpread]
 Regression = Callable[["Numbers", "Numbers"], Predict]
 
 
@@ -75,10 +75,10 @@ def _ols(features: Numbers, durations: Numbers) -> Predict:
     freedom = max(1, len(durations) - np.linalg.matrix_rank(design))
     variance = float(((durations - design @ weights) ** 2).sum()) / freedom
 
-    def predict(asked: Numbers) -> Spread:
+    def predict(asked: Numbers) -> DurationSpread:
         rows = _with_one(asked)
         leverage = np.einsum("ij,jk,ik->i", rows, inverse, rows)
-        return Spread(rows @ weights, np.sqrt(variance * (1 + np.maximum(0, leverage))))
+        return DurationSpread(rows @ weights, np.sqrt(variance * (1 + np.maximum(0, leverage))))
 
     return predict
 
@@ -100,9 +100,9 @@ def _bin(features: Numbers, durations: Numbers) -> Predict:
             means[each] = alike.mean()
             stdevs[each] = alike.std(ddof=1) if len(alike) > 1 else stdevs[each]
 
-    def predict(asked: Numbers) -> Spread:
+    def predict(asked: Numbers) -> DurationSpread:
         found = np.searchsorted(edges, asked[:, 0], side="right")
-        return Spread(means[found], stdevs[found])
+        return DurationSpread(means[found], stdevs[found])
 
     return predict
 
@@ -132,7 +132,7 @@ def _plain(
         return np.asarray(model.predict(scale(asked))).ravel() + mean  # type: ignore[attr-defined]
 
     stdev = float((durations - centre(features)).std(ddof=1)) if len(durations) > 1 else 0.0
-    return lambda asked: Spread(centre(asked), np.full(len(asked), stdev))
+    return lambda asked: DurationSpread(centre(asked), np.full(len(asked), stdev))
 
 
 def _cca(features: Numbers, durations: Numbers) -> Predict:
@@ -183,9 +183,9 @@ def _gp(features: Numbers, durations: Numbers) -> Predict:
         warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound: the feature says nothing
         model.fit(rows, (values - mean) / unit)
 
-    def predict(asked: Numbers) -> Spread:
+    def predict(asked: Numbers) -> DurationSpread:
         centre, stdev = model.predict(scale(asked), return_std=True)
-        return Spread(centre * unit + mean, stdev * unit, of_logarithm=True)
+        return DurationSpread(centre * unit + mean, stdev * unit, of_logarithm=True)
 
     return predict
 

@@ -1,9 +1,9 @@
 """Upper bounds on durations that are exceeded with probability beta.
 
 Law: a bound is so many predicted standard deviations above the centre. *Gaussian* takes the quantile of
-the normal distribution; from few configurations it is *widened*. *Split conformal* takes the quantile of what runs that did not fit the model needed;
-runs of one configuration count as one, so that repetitions do not feign more than is known, and what is
-exceeded holds whatever the distribution is.
+the normal distribution; from few configurations it is *widened*. *Split conformal* takes the quantile of what
+runs needed that did not fit the model; runs of one configuration count as one, so that repetitions do not
+feign more than is known, and how often it is exceeded holds whatever the distribution is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from yarnctl.prediction.regressions import Regression, Spread
+    from yarnctl.prediction.regressions import Regression, DurationSpread
 
 BETA = 0.05
 
@@ -69,7 +69,10 @@ def least_calibrating(beta: float = BETA) -> int:
 
 
 def conformal_deviations(
-    predicted: Spread, durations: NDArray[np.float64], configuration: NDArray[np.int64], beta: float = BETA
+    predicted: DurationSpread,
+    durations: NDArray[np.float64],
+    configuration: NDArray[np.int64],
+    beta: float = BETA,
 ) -> float:
     """Return the deviations that calibrating runs needed, with one configuration more that needs infinity.
 

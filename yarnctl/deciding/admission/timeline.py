@@ -166,58 +166,86 @@ class _Steps:
 
     def lay(self, due: Due) -> int:
         """Take the latest free time before the deadline; return what did not fit."""
-        left_ms, until_ms = due.work_ms, due.due_at_ms
-        step = bisect_left(self.at_ms, until_ms) - 1
-        while left_ms > 0 and step >= 0:
-            begin_ms = self.at_ms[step]
-            wide = min(due.most, self.free[step])
-            if wide > 0:
-                whole_ms = min(left_ms // wide, until_ms - begin_ms)
-                self._take(until_ms - whole_ms, until_ms, wide)
-                left_ms -= whole_ms * wide
-                until_ms -= whole_ms
-                if until_ms > begin_ms and left_ms:
-                    self._take(until_ms - 1, until_ms, left_ms)
-                    left_ms = 0
+        behind = bisect_left(self.at_ms, due.due_at_ms)
+        if not behind:
+            return due.work_ms
+        most, left_ms, until_ms = due.most, due.work_ms, due.due_at_ms
+        step, at_ms, free = behind, [until_ms], [self.free[behind - 1]]  # from the deadline backwards
+        if behind < len(self.at_ms) and self.at_ms[behind] == until_ms:
+            free, behind = [self.free[behind]], behind + 1
+        while left_ms and step:
+            step -= 1
+            begin_ms, there = self.at_ms[step], self.free[step]
+            wide = most if most < there else there
+            if wide > 0 and wide * (until_ms - begin_ms) > left_ms:
+                whole_ms, rest = divmod(left_ms, wide)
+                pieces = ((until_ms - whole_ms, there - wide), (until_ms - whole_ms - 1, there - rest))
+                for each_ms, rate in (*pieces[: 1 if whole_ms else 0], *pieces[1 : 2 if rest else 1]):
+                    _behind(at_ms, free, each_ms, rate)
+                left_ms, wide = 0, 0
+                if at_ms[-1] == begin_ms:
+                    break
+            elif wide > 0:
+                left_ms -= wide * (until_ms - begin_ms)
+                there -= wide
+            _behind(at_ms, free, begin_ms, there)
             until_ms = begin_ms
-            step = bisect_left(self.at_ms, until_ms) - 1
+        self._put(step, behind, at_ms[::-1], free[::-1])
         return left_ms
 
     def serve(self, due: Due) -> int:
         """Take the first free time; return when the work ends."""
-        left_ms, at_ms = due.work_ms, self.at_ms[0]
-        while left_ms > 0:
-            step = bisect_right(self.at_ms, at_ms) - 1
-            until_ms = self.at_ms[step + 1] if step + 1 < len(self.at_ms) else FOREVER_MS
-            wide = min(due.most, self.free[step])
-            if wide > 0:
-                whole_ms = min(left_ms // wide, until_ms - at_ms)
-                self._take(at_ms, at_ms + whole_ms, wide)
-                left_ms -= whole_ms * wide
-                at_ms += whole_ms
-                if left_ms and at_ms < until_ms:
-                    self._take(at_ms, at_ms + 1, left_ms)
-                    return at_ms + 1
-            elif until_ms == FOREVER_MS:
-                return FOREVER_MS
-            if left_ms:
-                at_ms = until_ms
-        return at_ms
+        most, left_ms, ends_ms = due.most, due.work_ms, self.at_ms[0]
+        at_ms: list[int] = []
+        free: list[int] = []
+        step, last = 0, len(self.at_ms)
+        while left_ms and step < last:
+            begin_ms, there = self.at_ms[step], self.free[step]
+            step += 1
+            until_ms = self.at_ms[step] if step < last else FOREVER_MS
+            wide = most if most < there else there
+            if wide > 0 and wide * (until_ms - begin_ms) > left_ms:
+                whole_ms, rest = divmod(left_ms, wide)
+                ends_ms = begin_ms + whole_ms
+                if whole_ms:
+                    _then(at_ms, free, begin_ms, there - wide)
+                if rest:
+                    _then(at_ms, free, ends_ms, there - rest)
+                    ends_ms += 1
+                left_ms = 0
+                if ends_ms < until_ms:
+                    _then(at_ms, free, ends_ms, there)
+            elif wide > 0:
+                left_ms -= wide * (until_ms - begin_ms)
+                ends_ms = until_ms
+                _then(at_ms, free, begin_ms, there - wide)
+            else:
+                _then(at_ms, free, begin_ms, there)
+        if step < last and free and self.free[step] == free[-1]:
+            step += 1
+        self.at_ms[:step], self.free[:step] = at_ms, free
+        return FOREVER_MS if left_ms else ends_ms
 
-    def _take(self, from_ms: int, until_ms: int, wide: int) -> None:
-        """Take ``wide`` containers in a span that lies within one step."""
-        if until_ms <= from_ms:
-            return
-        step = bisect_right(self.at_ms, from_ms) - 1
-        free = self.free[step]
-        end_ms = self.at_ms[step + 1] if step + 1 < len(self.at_ms) else None
-        pieces = [(self.at_ms[step], free)] if from_ms > self.at_ms[step] else []
-        pieces.append((from_ms, free - wide))
-        if end_ms is None or until_ms < end_ms:
-            pieces.append((until_ms, free))
-        elif step + 1 < len(self.free) and self.free[step + 1] == free - wide:
-            del self.at_ms[step + 1], self.free[step + 1]
-        if step > 0 and self.free[step - 1] == pieces[0][1]:
-            del pieces[0]
-        self.at_ms[step : step + 1] = [at for at, _ in pieces]
-        self.free[step : step + 1] = [each for _, each in pieces]
+    def _put(self, step: int, behind: int, at_ms: list[int], free: list[int]) -> None:
+        """Put steps in the place of others and join what is alike at both ends."""
+        if behind < len(self.at_ms) and self.free[behind] == free[-1]:
+            behind += 1
+        if step and self.free[step - 1] == free[0]:
+            del at_ms[0], free[0]
+        self.at_ms[step:behind], self.free[step:behind] = at_ms, free
+
+
+def _behind(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None:
+    """Go on backwards: what is alike becomes one step."""
+    if free[-1] == rate:
+        at_ms[-1] = begin_ms
+    else:
+        at_ms.append(begin_ms)
+        free.append(rate)
+
+
+def _then(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None:
+    """Go on forwards: what is alike becomes one step."""
+    if not free or free[-1] != rate:
+        at_ms.append(begin_ms)
+        free.append(rate)
