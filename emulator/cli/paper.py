@@ -116,13 +116,13 @@ def justice(
 
 
 @command.command()
-@click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t5 to t8, or all.")
+@click.option("--figure", default="all", show_default=True, help="2 to 7, 9, 10, t5 to t8, all; certified.")
 @click.option("--engine", metavar="python|compiled", help="[default: compiled if numba is installed]")
 @click.option(
     "--runtimes",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Recorded run times, for Fig 6's Trace.",
+    help="Recorded run times, for Fig 6's Trace and for certified.",
 )
 @click.option("--alternatives", "open_choices", is_flag=True, help="Show what the paper leaves open.")
 @output_option

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from yarnctl.deciding.admission.prices import Point, Standing, earliest_finish
 
-STEP_MS = 500
+STEP_MS = 100
 
 
 def price(

@@ -24,8 +24,12 @@ ERROR_S = 4.8
 """The standard deviation of the noise (section 6.3)."""
 ONE_SIDED_95 = 1.64
 """The paper's z of a one-sided 95 % bound."""
-MEAN_S = 43.87 - ONE_SIDED_95 * ERROR_S
-"""The mean duration: Table 7's slack in an empty queue is one mean *estimated* duration."""
+ESTIMATE_S = 43.87
+"""The mean estimate: Table 7's slack in an empty queue is one mean *estimated* duration."""
+MEAN_S = ESTIMATE_S - ONE_SIDED_95 * ERROR_S
+"""The mean duration."""
+HALF_NORMAL_S = 0.9 * ERROR_S * math.sqrt(2 / math.pi)
+"""The mean noise of the other reading."""
 PREMIUM_P95 = 1.49
 """Table 8, tolerant: the 95th percentile of estimate over duration."""
 DISTINCT = 100
@@ -126,7 +130,8 @@ def jobs(asked: MarketOrder) -> PricedJobs:
     chance = np.random.default_rng([asked.seed, 1])
     rounds = -(-count // DISTINCT)
     order = np.concatenate([chance.permutation(DISTINCT) for _ in range(rounds)])[:count]
-    duration_s = spread(variation())[order]
+    shift_s = ONE_SIDED_95 * ERROR_S if asked.readings.noise == "shifted" else HALF_NORMAL_S
+    duration_s = spread(variation())[order] * ((ESTIMATE_S - shift_s) / MEAN_S)
     estimate_s = duration_s + _noise(np.random.default_rng([asked.seed, 2]), count, asked.readings.noise)
     gaps_s = np.random.default_rng([asked.seed, 3]).exponential(asked.inter_arrival_s, count)
     sensitive = np.random.default_rng([asked.seed, 4]).permutation(np.arange(count) % 2 == 0)

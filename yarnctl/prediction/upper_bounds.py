@@ -17,7 +17,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from yarnctl.prediction.regressions import Regression, DurationSpread
+    from yarnctl.prediction.regressions import DurationSpread, Regression
 
 BETA = 0.05
 
