@@ -61,6 +61,7 @@ def terms_are_the_potential(seed: int) -> None:
     at_ms = prices.earliest_finish(state, work_ms) + chance.choice((0, 1, 40, 300))
     after = prices.standing(free, [*dues, Due("new", work_ms, 1, at_ms)], 0, 50)
     terms = prices.because(state, prices.Offered(work_ms, at_ms))
+    assert prices.curve(state, work_ms).because(at_ms) == terms
     change = prices.potential(after) - prices.potential(state)
     assert math.fsum(each for _, each in terms) == pytest.approx(change, rel=CLOSE, abs=CLOSE)
     assert prices.curve(state, work_ms).price(at_ms) == pytest.approx(change, rel=CLOSE, abs=CLOSE)

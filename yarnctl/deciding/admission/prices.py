@@ -162,7 +162,8 @@ class Curve(NamedTuple):
     """Eq 13 for one job at any deadline, without going through all promises for each.
 
     ``weight[k]`` and ``owed[k]`` are sums of p_i and of p_i / (F(d_i) / m + 1) before place k;
-    ``taken[k]`` is what those from place k on lose if the job is served before them.
+    ``taken[k]`` is what those from place k on lose if the job is served before them; ``losses`` says who
+    loses how much, those of place k and behind from ``first_loss[k]`` on.
     """
 
     state: Standing
@@ -171,6 +172,21 @@ class Curve(NamedTuple):
     weight: tuple[int, ...]
     owed: tuple[float, ...]
     taken: tuple[float, ...]
+    losses: tuple[tuple[str, float], ...]
+    first_loss: tuple[int, ...]
+
+    def because(self, deadline_at_ms: int) -> tuple[tuple[str, float], ...]:
+        """Return the terms of a deadline's price, as :func:`because` does, sharing those of who is behind."""
+        state, mean = self.state, self.state.mean_ms
+        slack_ms = max(0, state.slack_ms(self.work_ms, deadline_at_ms))
+        place = state.place(deadline_at_ms)
+        terms = [(ITSELF, self.kappa * (self.work_ms / (slack_ms / mean + 1)))]
+        for each in range(min(place, bisect_right(state.free_ms, slack_ms)), place):
+            weight = state.weights_ms[each]
+            if weight:
+                change = weight / (slack_ms / mean + 1) - weight / (state.free_ms[each] / mean + 1)
+                terms.append((state.who[each], self.kappa * change))
+        return (*terms, *self.losses[self.first_loss[place] :])
 
     def price(self, deadline_at_ms: int) -> float:
         """Return the price of a deadline."""
@@ -188,14 +204,30 @@ class Curve(NamedTuple):
 def curve(state: Standing, work_ms: int, kappa: float = 1.0) -> Curve:
     """Return the price curve of a job."""
     mean = state.mean_ms
-    owed, taken = [0.0], [0.0]
-    for weight, free in zip(state.weights_ms, state.free_ms, strict=True):
-        owed.append(owed[-1] + weight / (free / mean + 1))
-    for weight, free in zip(reversed(state.weights_ms), reversed(state.free_ms), strict=True):
-        after = max(0, free - work_ms)
-        taken.append(taken[-1] + (weight / (after / mean + 1) - weight / (free / mean + 1)))
+    taken, losses, first_loss = [0.0], list[tuple[str, float]](), [0]
+    shares = [
+        weight / (free / mean + 1) for weight, free in zip(state.weights_ms, state.free_ms, strict=True)
+    ]
+    owed = list(accumulate(shares, initial=0.0))
+    for place in range(len(state.who) - 1, -1, -1):
+        weight, free = state.weights_ms[place], state.free_ms[place]
+        after = free - work_ms if free > work_ms else 0
+        change = weight / (after / mean + 1) - shares[place]
+        taken.append(taken[-1] + change)
+        if weight and after < free:
+            losses.append((state.who[place], kappa * change))
+        first_loss.append(len(losses))
     weights = tuple(accumulate(state.weights_ms, initial=0))
-    return Curve(state, work_ms, kappa, weights, tuple(owed), tuple(reversed(taken)))
+    return Curve(
+        state,
+        work_ms,
+        kappa,
+        weights,
+        tuple(owed),
+        tuple(reversed(taken)),
+        tuple(reversed(losses)),
+        tuple(len(losses) - each for each in reversed(first_loss)),
+    )
 
 
 class Point(NamedTuple):
