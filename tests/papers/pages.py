@@ -29,8 +29,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "natjam-11": (*PAPER, "natjam", "--figure", "11", "--json"),
     "pythia": (*PAPER, "pythia", "--runs", "5", "--json"),
     "justice": (*PAPER, "justice", "--runs", "5", "--json"),
+    "mrm": (*PAPER, "mrm", "--json"),
+    "mrm-alternatives": (*PAPER, "mrm", "--alternatives", "--json"),
 }
-CLAIMS_ONLY = ("pythia", "justice", "natjam-11")
+CLAIMS_ONLY = ("pythia", "justice", "natjam-11", "mrm")
 """Reports of which only claims are kept (and Justice's Fig 8, which has no claim)."""
 MARKED = re.compile(r"(<!-- paper-table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- /paper-table -->)", re.DOTALL)
 
@@ -196,6 +198,39 @@ def idle_groups(folder: Path) -> str:
     return f"Fig 8, idle groups of CPUs (TR1, 2250 CPUs, Aria1x3x), paper / ours: {told}."
 
 
+def mrm_claims(folder: Path) -> str:
+    """Every claim of MRM; those of Tables 5 to 8 that hold are counted, cell by cell is the command's."""
+    claims = [
+        (figure["figure"], one) for figure in load("mrm", folder)["figures"] for one in figure["claims"]
+    ]
+    cells = [(fig, one) for fig, one in claims if fig.startswith("t")]
+    counted = "; ".join(
+        f"Table {fig[1:]}: {sum(one['holds'] for each, one in cells if each == fig)} of"
+        f" {sum(each == fig for each, _ in cells)} cells hold"
+        for fig in dict.fromkeys(fig for fig, _ in cells)
+    )
+    rows = [
+        (fig, one["claim"], one["paper"], one["ours"], _held(one))
+        for fig, one in claims
+        if fig in ("t5", "t6", "t7") or not fig.startswith("t") or not one["holds"]
+    ]
+    said = f"{sum(one['holds'] for _, one in claims)} of {len(claims)} claims hold. {counted}."
+    return f"{said}\n\n{table(('Fig', 'claim', 'paper', 'ours', ''), rows)}"
+
+
+def mrm_alternatives(folder: Path) -> str:
+    """What MRM leaves open: how many claims of Tables 5 to 8 (or Fig 6) fail under each reading."""
+    rows = [
+        (
+            f"**{each['choice']}**" if each["ours"] else each["choice"],
+            each["claims_failed"],
+            "; ".join(each["failed"][:6]),
+        )
+        for each in load("mrm-alternatives", folder)["alternatives"]
+    ]
+    return table(("reading", "claims that fail", "the first six"), rows)
+
+
 TABLES: dict[str, Callable[[Path], str]] = {
     "natjam-bars": bars,
     "natjam-errors": errors_over_blocks,
@@ -206,6 +241,8 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "pythia-claims": claims_of("pythia"),
     "justice-claims": claims_of("justice"),
     "justice-idle": idle_groups,
+    "mrm-claims": mrm_claims,
+    "mrm-alternatives": mrm_alternatives,
 }
 
 
