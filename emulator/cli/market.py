@@ -39,7 +39,7 @@ def command(
     **budgets: float,
 ) -> None:
     """Replay N jobs, half of them sensitive, and measure waits, slack, late jobs and what was paid."""
-    from emulator.admission.engines import ENGINES
+    from emulator.admission.replays import ENGINES
     from emulator.market.market_figures import as_told, cell
     from emulator.market.priced_jobs import MarketOrder, readings
 

@@ -134,10 +134,7 @@ def mrm(figure: str, engine: str | None, runtimes: Path | None, open_choices: bo
         _show_readings(alternatives(engine), output)
         return
     report = paper_mrm(figure, engine, runtimes)
-    if output == "json":
-        print_json(report)
-    else:
-        _show(report)
+    _tell(report, output)
 
 
 def _show_readings(found: list[Any], output: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from emulator.admission.engines import chosen
+from emulator.admission.replays import chosen
 from emulator.market.plain import Sold, replay
 from emulator.market.priced_jobs import MarketOrder, PricedJobs, jobs
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from emulator.admission.engines import is_compiled_there
+from emulator.admission.replays import is_compiled_there
 
 
 def _where_there(function: Function) -> Function:

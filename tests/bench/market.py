@@ -58,7 +58,7 @@ def market_curve(promises: int = 1000, runs: int = 15) -> Row:
     us, them = spread(quick)["median"], spread(slow)["median"]
     return Row(
         name="market-curve",
-        what=f"{POINTS} deadlines with prices and terms, {promises} promised, beside each anew (same answers)",
+        what=f"{POINTS} deadlines, prices and terms, {promises} promised, beside each anew (same answers)",
         ours=us,
         baseline=them,
         ratio=them / us,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.experiments.results.figures import Claim, Figure, Row, mean, row
+from emulator.experiments.results.figures import Figure, FigureRow, PaperClaim, mean, row
 from emulator.market import queueing_theory as queues
 from emulator.market import slot_runs, slots
 from emulator.market.bounds import Both, DeadlineRecord, gaussian, kept
@@ -30,15 +30,15 @@ FIG_6_JOBS = 200_000
 RATES, STDEVS = (0.5, 0.7, 0.9), (0.1, 0.25, 0.5, 0.75, 1.0)
 
 
-def single(label: str, metric: str, paper: float | None, ours: float, counts: bool = True) -> Row:
+def single(label: str, metric: str, paper: float | None, ours: float, counts: bool = True) -> FigureRow:
     """Make a row of one number."""
     return row(label, metric, paper, [ours], counts)
 
 
-def near(claim: str, paper: float, ours: float, most: float, unit: str = "") -> Claim:
+def near(claim: str, paper: float, ours: float, most: float, unit: str = "") -> PaperClaim:
     """Judge a number by its distance."""
     held = abs(ours - paper) <= most
-    return Claim(f"{claim} (within {most:g})", f"{paper:g}{unit}", f"{ours:.4g}{unit}", held)
+    return PaperClaim(f"{claim} (within {most:g})", f"{paper:g}{unit}", f"{ours:.4g}{unit}", held)
 
 
 def figure_2() -> Figure:
@@ -59,7 +59,7 @@ def figure_2() -> Figure:
     claims = [
         near("b0, 2 %", -0.36, found.b0, 0.02 * 0.36),
         near("b1, 2 %", 1.16, found.b1, 0.02 * 1.16),
-        Claim("R^2, rounded", "0.998", f"{found.r2:.3f}", round(found.r2, 3) == 0.998),
+        PaperClaim("R^2, rounded", "0.998", f"{found.r2:.3f}", round(found.r2, 3) == 0.998),
     ]
     compared = {"fixed": queues.fixed_single, "occupancy": queues.occupied_single}
     for name, function in compared.items():
@@ -92,14 +92,14 @@ def figure_4() -> Figure:
     told = slots.prices([each == "1" for each in text], p)
     flat = told[4:8] == [told[3]] * 4 and told[12:16] == [told[11]] * 4
     claims = (
-        Claim(
+        PaperClaim(
             "Eq 11 is brute force, all strings to 10 slots (within 1e-12)",
             "0",
             f"{worst:.2g}",
             worst <= 1e-12,
         ),
-        Claim("an empty queue costs p^(k+1) (within 1e-12)", "0", f"{powers:.2g}", powers <= 1e-12),
-        Claim("busy slots cost what the empty one before them costs", "4-7, 12-15", text, flat),
+        PaperClaim("an empty queue costs p^(k+1) (within 1e-12)", "0", f"{powers:.2g}", powers <= 1e-12),
+        PaperClaim("busy slots cost what the empty one before them costs", "4-7, 12-15", text, flat),
     )
     rows = [
         single(f"slot {place}, busy 4-7 and 12-15", "price", None, told[place]) for place in (0, 3, 8, 11)
@@ -123,11 +123,11 @@ def figure_5() -> Figure:
                 converged.append(abs(mean(ratios) - rate))
                 no_slack.append(max(slack))
     claims = (
-        Claim("c < p: rejections at most Eq 12's", "<= 0", f"{max(bounded):.4f}", max(bounded) <= 0),
-        Claim(
+        PaperClaim("c < p: rejections at most Eq 12's", "<= 0", f"{max(bounded):.4f}", max(bounded) <= 0),
+        PaperClaim(
             "c >= p: rejections are lambda (within .01)", "0", f"{max(converged):.4f}", max(converged) <= 0.01
         ),
-        Claim("c >= p: no slack", "0", f"{max(no_slack):g}", max(no_slack) == 0),
+        PaperClaim("c >= p: no slack", "0", f"{max(no_slack):g}", max(no_slack) == 0),
     )
     return Figure("5", "Rejections and slack by the tolerant users' budget", tuple(rows), claims)
 
@@ -135,7 +135,7 @@ def figure_5() -> Figure:
 def figure_6(runtimes: Path | None = None, running: str = "left") -> Figure:
     """Summed bounds against the joint distribution."""
     cells: dict[tuple[float, float], Both] = {}
-    rows: list[Row] = []
+    rows: list[FigureRow] = []
     for rate in RATES:
         for stdev in STDEVS:
             found = gaussian(rate, stdev, FIG_6_JOBS, 0, "left" if running == "left" else "whole")
@@ -147,10 +147,12 @@ def figure_6(runtimes: Path | None = None, running: str = "left") -> Figure:
     rising = all(line == sorted(line) for line in late)
     earlier = min(each.pi.earliness - each.jd.earliness for each in cells.values())
     claims = [
-        Claim("summed bounds: at most 3.2 % late in every cell", "<= 3.2 %", f"{pi:.2%}", pi <= 0.032),
-        Claim("joint distribution: over 5 % late in every cell", "> 5 %", f"{jd:.2%}", jd > 0.05),
-        Claim("joint distribution: late rises with the s.d.", "all loads", str(rising), rising),
-        Claim("summed bounds have the larger earliness in every cell", "> 0", f"{earlier:.3f}", earlier > 0),
+        PaperClaim("summed bounds: at most 3.2 % late in every cell", "<= 3.2 %", f"{pi:.2%}", pi <= 0.032),
+        PaperClaim("joint distribution: over 5 % late in every cell", "> 5 %", f"{jd:.2%}", jd > 0.05),
+        PaperClaim("joint distribution: late rises with the s.d.", "all loads", str(rising), rising),
+        PaperClaim(
+            "summed bounds have the larger earliness in every cell", "> 0", f"{earlier:.3f}", earlier > 0
+        ),
     ]
     notes: tuple[str, ...] = ("Trace is left out: --runtimes names the folder of recorded run times",)
     if runtimes is not None:
@@ -161,7 +163,7 @@ def figure_6(runtimes: Path | None = None, running: str = "left") -> Figure:
     return Figure("6", "Late jobs and earliness, M/G/1", tuple(rows), tuple(claims), notes)
 
 
-def _kept_rows(label: str, found: Both) -> list[Row]:
+def _kept_rows(label: str, found: Both) -> list[FigureRow]:
     named: list[tuple[str, DeadlineRecord]] = [("PI", found.pi), ("JD", found.jd)]
     return [
         each
@@ -173,7 +175,7 @@ def _kept_rows(label: str, found: Both) -> list[Row]:
     ]
 
 
-def _trace(runtimes: Path) -> tuple[list[Row], list[Claim]]:
+def _trace(runtimes: Path) -> tuple[list[FigureRow], list[PaperClaim]]:
     """Figs 6(c), 6(d): recorded durations (Trace), and Gaussian ones with their mean and s.d. (Random)."""
     known = repeated(tables(runtimes))
     rows, claims = [], []
@@ -192,8 +194,10 @@ def _trace(runtimes: Path) -> tuple[list[Row], list[Claim]]:
         fewer = min(each.jd.late_ratio - each.pi.late_ratio for each in found)
         earlier = min(each.pi.earliness - each.jd.earliness for each in found)
         claims += [
-            Claim(f"{name}: summed bounds have fewer late", "> 0", f"{fewer:.2%}", fewer > 0),
-            Claim(f"{name}: summed bounds have the larger earliness", "> 0", f"{earlier:.3f}", earlier > 0),
+            PaperClaim(f"{name}: summed bounds have fewer late", "> 0", f"{fewer:.2%}", fewer > 0),
+            PaperClaim(
+                f"{name}: summed bounds have the larger earliness", "> 0", f"{earlier:.3f}", earlier > 0
+            ),
         ]
     return rows, claims
 
@@ -210,5 +214,5 @@ def figure_7() -> Figure:
         both = earliest_finish(state, work_s * 1000) == ours * 1000
         rows.append(single(f"C of {work_s} s", "earliest finish, s", paper, ours))
         held = ours == paper and both
-        claims.append(Claim(f"C of {work_s} s ends first at", f"{paper} s", f"{ours:g} s", held))
+        claims.append(PaperClaim(f"C of {work_s} s ends first at", f"{paper} s", f"{ours:g} s", held))
     return Figure("7", "Earliest finish of a new job", tuple(rows), tuple(claims))

@@ -22,14 +22,14 @@ from emulator.experiments.papers.mrm_models import (
     figure_7,
     single,
 )
-from emulator.experiments.papers.paper_justice import Reading
+from emulator.experiments.papers.paper_justice import PaperReading
 from emulator.experiments.papers.paper_pythia import figure_numbers
-from emulator.experiments.results.figures import Claim, Figure, errors, mean, row
+from emulator.experiments.results.figures import Figure, PaperClaim, errors, mean, row
 from emulator.market.certified import above, promises_late
 from emulator.market.market_figures import MarketFigures, cell
 from emulator.market.priced_jobs import OURS, MarketOrder, Readings
 from emulator.market.recorded import tables
-from yarnctl.command_line import Progress
+from yarnctl.command_line import ProgressBar
 from yarnctl.errors import BadInput
 
 LOADS = (50, 100, 200)
@@ -88,12 +88,14 @@ def table_5(shop: Shop) -> Figure:
             rows.append(single(label, "% late", paper, ours, counts=False))
             held = abs(ours - paper) <= LATE_POINTS
             claims.append(
-                Claim(f"{label}: late (within {LATE_POINTS} points)", f"{paper:g} %", f"{ours:.2f} %", held)
+                PaperClaim(
+                    f"{label}: late (within {LATE_POINTS} points)", f"{paper:g} %", f"{ours:.2f} %", held
+                )
             )
         fewer = late == sorted(late)
         told = ", ".join(f"{each:.3f}" for each in late)
         claims.append(
-            Claim(f"alpha {alpha:g}: no more late under more load", "50 <= 100 <= 200 s", told, fewer)
+            PaperClaim(f"alpha {alpha:g}: no more late under more load", "50 <= 100 <= 200 s", told, fewer)
         )
     return Figure("t5", "Late jobs", tuple(rows), tuple(claims))
 
@@ -111,7 +113,7 @@ def _slack(shop: Shop, number: str, tolerant: bool) -> Figure:
             rows.append(single(label, "95th slack, s", p95, group.slack_p95_s, counts))
             distance = abs(group.slack_median_s - median)
             claims.append(
-                Claim(
+                PaperClaim(
                     f"{label}: median slack (within {MEDIAN_S} s)",
                     f"{median:g} s",
                     f"{group.slack_median_s:.2f} s",
@@ -121,7 +123,7 @@ def _slack(shop: Shop, number: str, tolerant: bool) -> Figure:
             most_s = P95_RATIO[load] * p95 if load == 50 else max(P95_S, P95_RATIO[load] * p95)
             held = abs(group.slack_p95_s - p95) <= most_s
             claims.append(
-                Claim(
+                PaperClaim(
                     f"{label}: 95th of slack (within {most_s:.2f} s)",
                     f"{p95:g} s",
                     f"{group.slack_p95_s:.2f} s",
@@ -146,7 +148,7 @@ def table_8(shop: Shop) -> Figure:
                 rows.append(single(label, "median paid / used", median, ours, counts))
                 rows.append(single(label, "95th paid / used", p95, ours_p95, counts))
                 claims.append(
-                    Claim(
+                    PaperClaim(
                         f"{label}: median paid over used (within {PAID})",
                         f"{median:g}",
                         f"{ours:.3f}",
@@ -155,7 +157,7 @@ def table_8(shop: Shop) -> Figure:
                 )
                 held = abs(ours_p95 - p95) <= P95_RATIO[load] * p95
                 claims.append(
-                    Claim(
+                    PaperClaim(
                         f"{label}: 95th of paid over used (within {P95_RATIO[load]:.0%})",
                         f"{p95:g}",
                         f"{ours_p95:.3f}",
@@ -195,29 +197,29 @@ def figure_9(shop: Shop) -> Figure:
     ):
         told = f"{ends[0]:.1%} .. {ends[1]:.1%}"
         held = min(ends) <= paper <= max(ends)
-        claims.append(Claim(f"40 s: {what}, between the budgets'", f"{paper:.1%}", told, held))
+        claims.append(PaperClaim(f"40 s: {what}, between the budgets'", f"{paper:.1%}", told, held))
     return Figure("9", "Against FCFS and priorities", tuple(rows), tuple(claims))
 
 
-def _compared(label: str, found: dict[str, MarketFigures]) -> list[Claim]:
+def _compared(label: str, found: dict[str, MarketFigures]) -> list[PaperClaim]:
     waits = [found[name].sensitive.wait_s for name in ("priority", "mrm", "fcfs")]
     late = {name: each.tolerant.late_ratio for name, each in found.items()}
     early = {name: each.earliness_s for name, each in found.items()}
     told = " < ".join(f"{each:.1f}" for each in waits)
     return [
-        Claim(
+        PaperClaim(
             f"{label}: sensitive wait priority < MRM < FCFS", "in order", told, waits[0] < waits[1] < waits[2]
         ),
-        Claim(
+        PaperClaim(
             f"{label}: priority, tolerant late", "> 25 %", f"{late['priority']:.1%}", late["priority"] > 0.25
         ),
-        Claim(
+        PaperClaim(
             f"{label}: tolerant late, MRM at most FCFS",
             f"<= {late['fcfs']:.2%}",
             f"{late['mrm']:.2%}",
             late["mrm"] <= late["fcfs"],
         ),
-        Claim(
+        PaperClaim(
             f"{label}: earliness is largest under MRM",
             "largest",
             ", ".join(f"{name} {each:.1f}" for name, each in early.items()),
@@ -242,13 +244,15 @@ def figure_10(shop: Shop) -> Figure:
         told = ", ".join(f"{each:.1f}" for each in early)
         if alpha < kappa:
             late = max(each.late_ratio for each in found)
-            claims.append(Claim(f"{label}: no late jobs (below .05 %)", "0", f"{late:.3%}", late < 0.0005))
+            claims.append(
+                PaperClaim(f"{label}: no late jobs (below .05 %)", "0", f"{late:.3%}", late < 0.0005)
+            )
         if (alpha, kappa) == (5.0, 4.0):
             held = early == sorted(early)
-            claims.append(Claim(f"{label}: earliness falls as load grows", "falls", told, held))
+            claims.append(PaperClaim(f"{label}: earliness falls as load grows", "falls", told, held))
         if kappa == 2.0 and alpha <= 2:
             held = early == sorted(early, reverse=True)
-            claims.append(Claim(f"{label}: earliness grows as load grows", "grows", told, held))
+            claims.append(PaperClaim(f"{label}: earliness grows as load grows", "grows", told, held))
     notes = ("loads are 40, 44, 50, 100 s, in this order; cells without a claim are shown and not judged",)
     return Figure("10", "Purchasing powers (tolerant budget .5)", tuple(rows), tuple(claims), notes)
 
@@ -268,11 +272,11 @@ def certified(runtimes: Path | None, splits: int = SPLITS) -> Figure:
     late = promises_late(known, REPLAYED_JOBS)
     rows.append(single(f"{REPLAYED_JOBS} jobs replayed", "late", None, late))
     claims = (
-        Claim(
+        PaperClaim(
             "durations above their bound, all tables", "5 % +- 1.5", f"{over:.2%}", abs(over - 0.05) <= 0.015
         ),
-        Claim("no table above 9 %", "<= 9 %", f"{means[worst]:.2%} ({worst})", means[worst] <= 0.09),
-        Claim("promises late", "<= 5 %", f"{late:.2%}", late <= 0.05),
+        PaperClaim("no table above 9 %", "<= 9 %", f"{means[worst]:.2%} ({worst})", means[worst] <= 0.09),
+        PaperClaim("promises late", "<= 5 %", f"{late:.2%}", late <= 0.05),
     )
     return Figure("certified", f"95 % bounds, {splits} splits a table", tuple(rows), claims)
 
@@ -299,7 +303,7 @@ def paper_mrm(wanted: str, engine: str | None, runtimes: Path | None = None) -> 
     """Run the figures; return the report."""
     numbers = figure_numbers(wanted, FIGURES) if wanted != "certified" else [wanted]
     shop, found = Shop(engine), []
-    with Progress("figures", len(numbers)) as progress:
+    with ProgressBar("figures", len(numbers)) as progress:
         for number in progress.counted(numbers):
             if number == "certified":
                 found.append(certified(runtimes))
@@ -328,10 +332,10 @@ READINGS: dict[str, dict[str, Any]] = {
 """Readings of section 6.3 by their name, as changes to ours."""
 
 
-def alternatives(engine: str | None) -> list[Reading]:
+def alternatives(engine: str | None) -> list[PaperReading]:
     """Run Tables 5 to 8 under every reading, and Fig 6 with the running job's whole bound."""
     found = []
-    with Progress("readings", len(READINGS) + 1) as progress:
+    with ProgressBar("readings", len(READINGS) + 1) as progress:
         for name in progress.counted(READINGS):
             changes = READINGS[name]
             readings = msgspec.structs.replace(OURS, **changes)
@@ -344,6 +348,6 @@ def alternatives(engine: str | None) -> list[Reading]:
     return found
 
 
-def _reading(name: str, ours: bool, claims: list[Claim]) -> Reading:
+def _reading(name: str, ours: bool, claims: list[PaperClaim]) -> PaperReading:
     failed = tuple(f"{claim.claim}: {claim.ours}" for claim in claims if not claim.holds)
-    return Reading(name, ours, len(failed), failed)
+    return PaperReading(name, ours, len(failed), failed)
