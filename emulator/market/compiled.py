@@ -1,7 +1,7 @@
 """The compiled replay: the same answers as ``plain``, job by job.
 
 Law: the same integers and doubles in the same order of operations as
-:mod:`yarnctl.deciding.admission.prices` on one server, where the supply until an instant is the time
+:mod:`yarnctl.deciding.admission.pricing.prices` on one server, where the supply until an instant is the time
 until it. Imported when the compiled engine is asked for, and then only.
 """
 

@@ -1,14 +1,15 @@
 """The other reading of Eq 13's slack: what is free between i's earliest finish and its deadline.
 
-Law: as :mod:`yarnctl.deciding.admission.prices`, term by term, with F(d_i) - F(f_i) for F(d_i). The price is
-no difference of a potential then and may rise with the deadline, so deadlines are tried one by one.
+Law: as :mod:`yarnctl.deciding.admission.pricing.prices`, term by term, with F(d_i) - F(f_i) for F(d_i).
+The price is no difference of a potential then and may rise with the deadline, so deadlines are tried one
+by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from yarnctl.deciding.admission.prices import Point, Standing, earliest_finish
+from yarnctl.deciding.admission.pricing.prices import Point, Standing, earliest_finish
 
 STEP_MS = 100
 

@@ -13,8 +13,8 @@ import numpy as np
 from emulator.market import from_finish
 from emulator.market.priced_jobs import MarketOrder, PricedJobs
 from yarnctl.deciding.admission.capacity import Profile
-from yarnctl.deciding.admission.prices import curve, earliest_finish, standing, within
-from yarnctl.deciding.admission.timeline import Due
+from yarnctl.deciding.admission.pricing.prices import curve, earliest_finish, standing, within
+from yarnctl.deciding.admission.pricing.timeline import Due
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,15 @@ from emulator.market.plain import replay
 from emulator.market.priced_jobs import MarketOrder, jobs
 from tests.bench.row import Row, cpu_ms, spread
 from yarnctl.deciding.admission.capacity import Load, profile
-from yarnctl.deciding.admission.prices import Offered, because, curve, earliest_finish, points, standing
-from yarnctl.deciding.admission.timeline import Due
+from yarnctl.deciding.admission.pricing.prices import (
+    Offered,
+    because,
+    curve,
+    earliest_finish,
+    points,
+    standing,
+)
+from yarnctl.deciding.admission.pricing.timeline import Due
 
 CAPACITY, POINTS, WORK_MS, MEAN_MS = 200, 64, 800_000, 500_000.0
 CURVE_MS, CURVE_RATIO, REPLAY_S = 20, 50, 30

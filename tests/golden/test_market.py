@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
-from yarnctl.deciding.admission.prices import (
+from yarnctl.deciding.admission.pricing.prices import (
     ITSELF,
     PRICES,
     Offered,
@@ -19,7 +19,7 @@ from yarnctl.deciding.admission.prices import (
     standing,
     within,
 )
-from yarnctl.deciding.admission.timeline import (
+from yarnctl.deciding.admission.pricing.timeline import (
     Due,
     Laid,
     blocking,

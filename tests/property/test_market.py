@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import pytest
 
-from yarnctl.deciding.admission import prices, timeline
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load, Profile, profile
-from yarnctl.deciding.admission.timeline import Due
+from yarnctl.deciding.admission.pricing import prices, timeline
+from yarnctl.deciding.admission.pricing.timeline import Due
 
 SEEDS = range(150)
 CLOSE = 1e-9

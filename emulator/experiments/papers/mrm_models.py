@@ -16,8 +16,8 @@ from emulator.market import slot_runs, slots
 from emulator.market.bounds import Both, DeadlineRecord, gaussian, kept
 from emulator.market.recorded import repeated, tables
 from yarnctl.deciding.admission.capacity import Profile
-from yarnctl.deciding.admission.prices import earliest_finish, standing
-from yarnctl.deciding.admission.timeline import Due, earliest, laid_late
+from yarnctl.deciding.admission.pricing.prices import earliest_finish, standing
+from yarnctl.deciding.admission.pricing.timeline import Due, earliest, laid_late
 
 BETA = 0.05
 REDUCE_RATIO = 0.23

@@ -10,9 +10,9 @@ all work, laid late, and m the mean estimated work of a job,
 
 It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid
 is what is free until its deadline after. F counts all containers, whoever could use them (how many one job
-can use decides feasibility, in :mod:`yarnctl.deciding.admission.timeline`); therefore F(d_i) is the least of
-supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d takes p_j off F(d_i) where
-d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
+can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i)
+is the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d takes
+p_j off F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
-from yarnctl.deciding.admission.timeline import Due, Supply, by_deadline, supply
+from yarnctl.deciding.admission.pricing.timeline import Due, Supply, by_deadline, supply
 
 ITSELF = "itself"
 """Who pays for its own slack, in ``because``."""

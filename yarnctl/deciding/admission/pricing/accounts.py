@@ -1,0 +1,256 @@
+"""Accounts that pay for deadlines: records in, balances out.
+
+Law: a balance is a fold over records and nothing else; no record makes one negative, and what accounts
+hold, added to what was spent, is what they were given. An admission is charged once and settled once,
+however often it is asked for. Amounts are whole milli-tokens; 1 token is 1 container-second.
+
+A refill is for whole days since the last one (or since the account was set), up to the cap: what would go
+over it is not given later. Grants and refunds may go over the cap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+DAY_MS = 86_400_000
+
+Refund = Literal["none", "unused", "late", "both"]
+"""What is paid back of a job that ran: nothing (the paper), what it did not use, all if late, both."""
+
+Outcome = Literal["ran", "late", "not-run"]
+"""How an admission ended: in time, after its deadline, or without having run (expired, withdrawn)."""
+
+# --- records
+
+
+class AccountSet(msgspec.Struct, frozen=True, tag="account-set", omit_defaults=True):
+    """An account is opened, or refilled otherwise: so much a day up to the cap; its days begin now."""
+
+    at_ms: int
+    account: str
+    daily_mtokens: int = 0
+    cap_mtokens: int = 0
+
+
+class TokensGranted(msgspec.Struct, frozen=True, tag="tokens-granted"):
+    """An operator gives tokens to an account."""
+
+    at_ms: int
+    account: str
+    mtokens: int
+
+
+class TokensRefilled(msgspec.Struct, frozen=True, tag="tokens-refilled"):
+    """The days until ``until_ms`` are paid out; 0 where the account was full."""
+
+    at_ms: int
+    account: str
+    mtokens: int
+    until_ms: int
+
+
+class TokensCharged(msgspec.Struct, frozen=True, tag="tokens-charged", omit_defaults=True):
+    """An account pays for an admission; ``key`` is the asker's own name for the request."""
+
+    at_ms: int
+    account: str
+    admission: str
+    mtokens: int
+    key: str = ""
+
+
+class TokensRefunded(msgspec.Struct, frozen=True, tag="tokens-refunded"):
+    """An admission is settled: so much of what it paid goes back, which may be 0."""
+
+    at_ms: int
+    account: str
+    admission: str
+    mtokens: int
+
+
+AccountRecord = AccountSet | TokensGranted | TokensRefilled | TokensCharged | TokensRefunded
+
+# --- the fold
+
+
+class Account(NamedTuple):
+    """What one account was given and has spent; refunds lessen what is spent."""
+
+    given_mtokens: int = 0
+    spent_mtokens: int = 0
+    daily_mtokens: int = 0
+    cap_mtokens: int = 0
+    refilled_until_ms: int = 0
+
+    @property
+    def balance_mtokens(self) -> int:
+        """What may be spent."""
+        return self.given_mtokens - self.spent_mtokens
+
+
+class Payment(NamedTuple):
+    """What was paid for one admission, and from where; ``refunded_mtokens`` is None until it is settled."""
+
+    account: str
+    mtokens: int
+    key: str
+    refunded_mtokens: int | None = None
+
+
+class Accounts(NamedTuple):
+    """All accounts by name and all payments by admission."""
+
+    accounts: Mapping[str, Account]
+    payments: Mapping[str, Payment]
+
+
+NO_ACCOUNTS = Accounts({}, {})
+
+
+class ImpossibleRecord(ValueError):
+    """A record that cannot follow those before it: not one that this module makes."""
+
+
+def folded(records: Iterable[AccountRecord], before: Accounts = NO_ACCOUNTS) -> Accounts:
+    """Return the accounts after some records."""
+    for record in records:
+        before = after(before, record)
+    return before
+
+
+def after(before: Accounts, record: AccountRecord) -> Accounts:
+    """Return the accounts after one record; raises ImpossibleRecord where it cannot follow."""
+    if isinstance(record, AccountSet):
+        changed = before.accounts.get(record.account, Account())._replace(
+            daily_mtokens=record.daily_mtokens,
+            cap_mtokens=record.cap_mtokens,
+            refilled_until_ms=record.at_ms,
+        )
+        return _with_account(before, record.account, changed)
+    account = before.accounts.get(record.account)
+    if account is None or record.mtokens < 0:
+        raise ImpossibleRecord(f"account {record.account!r}: {type(record).__name__} cannot follow")
+    if isinstance(record, TokensCharged):
+        return _charged(before, account, record)
+    if isinstance(record, TokensRefunded):
+        return _refunded(before, account, record)
+    given = account._replace(given_mtokens=account.given_mtokens + record.mtokens)
+    if isinstance(record, TokensRefilled):
+        if record.until_ms <= account.refilled_until_ms:
+            raise ImpossibleRecord(f"account {record.account!r}: these days are refilled already")
+        given = given._replace(refilled_until_ms=record.until_ms)
+    return _with_account(before, record.account, given)
+
+
+def _charged(before: Accounts, account: Account, record: TokensCharged) -> Accounts:
+    if record.admission in before.payments or record.mtokens > account.balance_mtokens:
+        raise ImpossibleRecord(f"admission {record.admission!r}: paid already, or more than there is")
+    paid = Payment(record.account, record.mtokens, record.key)
+    spent = account._replace(spent_mtokens=account.spent_mtokens + record.mtokens)
+    return _with_account(before, record.account, spent)._replace(
+        payments={**before.payments, record.admission: paid}
+    )
+
+
+def _refunded(before: Accounts, account: Account, record: TokensRefunded) -> Accounts:
+    paid = before.payments.get(record.admission)
+    if paid is None or paid.account != record.account or paid.refunded_mtokens is not None:
+        raise ImpossibleRecord(f"admission {record.admission!r}: not paid from there, or settled already")
+    if record.mtokens > paid.mtokens:
+        raise ImpossibleRecord(f"admission {record.admission!r}: more goes back than was paid")
+    spent = account._replace(spent_mtokens=account.spent_mtokens - record.mtokens)
+    settled = paid._replace(refunded_mtokens=record.mtokens)
+    return _with_account(before, record.account, spent)._replace(
+        payments={**before.payments, record.admission: settled}
+    )
+
+
+def _with_account(before: Accounts, name: str, account: Account) -> Accounts:
+    return before._replace(accounts={**before.accounts, name: account})
+
+
+# --- what is decided
+
+
+def price_mtokens(price: float) -> int:
+    """Return what a price (container-ms) costs: rounded up, so that nothing is given away."""
+    return math.ceil(price)
+
+
+def refill_due(accounts: Accounts, name: str, now_ms: int) -> TokensRefilled | None:
+    """Return the refill of the whole days that have passed; None where none has, or nothing is daily."""
+    account = accounts.accounts[name]
+    days = (now_ms - account.refilled_until_ms) // DAY_MS
+    if days < 1 or not account.daily_mtokens:
+        return None
+    room_mtokens = max(0, account.cap_mtokens - account.balance_mtokens)
+    until_ms = account.refilled_until_ms + days * DAY_MS
+    return TokensRefilled(now_ms, name, min(days * account.daily_mtokens, room_mtokens), until_ms)
+
+
+class Paid(NamedTuple):
+    """It is paid: by this record, or (None) by an earlier one of the same admission or key."""
+
+    admission: str
+    record: TokensCharged | None
+
+
+Unpaid = Literal["no-account", "too-little", "other-payment"]
+"""Why nothing is charged: no such account; its balance is less; the admission or key paid something else."""
+
+
+def pay(accounts: Accounts, asked: TokensCharged) -> Paid | Unpaid:
+    """Return the record that pays, once for each admission and for each key of an account."""
+    account = accounts.accounts.get(asked.account)
+    if account is None:
+        return "no-account"
+    earlier = _earlier(accounts, asked)
+    if earlier is not None:
+        payment = accounts.payments[earlier]
+        same = (payment.account, payment.key) == (asked.account, asked.key)
+        return Paid(earlier, None) if same else "other-payment"
+    if asked.mtokens > account.balance_mtokens:
+        return "too-little"
+    return Paid(asked.admission, asked)
+
+
+def _earlier(accounts: Accounts, asked: TokensCharged) -> str | None:
+    """Return which admission was paid already by this request."""
+    if asked.admission in accounts.payments:
+        return asked.admission
+    for admission, payment in accounts.payments.items():
+        if asked.key and (payment.account, payment.key) == (asked.account, asked.key):
+            return admission
+    return None
+
+
+class Used(NamedTuple):
+    """How an admission ended, and how much of the estimated work (container-ms) it used."""
+
+    outcome: Outcome
+    used_ms: int = 0
+    estimated_ms: int = 0
+
+
+def settle(
+    accounts: Accounts, at_ms: int, admission: str, used: Used, choice: Refund = "both"
+) -> TokensRefunded | None:
+    """Return the refund that settles an admission; None where nothing was paid, or it is settled.
+
+    Who did not run gets all back under every choice. What was not used goes back in proportion to the
+    estimate, rounded down; a job that used more than that pays no more.
+    """
+    payment = accounts.payments.get(admission)
+    if payment is None or payment.refunded_mtokens is not None:
+        return None
+    back_mtokens = 0
+    if used.outcome == "not-run" or (used.outcome == "late" and choice in ("late", "both")):
+        back_mtokens = payment.mtokens
+    elif choice in ("unused", "both") and used.estimated_ms > 0:
+        rest_ms = max(0, used.estimated_ms - max(0, used.used_ms))
+        back_mtokens = payment.mtokens * rest_ms // used.estimated_ms
+    return TokensRefunded(at_ms, payment.account, admission, back_mtokens)
