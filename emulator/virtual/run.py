@@ -33,7 +33,7 @@ from yarnctl.deciding.reasons.queues import DemandOver
 from yarnctl.deciding.records import Holding, Record, performed
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import Journal, tick
 from yarnctl.units import Resources
 

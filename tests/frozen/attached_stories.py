@@ -9,7 +9,7 @@ from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 
 TICKS = 60

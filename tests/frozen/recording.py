@@ -49,9 +49,8 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput
-from yarnctl.journal.chain import Chain
+from yarnctl.journal.chain import Chain, MemoryJournal
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.segments import segments
 
 FORMAT = 5

@@ -25,7 +25,6 @@ from yarnctl.deciding.case import Candidate, Pick
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.deadlines import in_order, ranked
 from yarnctl.deciding.forecast import QueueModel, over_guarantee
-from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import (
     Accepted,
@@ -39,6 +38,7 @@ from yarnctl.deciding.model import (
     Suspend,
 )
 from yarnctl.deciding.order import Order, new_order
+from yarnctl.deciding.planning import in_leaving_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import Look, demand, may_give
 from yarnctl.deciding.queue_hold import QueueLimits, hold

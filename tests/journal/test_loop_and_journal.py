@@ -22,10 +22,9 @@ from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Header, Performed, Transfer, Transition, decode, encode
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import BadInput, Different
-from yarnctl.journal.chain import Chain, body_of
+from yarnctl.journal.chain import Chain, MemoryJournal, body_of
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, JournalStream, Line, read
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.replay import replay
 from yarnctl.loop import tick
 

@@ -20,7 +20,7 @@ from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
 from emulator.virtual.shared_cpu import cluster_of
 from tests.property.scenarios import Bare, Scenario
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 
 UNTIL_MS = 1_800_000
 """No scenario is longer than a few virtual minutes; after half an hour it is stuck."""

@@ -20,7 +20,7 @@ from emulator.workload.job import Job, JobClass
 from tests.property.playing import UNTIL_MS, Meddled
 from tests.property.scenarios import Bare
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import Resources
 
 Stage = Run | Meddled

@@ -38,7 +38,7 @@ from tests.property.stories import STORIES, tell
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import InvariantBroken
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 from yarnctl.units import Resources
 

@@ -28,7 +28,7 @@ from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import SUPERUSER, Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
-from yarnctl.attach.connection.checkpoint_store import SeenStore
+from yarnctl.attach.connection.connection import SeenStore
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress

@@ -39,7 +39,7 @@ from yarnctl.deciding.draws import uniform
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.records import Decision, Record, Stance, decode
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import times
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from emulator.virtual.shared_cpu import CrowdedMaster
 from emulator.workload.job import Job
 from tests.property.stories import PRODUCTION, RESEARCH, bare, job, tell
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import Resources
 
 CROWDED = crowded(PAPER, launch_ms=200, launch_cpu_ms=1000, machine_nodes=100)

@@ -18,7 +18,7 @@ from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import Resources
 
 

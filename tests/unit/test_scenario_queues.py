@@ -15,7 +15,7 @@ from emulator.workload.parquet import write_parquet
 from emulator.workload.spec import load
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "docs/scenarios/three-queues.toml"

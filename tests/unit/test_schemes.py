@@ -22,7 +22,7 @@ from tests.property.playing import UNTIL_MS
 from tests.property.stories import job
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.deciding.settings import PAPER as PAPER_SETTINGS
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import Resources
 
 SLOTS = 8

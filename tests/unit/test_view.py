@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from tests.unit.service.played import PublishedRun, busy, last, views
-from yarnctl.daemon.view.counters import BOUNDS_MS, Counted, Histogram
 from yarnctl.daemon.view.occupancy import SPACING_MAX_MS, SPACING_MIN_MS, Held, Occupancy, Sample, class_of
-from yarnctl.daemon.view.published import LoopStatus, Publisher, View, quieted
+from yarnctl.daemon.view.published import BOUNDS_MS, Counted, Histogram, LoopStatus, Publisher, View, quieted
 from yarnctl.daemon.view.recent_decisions import Remembered
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN

@@ -12,8 +12,8 @@ from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
 from yarnctl.deciding.reasons.demand import Unmet
 from yarnctl.deciding.records import Decision, Refusal, encode
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import Line
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.replay import replay
 
 FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)

@@ -13,7 +13,7 @@ from tests.cluster.spans import Fit
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, action_of
 from yarnctl.deciding.reasons.queues import DemandOver
 from yarnctl.deciding.records import Holding, Performed, is_of
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 
 FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
 

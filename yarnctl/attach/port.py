@@ -21,8 +21,7 @@ from yarnctl.attach.connection.connection import Connection, told
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.permission import Permission
-from yarnctl.attach.observing.cluster_state import ClusterLook, Queues
-from yarnctl.attach.observing.live_containers import LiveContainers
+from yarnctl.attach.observing.cluster_state import ClusterLook, LiveContainers, Queues
 from yarnctl.attach.observing.predicted_demand import FirstAsksOf, StartingJobs
 from yarnctl.attach.observing.resume_cost import Returning
 from yarnctl.attach.observing.task_state import TaskLook

@@ -174,7 +174,7 @@ def request_of(
     import time
 
     from yarnctl.cli.gate_asking import containers_of_last_run
-    from yarnctl.hadoop.wire.job_settings import deadline_tag_ms
+    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
 
     said = job.user_option
     user = user or said or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()

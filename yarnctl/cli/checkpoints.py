@@ -57,8 +57,7 @@ def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) 
     """Open the store and the servers that know ended jobs; finds HDFS by /conf if it is not named."""
     import msgspec
 
-    from yarnctl.attach.connection.checkpoint_store import SeenStore
-    from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
+    from yarnctl.attach.connection.connection import SeenStore, discover_name_nodes, require_name_nodes
     from yarnctl.checkpoint.opened_store import Opening
     from yarnctl.hadoop.history_server import DAEMON
     from yarnctl.hadoop.http.transport import Transport

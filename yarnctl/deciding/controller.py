@@ -25,7 +25,6 @@ import msgspec
 from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.inputs import Cluster, InputLog, Observed, observation
 from yarnctl.deciding.invariants import History, check
-from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.looks import Looks
@@ -43,7 +42,7 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.order import name_orders, requested
-from yarnctl.deciding.planning import Plan, Planned, Seen, make_plan
+from yarnctl.deciding.planning import Plan, Planned, Seen, in_leaving_order, make_plan
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried
 from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason

@@ -27,7 +27,6 @@ from typing import Any
 import msgspec
 
 from yarnctl.deciding.bars import Bars
-from yarnctl.deciding.indices import Indices
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, after
 from yarnctl.deciding.model import (
@@ -40,7 +39,17 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.order import SIGNS_OF_LIFE, Late, Order, Sent, gone_on, new_order, order_id, set_back
+from yarnctl.deciding.order import (
+    SIGNS_OF_LIFE,
+    Indices,
+    Late,
+    Order,
+    Sent,
+    gone_on,
+    new_order,
+    order_id,
+    set_back,
+)
 from yarnctl.deciding.reasons.orders import ContainerHasEnded
 from yarnctl.deciding.records import (
     Decision,

@@ -7,14 +7,14 @@ only says so (``missing``) and is thrown away; otherwise the controller commits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.model import Action, Release, Suspend, TaskView
 from yarnctl.deciding.preemptor import (
     Demand,
     Look,
@@ -29,6 +29,26 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
+
+
+def in_leaving_order(actions: Sequence[Action], ledger: Ledger, settings: Settings) -> tuple[Action, ...]:
+    """Return a step's actions; in the places of its suspensions and releases, who would end last is first."""
+    if not settings.model_scheduler:
+        return tuple(actions)
+    found = list(actions)
+    for kind in (Suspend, Release):
+        places = [place for place, action in enumerate(found) if isinstance(action, kind)]
+        if len(places) > 1:
+            ordered = sorted((found[place] for place in places), key=lambda one: -_ends_at_ms(one, ledger))
+            for place, action in zip(places, ordered, strict=True):
+                found[place] = action
+    return tuple(found)
+
+
+def _ends_at_ms(action: Action, ledger: Ledger) -> int:
+    """Return when an action's task would have ended, as seen when it was chosen; 0: nobody knows."""
+    order = ledger.open.get(action.order) if isinstance(action, Suspend | Release) else None
+    return order.asked_at_ms + order.remaining_ms if order is not None and order.remaining_ms >= 0 else 0
 
 
 class Planned(NamedTuple):

@@ -10,6 +10,7 @@ shows too.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from yarnctl.deciding.records import Record, encode
@@ -57,3 +58,19 @@ def body_of(line: bytes) -> bytes | None:
     """Return a line without its envelope; None if it has none."""
     found = _ENVELOPE.search(line, max(0, len(line) - ENVELOPE_MAX))
     return None if found is None else line[: found.start()] + b"}\n"
+
+
+class MemoryJournal:
+    """Keeps the records in a list; satisfies :class:`yarnctl.loop.Journal`."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Add records at the end, in order."""
+        self.records.extend(records)
+
+    def encoded(self) -> bytes:
+        """Return the bytes that a journal file would hold, once closed."""
+        chain = Chain()
+        return b"".join(map(chain.seal, self.records)) + chain.seal_end()

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.wire.job_settings import (
+from yarnctl.hadoop.wire.mapreduce import (
     ADMISSION_TAG,
     DEADLINE,
     DEADLINE_TAG,

@@ -9,9 +9,8 @@ import pytest
 
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS, MECHANISMS, Memory, OwnChoices, choices_of
 from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices, fraction
-from yarnctl.deciding.admission.mechanisms.oracle import OracleChoices
+from yarnctl.deciding.admission.mechanisms.oracle import NO_DROP_FS, REACTIVE_FS, OracleChoices, SharerChoices
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaChoices
-from yarnctl.deciding.admission.mechanisms.sharing import NO_DROP_FS, REACTIVE_FS, SharerChoices
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Finished, Order, Request
 from yarnctl.deciding.admission.rounds import Grant, hold
 from yarnctl.deciding.admission.sizing import NoMemory, queue_key, required_ratio

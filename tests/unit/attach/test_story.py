@@ -9,7 +9,7 @@ import pytest
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, attempt, container
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 
 

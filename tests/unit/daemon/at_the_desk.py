@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from yarnctl.daemon.admission.admission_controller import Desk, Terms
-from yarnctl.daemon.admission.backlog import tag_of
-from yarnctl.daemon.admission.cluster_size import Size
+from yarnctl.daemon.admission.backlog import Size, tag_of
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
 from yarnctl.deciding.admission.book import Admission, Book

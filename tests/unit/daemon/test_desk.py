@@ -9,8 +9,7 @@ import pytest
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Past, Yarn, asking, told
 from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX
-from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, STEPS_MAX, compact
-from yarnctl.daemon.admission.cluster_size import SHRINK_AFTER_MS, Size
+from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, SHRINK_AFTER_MS, STEPS_MAX, Size, compact
 from yarnctl.daemon.admission.feedback import LEARN_FOR_MS
 from yarnctl.daemon.admission.reconciler import GONE_AFTER_MS, REST_EVERY_MS
 from yarnctl.daemon.admission.request_queue import HANDED_MAX, WAITERS_MAX, Errand, Window, Withdrawing

@@ -10,8 +10,7 @@ import pytest
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking, told
 from tests.unit.daemon.test_desk import APPLICATION, HALF, past_of, taught
 from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX, ESTIMATE_MS
-from yarnctl.daemon.admission.estimates import FRESH_MS, Estimates
-from yarnctl.daemon.admission.feedback import Lessons
+from yarnctl.daemon.admission.feedback import FRESH_MS, Estimates, Lessons
 from yarnctl.daemon.admission.history_worker import Answer, Clerk
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
 from yarnctl.daemon.admission.request_queue import HEADS_MAX, Errand, Refusal, Window, Withdrawing

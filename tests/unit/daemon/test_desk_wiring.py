@@ -14,8 +14,8 @@ from tests.unit.daemon.test_loop import busy, daemon
 from tests.unit.daemon.test_wiring import plan
 from yarnctl.cli.run import command, plan_of
 from yarnctl.config import ClusterAddress
+from yarnctl.daemon.admission.backlog import Size
 from yarnctl.daemon.admission.building import Admitting, ClusterSize, open_history, task_mib
-from yarnctl.daemon.admission.cluster_size import Size
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir

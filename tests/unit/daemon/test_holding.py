@@ -18,8 +18,8 @@ from yarnctl.deciding.reasons.queues import DemandOver, QueueServing
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Holding, Performed, Record, State, performed
 from yarnctl.errors import Different
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.rebuild import mend, rebuild
 from yarnctl.journal.replay import replay
 

@@ -49,8 +49,8 @@ from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Performed, Stance, Transition
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.port import ClusterIdentity
 from yarnctl.service.answers.explanations import summary

@@ -32,7 +32,7 @@ from yarnctl.deciding.reasons.modes import LockHeldElsewhere
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.lowered_queues import Lowered, LoweredFile, command_for
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 
 FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
 

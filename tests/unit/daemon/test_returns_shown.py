@@ -9,8 +9,7 @@ import pytest
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
 from yarnctl.daemon.guards import Gate
 from yarnctl.daemon.loop import Recorder
-from yarnctl.daemon.view.counters import Counted
-from yarnctl.daemon.view.published import LoopStatus, Publisher
+from yarnctl.daemon.view.published import Counted, LoopStatus, Publisher
 from yarnctl.daemon.view.recent_decisions import Remembered
 from yarnctl.daemon.view.reclaim_lists import Reclaiming
 from yarnctl.deciding.controller import Controller
@@ -26,8 +25,8 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Return, SavedLost, performed
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
-from yarnctl.journal.memory import MemoryJournal
 from yarnctl.service.routes.prometheus import text
 
 FULL = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))

@@ -30,7 +30,7 @@ from yarnctl.deciding.records import Decision, Record
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.snapshot_rows import Change, Columns, Reader, Writer
 from yarnctl.errors import Different, YarnctlError
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 
 SCENARIOS = Path(__file__).parents[3] / "docs/scenarios"
 HISTORIES = 500

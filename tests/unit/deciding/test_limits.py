@@ -11,7 +11,7 @@ from yarnctl.deciding.model import Suspend, Withdraw, Withheld
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.memory import MemoryJournal
+from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from yarnctl.attach.connection.checkpoint_store import SeenStore
-from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.connection.connection import Connection, Problem, SeenStore
 from yarnctl.attach.eligibility.job_rules import Proof, prove
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,

@@ -32,8 +32,7 @@ from yarnctl.deciding.reasons.verdicts import (
     NoSpansTold,
     RanInMaster,
 )
-from yarnctl.hadoop.wire.job_settings import LIMITS, MASTER, TAGS
-from yarnctl.hadoop.wire.mapreduce import EndedJob
+from yarnctl.hadoop.wire.mapreduce import LIMITS, MASTER, TAGS, EndedJob
 from yarnctl.hadoop.wire.views import deadline_of
 from yarnctl.units import Resources
 

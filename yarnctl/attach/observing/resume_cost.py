@@ -22,7 +22,7 @@ from statistics import median_low
 import msgspec
 
 from yarnctl.attach.connection.connection import Connection, Problem
-from yarnctl.attach.observing.live_containers import Held, LiveContainers
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.status_line import WORKING, parse
 from yarnctl.deciding.model import CameBack, CameBackWithout
 from yarnctl.hadoop.app_master import Absent

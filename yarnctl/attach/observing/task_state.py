@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from yarnctl.attach.connection.connection import Connection, Problem
-from yarnctl.attach.observing.cluster_state import Sizes, sizes_of
-from yarnctl.attach.observing.live_containers import LiveContainers
+from yarnctl.attach.observing.cluster_state import LiveContainers, Sizes, sizes_of
 from yarnctl.attach.observing.resume_cost import Returning
 from yarnctl.attach.observing.status_line import Progress
 from yarnctl.deciding.model import TaskView

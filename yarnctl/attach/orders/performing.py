@@ -20,8 +20,7 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 
 from __future__ import annotations
 
-from yarnctl.attach.connection.checkpoint_store import SeenStore
-from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.connection.connection import Connection, SeenStore
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.job_rules import Proof
 from yarnctl.attach.eligibility.permission import Permission, later

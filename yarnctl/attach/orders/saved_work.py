@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.connection.checkpoint_store import SeenStore
+from yarnctl.attach.connection.connection import SeenStore
 from yarnctl.attach.eligibility.job_rules import Proof
 from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.generations import find_checkpoint

@@ -15,11 +15,10 @@ from math import inf
 
 import msgspec
 
-from yarnctl.attach.connection.checkpoint_store import SeenStore
-from yarnctl.attach.connection.connection import Connection, Problem
+from yarnctl.attach.connection.connection import Connection, Problem, SeenStore
 from yarnctl.attach.eligibility.job_reader import Prover
 from yarnctl.attach.eligibility.job_rules import Proof
-from yarnctl.attach.observing.live_containers import Held, LiveContainers
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.resume_cost import Returning
 from yarnctl.attach.observing.status_line import SAVING, parse
 from yarnctl.attach.observing.task_state import TaskLook

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yarnctl.daemon.admission.cluster_size import Size, Sizing
-from yarnctl.daemon.admission.estimates import Estimates
-from yarnctl.daemon.admission.feedback import Lessons
+from yarnctl.daemon.admission.backlog import Size, Sizing
+from yarnctl.daemon.admission.feedback import Estimates, Lessons
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.admission.reconciler import Manager, Sight
 from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing

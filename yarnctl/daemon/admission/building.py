@@ -17,7 +17,7 @@ from yarnctl.attach.history.finished_jobs import JobsHistory
 from yarnctl.attach.port import loop_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import Desk, Terms
-from yarnctl.daemon.admission.cluster_size import Size
+from yarnctl.daemon.admission.backlog import Size
 from yarnctl.daemon.admission.history_worker import Clerk
 from yarnctl.daemon.admission.request_queue import Window
 from yarnctl.deciding.admission.book import Book

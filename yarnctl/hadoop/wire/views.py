@@ -16,7 +16,7 @@ import msgspec
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, QueueView, TaskKind
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.job_settings import deadline_in
+from yarnctl.hadoop.wire.mapreduce import deadline_in
 from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"

@@ -26,7 +26,6 @@ from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.records import Choices, Plan, Rectangle, Request, Reservation
 from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.leaving import in_leaving_order
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE
 from yarnctl.deciding.model import (
     Action,
@@ -40,6 +39,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order, requested
+from yarnctl.deciding.planning import in_leaving_order
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason, Unclaimed
 from yarnctl.deciding.reasons.queues import QueueServing
 from yarnctl.deciding.reasons.rooting import Said

@@ -23,7 +23,7 @@ from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.deciding.reasons.rooting import code
-from yarnctl.hadoop.wire.job_settings import deadline_tag
+from yarnctl.hadoop.wire.mapreduce import deadline_tag
 from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses

@@ -15,8 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from yarnctl.api.cluster_answers import LoopState
-from yarnctl.daemon.view.counters import BOUNDS_MS, Histogram
-from yarnctl.daemon.view.published import View
+from yarnctl.daemon.view.published import BOUNDS_MS, Histogram, View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.service.answers.from_view import counted, snapshot

@@ -13,9 +13,14 @@ import msgspec
 
 from yarnctl.deciding.admission.mechanism import Mechanism
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
-from yarnctl.deciding.admission.mechanisms.oracle import ORACLE, OracleChoices
+from yarnctl.deciding.admission.mechanisms.oracle import (
+    NO_DROP_FS,
+    ORACLE,
+    REACTIVE_FS,
+    OracleChoices,
+    SharerChoices,
+)
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
-from yarnctl.deciding.admission.mechanisms.sharing import NO_DROP_FS, REACTIVE_FS, SharerChoices
 from yarnctl.deciding.admission.records import Choices
 from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing

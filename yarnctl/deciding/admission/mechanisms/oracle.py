@@ -8,9 +8,39 @@ from __future__ import annotations
 
 import msgspec
 
-from yarnctl.deciding.admission.records import Order, Request, Terms
+from yarnctl.deciding.admission.records import Order, Request, Sharing, Terms
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
 from yarnctl.deciding.reasons.verdicts import DeadlineUnreachable, WorkUnknown
+
+
+class SharerChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="sharing"):
+    """How fair sharing is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+
+    order: Order = "papers"
+    sharing: Sharing = "held"
+
+
+def ended_at_deadline(request: Request, choices: SharerChoices) -> bool:
+    """Reactive FS: "when a job exceeds its deadline, this allocator reacts and terminates the job"."""
+    return True
+
+
+NO_DROP_FS = Sizing(
+    name="no_drop_fs",
+    paper="PYTHIA III 'NoDrop FS'; Justice 3 'Baseline FS'",
+    memory=NoMemory(),
+    choices=SharerChoices(),
+    terms=None,
+)
+REACTIVE_FS = Sizing(
+    name="reactive_fs",
+    paper="PYTHIA III and Justice 3 'Reactive FS'",
+    memory=NoMemory(),
+    choices=SharerChoices(),
+    terms=None,
+    ends_late=ended_at_deadline,
+    drops_late=True,
+)
 
 
 class OracleChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="oracle"):
