@@ -9,9 +9,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.model import Action, Observation, Outcome, Scope
 from yarnctl.deciding.records import Record
-from yarnctl.port import ClusterPort
+
+
+class ClusterIdentity(msgspec.Struct, frozen=True):
+    """Which cluster answers. ``epoch`` changes with every new ResourceManager.
+
+    Capabilities: ``releases-itself`` (a checkpointed task ends its own container, as in Natjam's
+    patched Hadoop; the controller then never sends Release).
+    """
+
+    epoch: str
+    node_count: int
+    capabilities: frozenset[str] = frozenset()
+
+
+class ClusterPort(Protocol):
+    """A cluster. Calls may block for a bounded time; none raises for a fault of the cluster."""
+
+    def identify(self) -> ClusterIdentity:
+        """Return which cluster answers and what it can do."""
+        ...
+
+    def observe(self, scope: Scope) -> Observation:
+        """Look at what ``scope`` names, and hand over the facts since the last call, in order."""
+        ...
+
+    def perform(self, action: Action) -> Outcome:
+        """Carry out one action; only a later fact proves its effect."""
+        ...
 
 
 class Journal(Protocol):

@@ -40,7 +40,7 @@ from yarnctl.deciding.reasons.outcomes import (
     NoSuchContainer,
     NotInVirtualTime,
 )
-from yarnctl.port import ClusterIdentity
+from yarnctl.loop import ClusterIdentity
 from yarnctl.units import Resources
 
 _ORDER = attrgetter("order")

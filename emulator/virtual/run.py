@@ -29,7 +29,7 @@ from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted
 from yarnctl.deciding.queue_hold import QueueHold, QueueLimits, action_of, hold, put_back
-from yarnctl.deciding.reasons.queues import DemandOver
+from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Record, performed
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import InvariantBroken

@@ -492,4 +492,4 @@ def test_the_product_is_read_whole():
         for package in sources.PACKAGES
         for path in (ROOT / package).rglob("*.py")
     }
-    assert {"yarnctl.deciding", "yarnctl.deciding.controller", "emulator.live.rest.proxy"} <= set(modules)
+    assert {"yarnctl.deciding", "yarnctl.deciding.controller", "emulator.live.rest.site"} <= set(modules)

@@ -120,9 +120,9 @@ def test_the_contracts_hold_as_things_are(packages):
     [
         ("yarnctl/deciding/planted.py", "import time", "deciding and actors reach no clock"),
         ("yarnctl/errors.py", "import os", "deciding and actors reach no clock"),
-        ("yarnctl/deciding/planted.py", "import yarnctl.port", "imports point one way"),
+        ("yarnctl/deciding/planted.py", "import yarnctl.loop", "imports point one way"),
         ("yarnctl/deciding/planted.py", "import yarnctl.command_line", "imports point one way"),
-        ("yarnctl/port.py", "import yarnctl.command_line", "the core knows no command line"),
+        ("yarnctl/loop.py", "import yarnctl.command_line", "the core knows no command line"),
         ("yarnctl/planted.py", "", "imports point one way"),
         ("yarnctl/cli/planted.py", "import emulator.workload", "yarnctl never imports the emulator"),
         ("emulator/planted.py", "import yarnctl.cli", "the emulator stands on the core"),

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SHAPES = ("Struct", "BaseModel", "TypedDict")
 ALLOWED = {
-    "yarnctl/service/routes/request_models.py": "BaseModel",
+    "yarnctl/service/routes/admissions.py": "BaseModel",
     "yarnctl/service/answers/paging.py": "BaseModel",
     "yarnctl/service/security/tokens.py": "Struct",
 }
@@ -64,7 +64,7 @@ def test_there_is_one_page() -> None:
         ("cli/apps.py", "class Page(msgspec.Struct):\n    total: int\n"),
         ("cli/apps.py", "class Row(Struct, frozen=True):\n    name: str\n"),
         ("service/answers/from_view.py", "class Model(BaseModel):\n    name: str\n"),
-        ("service/routes/request_models.py", "class Asked(msgspec.Struct):\n    name: str\n"),
+        ("service/routes/admissions.py", "class Asked(msgspec.Struct):\n    name: str\n"),
         ("service/answers/from_view.py", "class Row(TypedDict):\n    name: str\n"),
     ],
 )

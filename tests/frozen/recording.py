@@ -33,7 +33,7 @@ from tests.unit.test_virtual_hold import play as held_run
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Accepted, SetPriority
 from yarnctl.deciding.queue_hold import action_of
-from yarnctl.deciding.reasons.queues import ChangedByOthers, LeftByEarlierRun, QueueServing
+from yarnctl.deciding.reasons.orders import ChangedByOthers, LeftByEarlierRun, QueueServing
 from yarnctl.deciding.records import (
     Decision,
     Header,

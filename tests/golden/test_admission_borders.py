@@ -13,10 +13,10 @@ from yarnctl.deciding.admission.entries import (
     AdmissionTaken,
     GateSet,
 )
-from yarnctl.deciding.admission.foresight import FORESEEN_MAX, Rules, foresee, hopeless
 from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.mechanisms import SIZINGS, choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Request
+from yarnctl.deciding.admission.shared_round import FORESEEN_MAX, Rules, foresee, hopeless
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.reasons.verdicts import NeedsMoreThanItCanUse, NeedsMoreThanThereIs
 

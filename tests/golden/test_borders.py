@@ -23,7 +23,6 @@ from tests.golden.tables import (
 )
 from yarnctl.deciding.case import Candidate, Pick
 from yarnctl.deciding.controller import Controller, Remembered
-from yarnctl.deciding.deadlines import in_order, ranked
 from yarnctl.deciding.forecast import QueueModel, over_guarantee
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import (
@@ -41,6 +40,7 @@ from yarnctl.deciding.order import Order, new_order
 from yarnctl.deciding.planning import in_leaving_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import Look, demand, may_give
+from yarnctl.deciding.prioritising import in_order, ranked
 from yarnctl.deciding.queue_hold import QueueLimits, hold
 from yarnctl.deciding.records import Refusal, Requests, Return, Transition
 from yarnctl.deciding.selector import choose

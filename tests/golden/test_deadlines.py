@@ -6,8 +6,8 @@ import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, with_
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.deadlines import in_order, less_urgent, urgency
 from yarnctl.deciding.model import Accepted, Refused, SetPriority, Suspend
+from yarnctl.deciding.prioritising import in_order, less_urgent, urgency
 from yarnctl.deciding.reasons.demand import NoJobMayGive, RoomGoesTo
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Refusal

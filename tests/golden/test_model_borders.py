@@ -23,10 +23,10 @@ from tests.unit.deciding.test_foresight import SLOT, view
 from yarnctl.deciding import preemptor
 from yarnctl.deciding.case import Candidate
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.echoes import Echoes
 from yarnctl.deciding.forecast import QueueModel, Takers, Wanted, model_queues, slots
 from yarnctl.deciding.foresight import at_most, first_wave
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.looks import Echoes
 from yarnctl.deciding.model import ContainerAsk, QueueView
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import Look, candidates, demand, givers

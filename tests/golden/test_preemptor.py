@@ -22,8 +22,8 @@ from tests.golden.tables import (
     with_,
 )
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.echoes import ECHO_MS
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.looks import ECHO_MS
 from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,

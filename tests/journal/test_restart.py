@@ -22,8 +22,7 @@ from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import mend, rebuild
 from yarnctl.journal.replay import replay
-from yarnctl.loop import tick
-from yarnctl.port import ClusterIdentity, ClusterPort
+from yarnctl.loop import ClusterIdentity, ClusterPort, tick
 from yarnctl.units import Resources
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.live.one_kill import files_entered
 
-MOST_FILES = 66
+MOST_FILES = 61
 THROUGH = (
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",

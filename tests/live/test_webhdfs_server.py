@@ -26,7 +26,7 @@ from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.task_runner.runner.protocol import failures
+from yarnctl.task_runner.runner.protocol import stores
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
@@ -413,10 +413,10 @@ def test_the_task_runners_store_works_on_it(store):
     held.make_folder("job/task")
     held.create("job/task/part.tmp", 6, [b"abc", b"def"])
     held.rename("job/task/part.tmp", "job/task/part")
-    with pytest.raises(failures.Exists):
+    with pytest.raises(stores.Exists):
         held.create("job/task/part", 1, [b"x"])
     held.create("job/task/other", 1, [b"x"])
-    with pytest.raises(failures.Exists):
+    with pytest.raises(stores.Exists):
         held.rename("job/task/other", "job/task/part")
     assert held.read_small("job/task/part") == b"abcdef"
     entry = held.entry("job/task/part")

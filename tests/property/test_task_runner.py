@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.thoroughness import examples
 from yarnctl.task_runner.runner.protocol import key_rule
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
 from yarnctl.task_runner.runner.protocol.manifests import parse_manifest, sealed
+from yarnctl.task_runner.runner.protocol.stores import Unusable
 
 FIELD = st.binary(max_size=3).map(lambda data: data.translate(None, b"\n.\t"))
 

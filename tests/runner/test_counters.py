@@ -19,9 +19,9 @@ from emulator.live.tasks.user_command import LineReader, Reporter, java_text
 from tests.cluster.odd_lines import CUT, KEYS, LINES, REDUCER, Counters, all_bytes, golden
 from tests.runner.running import Job
 from yarnctl.task_runner.runner import reports
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import LONG_LINE_BYTES
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, Unusable
 from yarnctl.task_runner.runner.reports import DIGITS, Errors, java_long
 
 VERSION = "3.4.2"

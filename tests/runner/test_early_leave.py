@@ -14,9 +14,9 @@ import pytest
 from tests.runner.java import Java, flushes
 from tests.runner.running import SUM, Job, grouped, python
 from yarnctl.task_runner.runner import child
-from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Unusable
+from yarnctl.task_runner.runner.attempt import Sender
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
-from yarnctl.task_runner.runner.task_input import Sender
+from yarnctl.task_runner.runner.protocol.stores import EXIT_UNPROVABLE, Unusable
 
 LEAVES = """
 import os, sys

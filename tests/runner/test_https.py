@@ -13,7 +13,7 @@ import pytest
 from tests.runner.golden_tokens import IN_A_URL, WRITABLE
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, StoreError, Unusable
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore, trusted
 
 

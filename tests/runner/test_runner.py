@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.runner.running import RUNNER, SUM, Job, grouped, python
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, EXIT_UNPROVABLE
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, EXIT_UNPROVABLE
 
 SORTING = """
 import sys

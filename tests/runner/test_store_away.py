@@ -8,7 +8,7 @@ import pytest
 
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
-from yarnctl.task_runner.runner.protocol.failures import StoreAway, StoreError
+from yarnctl.task_runner.runner.protocol.stores import StoreAway, StoreError
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 from yarnctl.task_runner.runner.resuming import retried
 

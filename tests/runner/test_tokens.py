@@ -12,7 +12,7 @@ from tests.runner.golden_tokens import IN_A_URL, PROTOBUF, WRITABLE
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
 from tests.thoroughness import examples
-from yarnctl.task_runner.runner.protocol.failures import (
+from yarnctl.task_runner.runner.protocol.stores import (
     EXIT_SUSPENDED,
     Lost,
     StoreError,

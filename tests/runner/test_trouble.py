@@ -9,8 +9,8 @@ import pytest
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Attempt, Job, grouped, python
 from yarnctl.task_runner.runner.protocol import webhdfs_store
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Lost, StoreError
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, canonical, request_name
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, Lost, StoreError
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 
 DATA = grouped(60, 5)

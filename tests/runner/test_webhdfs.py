@@ -8,7 +8,6 @@ import pytest
 
 from tests.runner.namenode import Server
 from tests.runner.running import SUM, Job, grouped, python
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Exists, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.generations import (
     find_checkpoint,
     put_file,
@@ -17,7 +16,7 @@ from yarnctl.task_runner.runner.protocol.generations import (
 )
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
-from yarnctl.task_runner.runner.protocol.stores import Spool
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, Exists, Spool, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore, open_store
 
 TASK = TaskId("job_1_0001", "task_1_0001_r_000000", "attempt_1_0001_r_000000_0", "container_2")

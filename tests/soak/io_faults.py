@@ -39,7 +39,7 @@ from tests.soak.io_scenes import (
     build_tracer,
     reducer,
 )
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED
 
 READS = ("read", "pread", "receive")
 WRITES = ("write", "pwrite", "send")

@@ -32,8 +32,8 @@ from yarnctl.attach.connection.connection import SeenStore
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest
+from yarnctl.task_runner.runner.protocol.stores import Unusable
 from yarnctl.task_runner.wrapping import RUNNER
 
 PATIENCE_S = 300.0

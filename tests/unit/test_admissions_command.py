@@ -9,7 +9,7 @@ import pytest
 from tests.unit.gate_played import ID
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
 from yarnctl.cli import PROGRAM
-from yarnctl.cli.instants import clock
+from yarnctl.cli.admissions import clock
 from yarnctl.command_line import exit_status_of
 
 NOW_MS = 1_700_000_000_000

@@ -30,7 +30,7 @@ from tests.unit.gate_played import (
 )
 from tests.unit.hadoop.replaying import Heard, Reply, closed_port
 from yarnctl.cli import PROGRAM
-from yarnctl.cli.instants import clock, instant_of, span_of, span_words
+from yarnctl.cli.admissions import clock, instant_of, span_of, span_words
 from yarnctl.command_line import exit_status_of
 from yarnctl.errors import BadInput
 from yarnctl.submitting.mapreduce import command_of, most_containers, settled

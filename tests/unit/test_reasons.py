@@ -12,9 +12,8 @@ import pytest
 from yarnctl.deciding.reasons.demand import TriggerReason, Unmet
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingReducer, OtherOwner
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
-from yarnctl.deciding.reasons.orders import MoveReason, Unclaimed
+from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
-from yarnctl.deciding.reasons.queues import QueueReason
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.deciding.reasons.verdicts import (
     ClosedReason,

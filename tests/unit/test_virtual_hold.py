@@ -11,7 +11,7 @@ from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, action_of
-from yarnctl.deciding.reasons.queues import DemandOver
+from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Performed, is_of
 from yarnctl.journal.chain import MemoryJournal
 

@@ -41,7 +41,7 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
-from yarnctl.port import ClusterIdentity
+from yarnctl.loop import ClusterIdentity
 
 
 class AttachedPort:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import (
     GENERATION_NAME,
     MANIFEST_NAME,
@@ -22,7 +21,7 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     TaskId,
     read_manifest,
 )
-from yarnctl.task_runner.runner.protocol.stores import Entry, Store
+from yarnctl.task_runner.runner.protocol.stores import Entry, Store, StoreError, Unusable
 
 JOB = re.compile(r"job_([0-9]{1,20}_[0-9]{1,10})")
 ATTEMPT = re.compile(r"attempt_([0-9]{1,20}_[0-9]{1,10})_r_[0-9]{1,10}_[0-9]{1,10}")

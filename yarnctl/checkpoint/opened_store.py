@@ -31,8 +31,8 @@ from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId, read_manifest
+from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
 
 class CheckpointRow(msgspec.Struct, frozen=True):

@@ -16,7 +16,6 @@ from contextlib import AbstractContextManager
 import msgspec
 
 from yarnctl.checkpoint.contents import TaskHeld
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.generations import check_files
 from yarnctl.task_runner.runner.protocol.manifests import (
     Manifest,
@@ -25,7 +24,7 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     attempt_number,
     read_manifest,
 )
-from yarnctl.task_runner.runner.protocol.stores import Store, check_owner
+from yarnctl.task_runner.runner.protocol.stores import Store, StoreError, Unusable, check_owner
 
 Opened = Callable[[str], AbstractContextManager[Iterable[bytes]]]
 """Opens a file below the store's root and gives its bytes; raises YarnctlError."""

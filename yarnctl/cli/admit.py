@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from yarnctl.cli.admissions import clock, containers_words, instant_of, not_too_far, span_of, span_words
 from yarnctl.cli.asking import Busy, plain, url_option
-from yarnctl.cli.instants import clock, containers_words, instant_of, not_too_far, span_of, span_words
 from yarnctl.command_line import complain, output_option, print_json
 from yarnctl.errors import BadInput, Different
 

@@ -39,7 +39,7 @@ from yarnctl.deciding.reasons.modes import (
     Paused,
 )
 from yarnctl.deciding.reasons.outcomes import ClientFault, Observing
-from yarnctl.port import ClusterIdentity, ClusterPort
+from yarnctl.loop import ClusterIdentity, ClusterPort
 
 _LOG = logging.getLogger("yarnctl.daemon")
 

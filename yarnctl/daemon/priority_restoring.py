@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetPriority, Unknown
-from yarnctl.deciding.reasons.queues import LeftByEarlierRun
+from yarnctl.deciding.reasons.orders import LeftByEarlierRun
 from yarnctl.deciding.records import Record, Restoring, performed
 from yarnctl.journal.rendering import said
 

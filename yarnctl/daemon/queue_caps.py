@@ -24,14 +24,14 @@ from yarnctl.deciding.queue_hold import (
     put_back,
 )
 from yarnctl.deciding.reasons.modes import ModeReason
-from yarnctl.deciding.reasons.orders import Stopping
-from yarnctl.deciding.reasons.queues import (
+from yarnctl.deciding.reasons.orders import (
     ChangedByOthers,
     DemandOver,
     LeftByEarlierRun,
     MayNotAct,
     QueueGone,
     QueueReason,
+    Stopping,
 )
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Record, performed
 from yarnctl.errors import YarnctlError

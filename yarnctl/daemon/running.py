@@ -50,7 +50,7 @@ from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.rebuild import Rebuilt, rebuild
-from yarnctl.port import ClusterPort
+from yarnctl.loop import ClusterPort
 
 APART_MS = 5_000
 """So far the wall clock may move away before it is said: checkpoints carry its time."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from yarnctl.attach.check import hdfs_folders
+from yarnctl.attach.check import hdfs_rules
 from yarnctl.attach.check.preflight import Facts, Word
 from yarnctl.deciding.reasons.modes import FoldersNotSeen, FoldersUnfit, FoldersUnreachable, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
@@ -62,12 +62,12 @@ class Folders:
         self.why = next(unfit, None)
 
     def _look(self) -> tuple[Word, ...]:
-        facts = hdfs_folders.seen(self._hdfs, self._begin)
+        facts = hdfs_rules.seen(self._hdfs, self._begin)
         if facts.absent:
-            made = hdfs_folders.make(self._hdfs, facts)
+            made = hdfs_rules.make(self._hdfs, facts)
             _LOG.info("made in HDFS: %s", ", ".join(made))
-            facts = hdfs_folders.seen(self._hdfs, self._begin)
-        return hdfs_folders.words(facts)
+            facts = hdfs_rules.seen(self._hdfs, self._begin)
+        return hdfs_rules.words(facts)
 
     def _refused(self, problem: str) -> Word:
         roots = f"{self._begin.requests_root} and {self._begin.store_root}"

@@ -150,7 +150,7 @@ def _require_policies(settings: Settings) -> None:
 class Controller:
     """Decides for one cluster. Raises BadInput for settings that name no policy.
 
-    ``capabilities`` are those of :class:`yarnctl.port.ClusterIdentity`; ``seed`` replaces the
+    ``capabilities`` are those of :class:`yarnctl.loop.ClusterIdentity`; ``seed`` replaces the
     settings' seed; ``validate`` checks the invariants after every step. ``remembered`` is what an
     earlier controller left in its journal: this one goes on with its orders.
     """

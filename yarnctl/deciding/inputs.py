@@ -25,7 +25,7 @@ own."""
 
 
 class Echo(NamedTuple):
-    """What an application held and should still ask for; see :mod:`yarnctl.deciding.echoes`."""
+    """What an application held and should still ask for; see :mod:`yarnctl.deciding.looks`."""
 
     due: tuple[tuple[int, Resources, int], ...]
     containers: int

@@ -26,8 +26,8 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.deciding.bars import Bars
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.ledger_state import Bars
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, Event, after
 from yarnctl.deciding.model import (
     Action,

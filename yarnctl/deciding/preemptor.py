@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from yarnctl.deciding.case import Candidate, Need
-from yarnctl.deciding.deadlines import less_urgent, urgency
 from yarnctl.deciding.forecast import (
     Admission,
     QueueModel,
@@ -31,6 +30,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
+from yarnctl.deciding.prioritising import less_urgent, urgency
 from yarnctl.deciding.reasons.demand import (
     ClusterFull,
     MoreUrgentWaits,

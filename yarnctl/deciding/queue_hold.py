@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import msgspec
 
 from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
-from yarnctl.deciding.reasons.queues import QueueReason, QueueServing
+from yarnctl.deciding.reasons.orders import QueueReason, QueueServing
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, is_of
 
 HOLD_AFTER_MS = 15_000

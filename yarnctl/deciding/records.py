@@ -29,9 +29,8 @@ from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope, SetPriority, SetQueueMaximum
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason
-from yarnctl.deciding.reasons.orders import MoveReason
+from yarnctl.deciding.reasons.orders import MoveReason, QueueReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
-from yarnctl.deciding.reasons.queues import QueueReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, queues, verdicts
+from yarnctl.deciding.reasons import demand, eligibility, modes, orders, outcomes, verdicts
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
@@ -116,12 +116,12 @@ SENTENCES: dict[type[Reason], str] = {
     orders.AnotherManager: "another ResourceManager answers",
     orders.GivenRoomOf: "{application} was given the room of {order}",
     orders.AskerHasRoom: "{application} finds room elsewhere",
-    queues.QueueServing: "asks are being served",
-    queues.DemandOver: "nobody hurried waits any more",
-    queues.LeftByEarlierRun: "an earlier run left it so",
-    queues.MayNotAct: "yarnctl may not act now",
-    queues.QueueGone: "there is no such queue any more",
-    queues.ChangedByOthers: "somebody else has changed it",
+    orders.QueueServing: "asks are being served",
+    orders.DemandOver: "nobody hurried waits any more",
+    orders.LeftByEarlierRun: "an earlier run left it so",
+    orders.MayNotAct: "yarnctl may not act now",
+    orders.QueueGone: "there is no such queue any more",
+    orders.ChangedByOthers: "somebody else has changed it",
     modes.NothingInTheWay: "nothing stands in the way",
     modes.NotEnforcing: "nothing is changed without --enforce",
     modes.Continued: "by a person",

@@ -22,7 +22,6 @@ SOURCE = Path(__file__).with_name("runner")
 BUILT = Path(__file__).with_name("yarnctl_task.py")
 HEAD = "head.sh"
 MODULES = (
-    "protocol/failures",
     "protocol/key_rule",
     "protocol/stores",
     "protocol/token_files",
@@ -32,7 +31,6 @@ MODULES = (
     "protocol/job_conf",
     "reports",
     "child",
-    "task_input",
     "attempt",
     "orders",
     "feeding",

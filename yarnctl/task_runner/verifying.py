@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_rule
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
+from yarnctl.task_runner.runner.protocol.stores import EXIT_SUSPENDED, Unusable
 from yarnctl.task_runner.wrapping import RUNNER
 
 SHOWN_BYTES = 80

@@ -130,54 +130,6 @@ from typing import (
     TypeVar,
 )
 
-# --------------------------------------------------------------------------------------- protocol/failures.py
-# Failures: what may go wrong between an attempt and its store, and the exit statuses that report it.
-#
-# Law: the text of a failure names what failed and where, and holds no secret: what a URL or a server's answer
-# may hold is removed when the failure is made.
-
-
-EXIT_UNPROVABLE = 70  # the attempt failed because nothing else was safe
-
-EXIT_SUSPENDED = 76  # With --leave-when-saved only: a generation was saved, another attempt must go on
-
-
-def without_secrets(text: str) -> str:
-    """Return a text without the secrets that a URL or a server's answer in it may hold."""
-    return re.sub(r"(?i)\b(delegation|token|signature|password)=[^&\s'\"]+", r"\1=***", text)
-
-
-class StoreError(Exception):
-    """The checkpoint store did not do what was asked; the text names what and where, and no secret."""
-
-    def __init__(self, text: str = "") -> None:
-        super().__init__(without_secrets(text))
-
-
-class Exists(StoreError):
-    """A name that must be new is taken."""
-
-
-class StoreAway(StoreError):
-    """It is unavailable now and may serve later: no connection, a standby, safe mode. Nothing was done."""
-
-
-class Lost(StoreError):
-    """The request was sent and no answer came: whether it was done is unknown."""
-
-
-class Unusable(Exception):
-    """A checkpoint, request or path must not be used; the text is the reason."""
-
-
-class Unprovable(Exception):
-    """Going on could give a wrong output: the attempt ends here."""
-
-
-class InvalidCheckpoint(Unprovable):
-    """The same, and the checkpoint that the attempt resumed from must not be used again."""
-
-
 # --------------------------------------------------------------------------------------- protocol/key_rule.py
 # Keys: what a key of a job is, where its groups begin, and their digest.
 #
@@ -395,6 +347,47 @@ class Scanner:
 #
 # Law: the file of a name never changes: a file is created under a name that is new, or not at all. A path
 # that belongs to another user, or that others may write to, is refused.
+
+
+EXIT_UNPROVABLE = 70  # the attempt failed because nothing else was safe
+
+EXIT_SUSPENDED = 76  # With --leave-when-saved only: a generation was saved, another attempt must go on
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the secrets that a URL or a server's answer in it may hold."""
+    return re.sub(r"(?i)\b(delegation|token|signature|password)=[^&\s'\"]+", r"\1=***", text)
+
+
+class StoreError(Exception):
+    """The checkpoint store did not do what was asked; the text names what and where, and no secret."""
+
+    def __init__(self, text: str = "") -> None:
+        super().__init__(without_secrets(text))
+
+
+class Exists(StoreError):
+    """A name that must be new is taken."""
+
+
+class StoreAway(StoreError):
+    """It is unavailable now and may serve later: no connection, a standby, safe mode. Nothing was done."""
+
+
+class Lost(StoreError):
+    """The request was sent and no answer came: whether it was done is unknown."""
+
+
+class Unusable(Exception):
+    """A checkpoint, request or path must not be used; the text is the reason."""
+
+
+class Unprovable(Exception):
+    """Going on could give a wrong output: the attempt ends here."""
+
+
+class InvalidCheckpoint(Unprovable):
+    """The same, and the checkpoint that the attempt resumed from must not be used again."""
 
 
 SMALL_FILE_BYTES = 1 << 24
@@ -2267,11 +2260,12 @@ def resolve(argv: Sequence[str]) -> list[str]:
     return [found, *argv[1:]]
 
 
-# ---------------------------------------------------------------------------------------------- task_input.py
-# The task's input: read from Java into a buffer, and how far Java must have written.
+# ------------------------------------------------------------------------------------------------- attempt.py
+# The attempt: what its parts share, whether it can still be suspended, and the status lines that report it.
 #
-# Law: every byte that was read is given once, in order; after a skip that was of no use the skipped bytes
-# come again before the rest.
+# Law: only the main thread changes what is kept here; the watcher adds requests and withdrawals. A status
+# line follows from it and from what the child has not read yet. A task whose child works is kept alive only
+# while input or output moves.
 
 
 JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
@@ -2391,14 +2385,6 @@ class TaskInput:
     def _append(self, data: bytes) -> None:
         self.buffer = self.buffer[self.at :] + data if self.at < len(self.buffer) else data
         self.at = 0
-
-
-# ------------------------------------------------------------------------------------------------- attempt.py
-# The attempt: what its parts share, whether it can still be suspended, and the status lines that report it.
-#
-# Law: only the main thread changes what is kept here; the watcher adds requests and withdrawals. A status
-# line follows from it and from what the child has not read yet. A task whose child works is kept alive only
-# while input or output moves.
 
 
 STATUS_EVERY_S = 2.0

@@ -63,7 +63,7 @@ def _rules(name: str, capacity: int, choices: Choices) -> kernels.Rules:
 
 def _rebalanced(trace: Trace, deadline_ms: NDArray[np.int64], capacity: int, reactive: bool) -> ReplayOutcome:
     from emulator.admission.compiled.rebalancing import Columns, Ends, rebalanced
-    from emulator.admission.plain.rebalanced import averaged, require_small
+    from emulator.admission.plain.event_replay import averaged, require_small
 
     require_small(trace, capacity)
     jobs = len(trace)

@@ -21,7 +21,6 @@ from emulator.cluster.task import Piece, key_end_ms, keys_done
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.live.master.attempts import Attempt
 from emulator.live.master.live_actor import LiveActor
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.generations import Found, find_checkpoint, write_checkpoint
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import (
@@ -34,7 +33,7 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     canonical,
     read_request,
 )
-from yarnctl.task_runner.runner.protocol.stores import Spool, check_owner
+from yarnctl.task_runner.runner.protocol.stores import Spool, Unusable, check_owner
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from emulator.live.wire.messages import MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import ModelledJob
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import TaskId, attempt_number
+from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
 T = TypeVar("T")
 

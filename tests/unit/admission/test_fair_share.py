@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.deciding.admission.fair_share import fair_shares, group_shares, water_level
+from yarnctl.deciding.admission.rounds import fair_shares, group_shares, water_level
 
 
 @pytest.mark.parametrize(

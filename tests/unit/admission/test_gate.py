@@ -17,9 +17,9 @@ from yarnctl.deciding.admission.gate import (
     taken,
     withdraw,
 )
-from yarnctl.deciding.admission.mechanism import Seen
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Estimate, Finished, Request
+from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.admission.shared_round import HELD_MS
 from yarnctl.deciding.reasons.verdicts import NoDeadline
 from yarnctl.journal.rendering import text

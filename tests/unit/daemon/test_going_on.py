@@ -44,7 +44,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.prioritising import ChangedPriorities
 from yarnctl.deciding.reasons.modes import YarnPreempts
-from yarnctl.deciding.reasons.queues import LeftByEarlierRun
+from yarnctl.deciding.reasons.orders import LeftByEarlierRun
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     FORMAT,
@@ -63,7 +63,7 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
 from yarnctl.journal.replay import replay
-from yarnctl.port import ClusterIdentity
+from yarnctl.loop import ClusterIdentity
 
 AHEAD = count(1 << 50, 1 << 20)
 """A clock that leaps over every wake-up, in each life on from the one before: no loop ever waits."""

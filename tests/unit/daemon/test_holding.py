@@ -14,7 +14,7 @@ from yarnctl.daemon.queue_caps import RETRY_MS, Holder
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
 from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues, QueueHold, QueueLimits
 from yarnctl.deciding.reasons.modes import Paused
-from yarnctl.deciding.reasons.queues import DemandOver, QueueServing
+from yarnctl.deciding.reasons.orders import DemandOver, QueueServing
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Holding, Performed, Record, State, performed
 from yarnctl.errors import Different

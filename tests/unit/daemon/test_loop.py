@@ -52,7 +52,7 @@ from yarnctl.errors import BadInput, Unreachable
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import joined, said, text
-from yarnctl.port import ClusterIdentity
+from yarnctl.loop import ClusterIdentity
 from yarnctl.service.answers.explanations import summary
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.deciding.test_foresight import SLOT, view
-from yarnctl.deciding.echoes import ECHO_MS, Echoes
+from yarnctl.deciding.looks import ECHO_MS, Echoes
 from yarnctl.deciding.model import ContainerAsk
 
 

@@ -28,7 +28,7 @@ from yarnctl.deciding.model import (
     TaskView,
     Withdraw,
 )
-from yarnctl.port import ClusterIdentity
+from yarnctl.loop import ClusterIdentity
 from yarnctl.units import Resources, plus, times
 
 SLOT = Resources(1024, 1)

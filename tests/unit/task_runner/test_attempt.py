@@ -13,10 +13,9 @@ import pytest
 
 from yarnctl.task_runner.runner import main
 from yarnctl.task_runner.runner.attempt import AttemptState
-from yarnctl.task_runner.runner.protocol.failures import InvalidCheckpoint, Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
-from yarnctl.task_runner.runner.protocol.stores import LocalStore
+from yarnctl.task_runner.runner.protocol.stores import InvalidCheckpoint, LocalStore, Unusable
 from yarnctl.task_runner.runner.reports import Errors
 from yarnctl.task_runner.runner.saving import Suspending, WorkFolder
 

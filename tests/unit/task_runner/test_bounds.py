@@ -9,7 +9,6 @@ import pytest
 from tests.runner.test_webhdfs import FIELDS, LATER, TASK
 from yarnctl.attach.eligibility.job_rules import Proof
 from yarnctl.attach.orders.saved_work import answer_name, read_answer
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.generations import (
     MANIFESTS_MAX,
     find_checkpoint,
@@ -24,7 +23,7 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     read_manifest,
     sealed,
 )
-from yarnctl.task_runner.runner.protocol.stores import LocalStore
+from yarnctl.task_runner.runner.protocol.stores import LocalStore, StoreError, Unusable
 
 
 class CountingStore(LocalStore):

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from yarnctl.task_runner.runner.attempt import Sender, TaskInput
 from yarnctl.task_runner.runner.child import unread_bytes
 from yarnctl.task_runner.runner.feeding import ChildLife, Feeder, Pacer
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
-from yarnctl.task_runner.runner.task_input import Sender, TaskInput
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from yarnctl.task_runner.runner import reports
 from yarnctl.task_runner.runner.feeding import Pacer
 from yarnctl.task_runner.runner.main import Runner
 from yarnctl.task_runner.runner.protocol import job_conf
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule, Scanner
 from yarnctl.task_runner.runner.protocol.manifests import TaskId
-from yarnctl.task_runner.runner.protocol.stores import LocalStore, check_root
+from yarnctl.task_runner.runner.protocol.stores import LocalStore, Unusable, check_root
 from yarnctl.task_runner.runner.reports import Errors
 
 LINE = b"%s\n"

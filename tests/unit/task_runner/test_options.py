@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import OPTIONS, read_options
+from yarnctl.task_runner.runner.protocol.stores import Unusable
 
 
 class Reference(argparse.ArgumentParser):

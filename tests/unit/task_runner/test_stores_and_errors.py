@@ -12,10 +12,17 @@ from tests.runner.namenode import Server
 from tests.unit.task_runner.test_attempt import ENV
 from yarnctl.task_runner.runner import reports
 from yarnctl.task_runner.runner.protocol import stores
-from yarnctl.task_runner.runner.protocol.failures import Exists, Lost, StoreAway, Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import Conf, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import LONG_LINE_BYTES
-from yarnctl.task_runner.runner.protocol.stores import LocalStore, Spool, nameless_file
+from yarnctl.task_runner.runner.protocol.stores import (
+    Exists,
+    LocalStore,
+    Lost,
+    Spool,
+    StoreAway,
+    Unusable,
+    nameless_file,
+)
 from yarnctl.task_runner.runner.protocol.token_files import Cursor, parse_tokens
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 from yarnctl.task_runner.runner.reports import DIGITS, DOUBTFUL_DIGITS, Errors, java_long

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from yarnctl.attach.check.hdfs_folders import above
+from yarnctl.attach.check.hdfs_rules import above
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.config import ClusterAddress

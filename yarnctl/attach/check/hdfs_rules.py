@@ -7,9 +7,80 @@ agree with what the task runner refuses on the node; ``yarnctl run --enforce`` o
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
+
+import msgspec
 
 from yarnctl.attach.check.preflight import Facts, Word, fail, is_true, not_in_conf, ok, unknown, warn
-from yarnctl.hadoop.webhdfs import FileStatus
+from yarnctl.hadoop.http.problems import Rejected
+from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
+
+STORE_MODE, REQUESTS_MODE, ABOVE_MODE = 0o1777, 0o755, 0o755
+
+
+def above(*roots: str) -> tuple[str, ...]:
+    """Return every folder above the roots, the highest first: "/", "/yarnctl"."""
+    found: dict[str, None] = {}
+    for root in roots:
+        chain = []
+        while root != "/":
+            root = posixpath.dirname(root)
+            chain.append(root)
+        found.update(dict.fromkeys(reversed(chain)))
+    return tuple(found)
+
+
+def seen(hdfs: WebHdfs, begin: Facts) -> Facts:
+    """Return ``begin`` with what lies at the roots, at the lock and above. Raises as the client does."""
+    roots = begin.requests_root, begin.store_root
+    own = *roots, begin.lock_path
+    found = {path: hdfs.find(path) for path in (*above(*own), *own)}
+    return msgspec.structs.replace(
+        begin,
+        requests=found[roots[0]],
+        store=found[roots[1]],
+        absent=tuple(root for root in roots if found[root] is None),
+        lock=found[begin.lock_path],
+        above={path: status for path, status in found.items() if status is not None and path not in own},
+    )
+
+
+def make(hdfs: WebHdfs, facts: Facts) -> tuple[str, ...]:
+    """Make what is missing by ``facts``; return what was made. Raises as the client does.
+
+    The folder of checkpoints comes into being together with those above it, open to all, so that nobody
+    who comes in between is refused; those above are closed right afterwards.
+    """
+    made: list[str] = []
+    if facts.store is None:
+        missing = [path for path in above(facts.store_root) if path not in facts.above]
+        hdfs.make_directories(facts.store_root, STORE_MODE)
+        _open_to(hdfs, facts.store_root, STORE_MODE)
+        for path in missing:
+            _open_to(hdfs, path, ABOVE_MODE)
+        made += [*missing, facts.store_root]
+    if facts.requests is None:
+        hdfs.make_directories(facts.requests_root, REQUESTS_MODE)
+        made += [path for path in above(facts.requests_root) if path not in (*facts.above, *made)]
+        made.append(facts.requests_root)
+    return tuple(made)
+
+
+def _open_to(hdfs: WebHdfs, path: str, mode: int) -> None:
+    """Set the mode of what we have just made; if somebody else was faster it is theirs, and judged later."""
+    found: FileStatus = hdfs.status(path)
+    if found.mode == mode:
+        return
+    try:
+        hdfs.set_mode(path, mode)
+    except Rejected:
+        return
+
+
+def words(facts: Facts) -> tuple[Word, ...]:
+    """Return what every rule of folders says."""
+    return tuple(rule(facts) for rule in RULES)
+
 
 SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
 """Groups that HDFS or a distribution gives what nobody gave another: who is in them is not up to us."""
@@ -160,3 +231,11 @@ def _trusted(facts: Facts, otherwise: str) -> tuple[str, ...]:
     """Return who may own what is around ours: we, and HDFS's superuser, who owns the root."""
     top = facts.above.get("/")
     return (facts.us or "yarnctl", otherwise if top is None else top.owner)
+
+
+RULES: tuple[Callable[[Facts], Word], ...] = (
+    requests_root,
+    store_root,
+    folders_above,
+    lock,
+)

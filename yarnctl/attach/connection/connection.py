@@ -33,8 +33,7 @@ from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
-from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store
+from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
 
 
 class SeenStore(Store):

@@ -31,10 +31,10 @@ from yarnctl.deciding.reasons.eligibility import (
     RunnerWithoutReducer,
     StoreOutside,
 )
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, Settings, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import NO_SENSE, printable
+from yarnctl.task_runner.runner.protocol.stores import Unusable
 
 REDUCER = "stream.reduce.streamprocessor"
 ENVIRONMENT = "stream.addenvironment"

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from yarnctl.attach.connection.connection import SeenStore
 from yarnctl.attach.eligibility.job_rules import Proof
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.generations import find_checkpoint
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENSE, Manifest, TaskId
-from yarnctl.task_runner.runner.protocol.stores import Entry, Store, check_owner
+from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, check_owner
 
 _ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_r_([0-9]+)_[0-9]+")
 LATER = 999_999_999

@@ -42,9 +42,8 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
-from yarnctl.task_runner.runner.protocol.stores import Entry
+from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
 LINGER_MS = 60_000
 """So long a killed attempt is watched after its order was settled: its room is still to come."""

@@ -24,7 +24,7 @@ from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
-from yarnctl.port import ClusterIdentity
+from yarnctl.loop import ClusterIdentity
 
 BOUNDS_MS = (250, 500, 1_000, 1_500, 2_500, 5_000, 12_000, 30_000, 60_000)
 """Upper bounds of the histograms' buckets; the last bucket has none."""

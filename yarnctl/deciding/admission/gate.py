@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load, Pool
-from yarnctl.deciding.admission.mechanism import Seen
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, Memory, OwnChoices
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation
+from yarnctl.deciding.admission.rounds import Seen
 
 
 class Gate(msgspec.Struct, frozen=True):

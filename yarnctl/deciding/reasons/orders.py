@@ -90,3 +90,32 @@ MoveReason = (
     | AskerHasRoom
     | Said
 )
+
+
+class QueueServing(Reason, frozen=True):
+    """Asks of production are being served: the queue may not grow meanwhile."""
+
+
+class DemandOver(Reason, frozen=True):
+    """No production application waits any more."""
+
+
+class LeftByEarlierRun(Reason, frozen=True):
+    """An earlier run left it so."""
+
+
+class MayNotAct(Reason, frozen=True):
+    """yarnctl may not act now, so nothing may stay changed."""
+
+
+class QueueGone(Reason, frozen=True):
+    """There is no such queue any more."""
+
+
+class ChangedByOthers(Reason, frozen=True):
+    """Somebody else has set another maximum since."""
+
+
+QueueReason = (
+    QueueServing | DemandOver | LeftByEarlierRun | Stopping | MayNotAct | QueueGone | ChangedByOthers | Said
+)

@@ -26,8 +26,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.explaining.admission_story import Admitted
-from yarnctl.journal.explaining.explanation_text import in_words, why_words
-from yarnctl.journal.explaining.policy_keys import instant, key_words
+from yarnctl.journal.explaining.explanation_text import in_words, instant, key_words, why_words
 from yarnctl.journal.explaining.story import (
     CameBackStory,
     Explanation,

@@ -40,8 +40,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.order import Order, requested
 from yarnctl.deciding.planning import in_leaving_order
-from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason, Unclaimed
-from yarnctl.deciding.reasons.queues import QueueServing
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason, QueueServing, Unclaimed
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.reasons.verdicts import PlanReason, Undecided
 from yarnctl.deciding.records import (

@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
 from yarnctl.daemon.admission.admission_controller import Desked
@@ -21,18 +22,92 @@ from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import Asking, Refusal, Window, Withdrawing
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
-from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.admission.records import Estimate, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
 from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
-from yarnctl.service.answers.paging import NoParameters, by_number
-from yarnctl.service.routes.request_models import AdmissionRequest, AdmissionsQuery, WaitQuery
-from yarnctl.service.security.access import ONLY_USER, Credentials, require, require_own
+from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, NoParameters, Parameters, by_number
+from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.submitting import FRAMEWORKS
+
+CONTAINERS_MAX = 1_000_000
+SPAN_MAX_MS = 366 * 86_400_000
+WAIT_MAX_MS = 30_000
+
+
+def _number(given: object) -> object:
+    """Let only numbers be numbers: no text, no truth."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise ValueError("is no number")
+    return given
+
+
+NUMBER = BeforeValidator(_number)
+PRINTED = r"^[^\x00-\x1f\x7f-\x9f]+$"
+"""Text without control characters: a terminal would obey them."""
+Span = Annotated[int, Field(gt=0, le=SPAN_MAX_MS), NUMBER]
+Work = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS), NUMBER]
+Word = Annotated[str, Field(min_length=1, max_length=200, pattern=PRINTED)]
+
+
+class PauseRequest(BaseModel):
+    """Why the loop is to pause; it is shown with the loop's state."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    why: Annotated[str, Field(max_length=200)] = "paused by request"
+
+
+class EstimateIn(BaseModel):
+    """How much a job computes, in container-ms, and who says so."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mean_ms: Annotated[int, Field(gt=0, le=INSTANT_MAX_MS), NUMBER]
+    stdev_ms: Work = 0
+    source: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)] = "request"
+
+
+class AdmissionRequest(BaseModel):
+    """A job that asks to be let in.
+
+    ``containers``: the most it can use at once, its master's included. ``deadline_ms``: a span from now.
+    Without ``estimate`` the history of jobs of this name is asked. ``request_key``: made by who asks; the
+    same key again gets the same admission, so that a request may be repeated.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Word
+    user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
+    queue: Word
+    containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
+    deadline_ms: Span
+    estimate: EstimateIn | None = None
+    kind: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")] = "mapreduce"
+    request_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] | None = None
+
+
+class AdmissionsQuery(ByNumber):
+    """Filters of the admissions."""
+
+    state: Annotated[State | None, Field(description="In this state.")] = None
+    user: Annotated[Name | None, Field(description="Of this user.")] = None
+    queue: Annotated[Name | None, Field(description="For this queue.")] = None
+
+
+class WaitQuery(Parameters):
+    """How long to wait for an answer that is no longer ``waiting``."""
+
+    wait_ms: Annotated[
+        int,
+        Field(ge=0, le=WAIT_MAX_MS, description="Answer as soon as the state is not `waiting`, or then."),
+    ] = 0
+
 
 DONE_MS = 10_000
 """So long the loop has to come to what was handed over."""

@@ -3,8 +3,8 @@
 Law: ``/healthz`` is about the process and its loop, never about the cluster: restarting us does not mend a
 cluster. ``/readyz`` says whether what is shown is true now. Both are answered on the event loop itself:
 however many requests occupy the service's threads, they wait for none. The loop is paused and continued only
-with a token that has the scope ``operate`` (:mod:`yarnctl.service.security.access`). Without a token in the
-daemon's configuration every write is refused, whatever comes with it.
+with a token that has the scope ``operate`` (:mod:`yarnctl.service.security.middleware`). Without a token in
+the daemon's configuration every write is refused, whatever comes with it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import loop
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes import prometheus as metrics
-from yarnctl.service.routes.request_models import PauseRequest
-from yarnctl.service.security.access import Credentials, require
+from yarnctl.service.routes.admissions import PauseRequest
+from yarnctl.service.security.middleware import Credentials, require
 from yarnctl.service.security.tokens import Tokens
 
 

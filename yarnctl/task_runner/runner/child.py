@@ -16,8 +16,13 @@ import sys
 import threading
 from typing import IO, Callable, Iterator, Mapping, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, Unusable
-from yarnctl.task_runner.runner.protocol.stores import Spool, close_quietly, write_all
+from yarnctl.task_runner.runner.protocol.stores import (
+    EXIT_UNPROVABLE,
+    Spool,
+    Unusable,
+    close_quietly,
+    write_all,
+)
 from yarnctl.task_runner.runner.reports import Errors
 
 try:

@@ -27,8 +27,12 @@ from yarnctl.task_runner.runner.child import (
     widen_pipe,
 )
 from yarnctl.task_runner.runner.orders import OrderAnswers
-from yarnctl.task_runner.runner.protocol.failures import EXIT_UNPROVABLE, InvalidCheckpoint, Unprovable
-from yarnctl.task_runner.runner.protocol.stores import spool_folder
+from yarnctl.task_runner.runner.protocol.stores import (
+    EXIT_UNPROVABLE,
+    InvalidCheckpoint,
+    Unprovable,
+    spool_folder,
+)
 
 READ_AHEAD_BYTES = 1 << 20
 SLICE_MIN_BYTES = 64

@@ -18,7 +18,9 @@ from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState
 from yarnctl.task_runner.runner.child import Leave, check_pipes, resolve, widen_pipe
 from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers, Watcher
-from yarnctl.task_runner.runner.protocol.failures import (
+from yarnctl.task_runner.runner.protocol.job_conf import Conf, Settings, read_settings
+from yarnctl.task_runner.runner.protocol.manifests import TaskId
+from yarnctl.task_runner.runner.protocol.stores import (
     EXIT_UNPROVABLE,
     InvalidCheckpoint,
     StoreError,
@@ -26,8 +28,6 @@ from yarnctl.task_runner.runner.protocol.failures import (
     Unusable,
     without_secrets,
 )
-from yarnctl.task_runner.runner.protocol.job_conf import Conf, Settings, read_settings
-from yarnctl.task_runner.runner.protocol.manifests import TaskId
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 from yarnctl.task_runner.runner.reports import Errors
 from yarnctl.task_runner.runner.resuming import Resuming

@@ -15,9 +15,8 @@ import time
 from typing import Sequence
 
 from yarnctl.task_runner.runner.attempt import AttemptState
-from yarnctl.task_runner.runner.protocol.failures import StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Request, canonical, read_request
-from yarnctl.task_runner.runner.protocol.stores import Entry, Store, check_owner
+from yarnctl.task_runner.runner.protocol.stores import Entry, Store, StoreError, Unusable, check_owner
 
 
 class Watcher(threading.Thread):

@@ -18,17 +18,19 @@ from yarnctl.task_runner.runner.attempt import STATUS_EVERY_S, AttemptState
 from yarnctl.task_runner.runner.child import PIPE_ATOMIC_BYTES, Leave
 from yarnctl.task_runner.runner.feeding import ChildLife
 from yarnctl.task_runner.runner.orders import OrderAnswers
-from yarnctl.task_runner.runner.protocol.failures import (
+from yarnctl.task_runner.runner.protocol.generations import find_checkpoint, set_aside
+from yarnctl.task_runner.runner.protocol.key_rule import Scanner
+from yarnctl.task_runner.runner.protocol.manifests import Manifest, Part, attempt_number
+from yarnctl.task_runner.runner.protocol.stores import (
     EXIT_UNPROVABLE,
+    Spool,
     StoreAway,
     StoreError,
     Unprovable,
     Unusable,
+    check_owner,
+    check_root,
 )
-from yarnctl.task_runner.runner.protocol.generations import find_checkpoint, set_aside
-from yarnctl.task_runner.runner.protocol.key_rule import Scanner
-from yarnctl.task_runner.runner.protocol.manifests import Manifest, Part, attempt_number
-from yarnctl.task_runner.runner.protocol.stores import Spool, check_owner, check_root
 
 WAIT_FIRST_S, WAIT_MOST_S = 0.5, 10.0
 T = TypeVar("T")

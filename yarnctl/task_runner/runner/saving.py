@@ -16,11 +16,17 @@ from yarnctl.task_runner.runner.attempt import AttemptState
 from yarnctl.task_runner.runner.child import Leave, run_command
 from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers
-from yarnctl.task_runner.runner.protocol.failures import EXIT_SUSPENDED, StoreError, Unprovable, Unusable
 from yarnctl.task_runner.runner.protocol.generations import PerhapsSaved, write_checkpoint
 from yarnctl.task_runner.runner.protocol.job_conf import Conf
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, VERSION, Counters, Manifest, Request
-from yarnctl.task_runner.runner.protocol.stores import LocalStore, Store
+from yarnctl.task_runner.runner.protocol.stores import (
+    EXIT_SUSPENDED,
+    LocalStore,
+    Store,
+    StoreError,
+    Unprovable,
+    Unusable,
+)
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 from yarnctl.task_runner.runner.reports import add_counter
 

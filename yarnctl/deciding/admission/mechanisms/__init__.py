@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.deciding.admission.mechanism import Mechanism
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
 from yarnctl.deciding.admission.mechanisms.oracle import (
     NO_DROP_FS,
@@ -22,6 +21,7 @@ from yarnctl.deciding.admission.mechanisms.oracle import (
 )
 from yarnctl.deciding.admission.mechanisms.pythia import PYTHIA, PythiaChoices, PythiaMemory
 from yarnctl.deciding.admission.records import Choices
+from yarnctl.deciding.admission.rounds import Mechanism
 from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
 

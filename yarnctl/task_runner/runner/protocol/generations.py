@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import Exists, Lost, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import (
     MANIFEST_BYTES_MAX,
@@ -26,7 +25,16 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     sealed,
     stem,
 )
-from yarnctl.task_runner.runner.protocol.stores import Entry, Spool, Store, check_owner
+from yarnctl.task_runner.runner.protocol.stores import (
+    Entry,
+    Exists,
+    Lost,
+    Spool,
+    Store,
+    StoreError,
+    Unusable,
+    check_owner,
+)
 
 CHECKS_AFTER_LOSS = 3
 

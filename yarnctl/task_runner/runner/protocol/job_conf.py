@@ -11,9 +11,8 @@ import os
 import re
 from typing import Any, Iterable, Mapping, NamedTuple, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import Unusable
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
-from yarnctl.task_runner.runner.protocol.stores import user_name
+from yarnctl.task_runner.runner.protocol.stores import Unusable, user_name
 from yarnctl.task_runner.runner.protocol.token_files import PLAIN, Secured, read_name_services
 
 POLL_MIN_MS = 15_000

@@ -12,8 +12,7 @@ import json
 import re
 from typing import Any, Dict, NamedTuple, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import Unusable
-from yarnctl.task_runner.runner.protocol.stores import Store
+from yarnctl.task_runner.runner.protocol.stores import Store, Unusable
 
 SCHEMA = 1
 VERSION = "0.1.0"

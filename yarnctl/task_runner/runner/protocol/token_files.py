@@ -12,7 +12,7 @@ import re
 import stat
 from typing import Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import Unusable
+from yarnctl.task_runner.runner.protocol.stores import Unusable
 
 TOKEN_FILE_BYTES_MAX = 1 << 20
 TOKENS_MAX = 1_000

@@ -13,13 +13,17 @@ import threading
 import time
 from typing import Any, Iterable, Iterator, Sequence
 
-from yarnctl.task_runner.runner.protocol.failures import Exists, Lost, StoreAway, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.stores import (
     COPY_BYTES,
     SMALL_FILE_BYTES,
     Entry,
+    Exists,
     LocalStore,
+    Lost,
     Store,
+    StoreAway,
+    StoreError,
+    Unusable,
     close_quietly,
 )
 from yarnctl.task_runner.runner.protocol.token_files import PLAIN, Secured
