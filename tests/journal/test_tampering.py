@@ -35,7 +35,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import Chain, MemoryJournal, body_of
-from yarnctl.journal.file import read
+from yarnctl.journal.file import Line, read
 from yarnctl.journal.replay import Replay, replay
 from yarnctl.units import Resources
 
