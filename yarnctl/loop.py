@@ -1,7 +1,9 @@
 """The loop body: observe, step, write down, then do.
 
 Law: this is the only body. The virtual kernel calls it as an event, the daemon after waiting;
-records are in the journal before the first action they explain is performed.
+records are in the journal before the first action they explain is performed. Three hosts (virtual time, live
+emulator, real cluster) stand behind one protocol, ``ClusterPort``, and the controller cannot tell them apart:
+what a host cannot do is in its capabilities.
 """
 
 from __future__ import annotations

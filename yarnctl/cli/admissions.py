@@ -2,7 +2,7 @@
 
 Law: what is shown is what ``GET /v1/admissions`` answers; looking renews no lease. A table fits into 120
 columns: what a field does not hold goes on in the next line. One thing can be changed: an admission that is
-not used is given back (``--withdraw``), with the token.
+not used is given back (``--withdraw``), with the token. A span is rounded up, an instant down to its second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``yarnctl run``: the daemon. It observes by default; ``--enforce`` acts."""
+"""``yarnctl run``: the daemon. It observes by default; ``--enforce`` acts.
+
+Law: nothing is opened while options are read, and what cannot be meant is refused before anything else.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 Law: lists stand in the order of the ledger's dicts, but for bars, whose order nobody asks. What follows from
 other parts (indices, heaps) is left out. ``journal.fold`` makes a ledger a value, and of a value a ledger.
+A bar belongs to the last order that set it; an earlier order never lifts it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Looks: what earlier looks have left for later ones, beside the ledger, as the controller uses it.
 
 Law: all of it is one value, :class:`yarnctl.deciding.inputs.LookMemory`: a controller that is given that
-value goes on as the one that it was taken from.
+value goes on as the one that it was taken from. Stale asks are part of it: an ask that is shown once more
+although it was just met (seen on Hadoop 3.4.2, whose MapReduce master asks once a second).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Law: YARN's order is kept as the order of urgency. What was accepted is not sent again, unless a tick later
 the view still differs; who was refused is left alone for a pause that doubles with each refusal, so that a
-cluster which does not allow it is not asked each second.
+cluster which does not allow it is not asked each second. Urgency is the order of deadlines or of laxities, as
+the eviction policy: MDF with EDF, MLF with LLF, else suspending and resuming undo each other.
 """
 
 from __future__ import annotations

@@ -346,7 +346,8 @@ class Scanner:
 # Stores: folders that keep checkpoints and requests; the one on a local disk.
 #
 # Law: the file of a name never changes: a file is created under a name that is new, or not at all. A path
-# that belongs to another user, or that others may write to, is refused.
+# that belongs to another user, or that others may write to, is refused. The text of a failure names what
+# failed and where, and holds no secret.
 
 
 EXIT_UNPROVABLE = 70  # the attempt failed because nothing else was safe
@@ -2265,7 +2266,8 @@ def resolve(argv: Sequence[str]) -> list[str]:
 #
 # Law: only the main thread changes what is kept here; the watcher adds requests and withdrawals. A status
 # line follows from it and from what the child has not read yet. A task whose child works is kept alive only
-# while input or output moves.
+# while input or output moves. Of its input every byte is given once, in order; after a skip that was of no use
+# the skipped bytes come again before the rest.
 
 
 JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE

@@ -2,7 +2,8 @@
 
 Law: integer milliseconds; events in the order (time, ends before submissions, sequence); after
 each event one round, the very function that the gate calls. It is the reference: the compiled
-twins must give the same answers, job by job.
+twins must give the same answers, job by job. Rebalanced fair sharing counts progress in grains, 64 to a
+container-millisecond, rounded down for each job at each event.
 """
 
 from __future__ import annotations

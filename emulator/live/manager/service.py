@@ -2,7 +2,8 @@
 
 Law: it decides no allocation, the actor does. Here is what only a live cluster has: ids, numbered calls
 whose repetition has no second effect, silence that ends in a loss, attempts of a master. Everything
-runs on one event loop; whoever calls lets what is due happen first (``Pace.catch_up``).
+runs on one event loop; whoever calls lets what is due happen first (``Pace.catch_up``). A repeated call of a
+master changes nothing and is answered as before.
 
 Nothing is kept over a restart: another life is another epoch, its nodes are told to register again and to
 stop what it does not know, and masters of the life before are refused and told why.

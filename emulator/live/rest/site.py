@@ -1,6 +1,7 @@
 """The site: one ``Web`` that is a ResourceManager to nodes, masters and clients.
 
-Law: this file only says which path is answered by whom.
+Law: this file says which path is answered by whom. The proxy to masters passes GET and PUT only, of the
+caller's headers Content-Type and Accept only, and bounds an answer in size and time.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import pytest
 
 from tests.runner.test_webhdfs import FIELDS, TASK
 from yarnctl.task_runner.runner import main
+from yarnctl.task_runner.runner.attempt import JAVA_BUFFER_BYTES, Sender, TaskInput
 from yarnctl.task_runner.runner.child import (
     PIPE_USUAL_BYTES,
     Child,
@@ -21,7 +22,6 @@ from yarnctl.task_runner.runner.child import (
 )
 from yarnctl.task_runner.runner.feeding import ChildLife, Feeder
 from yarnctl.task_runner.runner.orders import OrderAnswers, Watcher
-from yarnctl.task_runner.runner.protocol.failures import Lost, StoreError, Unusable
 from yarnctl.task_runner.runner.protocol.generations import write_checkpoint
 from yarnctl.task_runner.runner.protocol.job_conf import TASK_TIMEOUT_MS, Conf
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
@@ -31,11 +31,17 @@ from yarnctl.task_runner.runner.protocol.manifests import (
     read_manifest,
     sealed,
 )
-from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, LocalStore
+from yarnctl.task_runner.runner.protocol.stores import (
+    SMALL_FILE_BYTES,
+    Entry,
+    LocalStore,
+    Lost,
+    StoreError,
+    Unusable,
+)
 from yarnctl.task_runner.runner.protocol.token_files import Cursor, parse_tokens
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 from yarnctl.task_runner.runner.saving import WorkFolder
-from yarnctl.task_runner.runner.task_input import JAVA_BUFFER_BYTES, Sender, TaskInput
 
 # -- waiting, and the child -----------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. The rules of folders
 agree with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys them, too.
+Our folders: that of checkpoints has mode 1777 (nobody moves another's), that of requests 755 (runners obey
+its owner only). Both are made before a job needs them.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Law: a round is a pure function of memory, queue, free containers and the time. It is held
 after every submission and every end (PYTHIA II.B: "performs this process each time a job is
 submitted or completes"), by the replay and by the gate alike.
+
+A mechanism is a record of such functions. Fair share: of those that get less than they demand, any two differ
+by at most one container; work is proportional to the number of different demands.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Law: pure. The replay's round (``rounds.hold``) on a cluster that others use as well: whoever asks says
 what others hold (``loads``) and what time it is. Everybody who waits gets a plan.
+Start and finish in a plan are predicted from one profile of free containers and promise nothing: each round
+predicts anew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Why an order moved, or works for somebody else: the reasons of transitions and transfers."""
+"""Why an order moved, or works for somebody else: the reasons of transitions and transfers.
+
+Below them: why a queue's maximum or an application's priority is changed, or not put back.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """Telling: an explanation in words.
 
 Law: the words say what the story holds and nothing more. Ids are written as the journal has them.
+A policy's key is rendered from the key, the policy and the cluster's size alone. An instant of a live daemon
+is local time; one of a run in virtual time, which begins at 0, stays in ms.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Law: what is read is read from one view. What is handed to the desk is answered once it is written down and
 shown; asking, renewing and withdrawing need a token with the scope ``submit``, for its own user's admissions
 only, or ``operate``. Where reading is not free such a token reads its own, too. Waiting is bounded, in time
-and in heads: who finds no place to wait is answered at once.
+and in heads: who finds no place to wait is answered at once. Bodies are checked here; an unknown field is
+refused. Work is in container-ms, a deadline is asked for as a span.
 """
 
 from __future__ import annotations

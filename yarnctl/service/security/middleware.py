@@ -4,6 +4,7 @@ Law: only names that are ours are answered (a page on a foreign name that is poi
 nothing), on loopback those of loopback only, and no page of another origin. Where reading needs a token,
 all but the page's own files and the health checks needs one. Bodies are bounded; no answer may be kept,
 framed, or guessed at. There is no CORS: other origins see nothing.
+Every write needs a token with a scope; what is refused says which scope is missing and never repeats a token.
 """
 
 from __future__ import annotations

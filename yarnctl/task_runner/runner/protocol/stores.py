@@ -1,7 +1,8 @@
 """Stores: folders that keep checkpoints and requests; the one on a local disk.
 
 Law: the file of a name never changes: a file is created under a name that is new, or not at all. A path
-that belongs to another user, or that others may write to, is refused.
+that belongs to another user, or that others may write to, is refused. The text of a failure names what
+failed and where, and holds no secret.
 """
 
 from __future__ import annotations
