@@ -2266,8 +2266,8 @@ def resolve(argv: Sequence[str]) -> list[str]:
 #
 # Law: only the main thread changes what is kept here; the watcher adds requests and withdrawals. A status
 # line follows from it and from what the child has not read yet. A task whose child works is kept alive only
-# while input or output moves. Of its input every byte is given once, in order; after a skip that was of no use
-# the skipped bytes come again before the rest.
+# while input or output moves. Of its input every byte is given once, in order; after a skip that was of no
+# use the skipped bytes come again before the rest.
 
 
 JAVA_BUFFER_BYTES = 1 << 17  # streaming's PipeMapRed.BUFFER_SIZE
