@@ -34,6 +34,7 @@ NUMBERS = {
     "admission.book.HANDED_FOR_MAX_MS": 600_000,
     "admission.capacity.FOREVER_MS": 2**53 - 1,
     "admission.shared_round.FORESEEN_MAX": 20,
+    "admission.pricing.accounts.DAY_MS": 86_400_000,
     "admission.shared_round.HELD_MS": 60_000,
     # in a controller
     "controller.ROUNDS_MAX": 8,
