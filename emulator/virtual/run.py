@@ -3,7 +3,7 @@
 Law: the controller, its loop and its journal are the very objects that drive a real cluster;
 here the kernel calls the loop as an event. Same arguments, same bytes out.
 
-Victims' queues held back in virtual time, as ``--hold-queue`` does on a cluster.
+Victims' queues held back in virtual time, as ``--cap-queue`` does on a cluster.
 
 Law: when to hold is the deciding half's (``yarnctl/deciding/queue_hold.py``); here the emulated scheduler's
 configuration is changed, and put back. Both are in the journal first.
@@ -85,7 +85,7 @@ STALL_MS = 3_600_000
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same between the schemes of one comparison.
 
-    ``hold``: with ``--hold-queue``; ``ahead_max``: with ``--ahead`` so many.
+    ``hold``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many.
     """
 
     nodes: int

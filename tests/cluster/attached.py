@@ -24,7 +24,7 @@ from yarnctl.deciding.records import Performed, Record, Requests, Stance, Transi
 
 PATIENCE_S = 180.0
 LOOK_S = 0.1
-QUEUES = ("--hurried", "production", "--victims", "research", "--in-flight-least", "4")
+QUEUES = ("--preempting", "production", "--preemptable", "research", "--in-flight-least", "4")
 
 
 def prepare(cluster: Cluster, superuser: str = "root") -> None:

@@ -105,7 +105,7 @@ def test_room_that_a_third_queue_would_get_is_not_made(loop_cluster: Cluster, tm
 # --- deadlines ---------------------------------------------------------------------------------------
 
 BY_DEADLINE = (
-    "--mode", "deadlines", "--policy", "MDF", "--hurried", "default", "--victims", "default",
+    "--mode", "deadlines", "--policy", "MDF", "--preempting", "default", "--preemptable", "default",
     "--allow-priority", "--in-flight-least", "4",
 )  # fmt: skip
 

@@ -21,8 +21,8 @@ MUTABLE = {"yarn-site": {"yarn.scheduler.configuration.store.class": "memory"}}
 """With it the ResourceManager shows the keys of capacity-scheduler.xml."""
 
 WORDS = {
-    "dual-queue": ("--hurried", "production", "--victims", "research"),
-    "deadline": ("--mode", "deadlines", "--hurried", "default"),
+    "dual-queue": ("--preempting", "production", "--preemptable", "research"),
+    "deadline": ("--mode", "deadlines", "--preempting", "default"),
 }
 
 

@@ -1,4 +1,4 @@
-"""A live cluster on which ``yarnctl run --hold-queue`` lowers research, and a trap at each of its requests.
+"""A live cluster on which ``yarnctl run --cap-queue`` lowers research, and a trap at each of its requests.
 
 Law: the daemon is a process of its own and is told nothing of the trap: what it sends to the ResourceManager
 and to HDFS is where it is struck, on the server's side, before or after the request has had its effect.

@@ -159,7 +159,7 @@ def test_the_tighter_of_two_admitted_deadlines_goes_first(
     A third job comes in past the gate and waits, which is when an order matters; it stands last.
     """
     host, _ = clusters
-    more = ("--mode", "deadlines", "--hurried", "production", "--allow-priority", "--enforce")
+    more = ("--mode", "deadlines", "--preempting", "production", "--allow-priority", "--enforce")
     with gate(host, tmp_path, more=more) as through:
         clients = [
             admit(host, through, host.mix.big, name, deadline, "--user", "ann")

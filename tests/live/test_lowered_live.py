@@ -16,7 +16,7 @@ from yarnctl.journal.file import read
 from yarnctl.journal.rebuild import mend
 from yarnctl.journal.replay import replay
 
-SERVING = ("--hold-queue", "--in-flight-least", "4")
+SERVING = ("--cap-queue", "--in-flight-least", "4")
 FEW = {("change made", "kill"), ("held", "full-disk"), ("rename done", "lost-host")}
 """Those that are always played; the others are more of the same."""
 
@@ -64,7 +64,7 @@ def test_it_is_back_or_named_and_the_next_daemon_puts_it_back(tmp_path: Path, po
             assert f"yarn schedulerconf -update root.research:maximum-capacity={before}" in checked(whole.url)
         if kind == "lost-host":
             shutil.rmtree(state)
-        again = Daemon(whole.url, state)  # without --hold-queue: it only puts back what it finds
+        again = Daemon(whole.url, state)  # without --cap-queue: it only puts back what it finds
         wait_until(lambda: "running (enforce)" in again.said, "the next daemon may act")
         wait_until(lambda: whole.maximum == before and not whole.records, "back, and no record left")
         assert again.end() == 0, again.said

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from yarnctl.errors import BadInput
+from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
     from yarnctl.config import ClusterAddress
@@ -31,7 +32,7 @@ def cluster_options(command: Function) -> Function:
 
 
 def queue_options(command: Function) -> Function:
-    """Add ``--hurried``, ``--victims`` and ``--mode``: the arguments of :func:`queues_of`."""
+    """Add ``--preempting``, ``--preemptable`` and ``--mode``: the arguments of :func:`queues_of`."""
     return _with(command, _QUEUES)
 
 
@@ -55,9 +56,11 @@ def cluster_of(given: Given) -> ClusterAddress:
 
 def queues_of(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the queues that get room and those that give way, by deadlines maybe the same ones."""
-    hurried, victims = given["hurried"] or ("production",), given["victims"] or ("research",)
+    hurried, victims = given["preempting"] or ("production",), given["preemptable"] or ("research",)
     if given["mode"] == "queues" and (both := sorted(set(hurried) & set(victims))):
-        raise BadInput("--victims", f"{both[0]} is among the hurried queues, too", "name each queue once")
+        raise BadInput(
+            "--preemptable", f"{both[0]} is among the preempting queues, too", "name each queue once"
+        )
     return hurried, victims
 
 
@@ -78,8 +81,20 @@ _CLUSTER = (
 CLUSTER_OPTIONS = ("managers", "name_nodes", "config", "user")
 """The names under which a command is given them."""
 _QUEUES = (
-    click.option("--hurried", multiple=True, metavar="QUEUE", help="Queue that gets room.  [production]"),
-    click.option("--victims", multiple=True, metavar="QUEUE", help="Queue that gives way.  [research]"),
+    renamed_option(
+        "--preempting",
+        was="--hurried",
+        multiple=True,
+        metavar="QUEUE",
+        help="Queue that gets room.  [production]",
+    ),
+    renamed_option(
+        "--preemptable",
+        was="--victims",
+        multiple=True,
+        metavar="QUEUE",
+        help="Queue whose jobs give way.  [research]",
+    ),
     click.option(
         "--mode",
         type=click.Choice(["queues", "deadlines"]),

@@ -16,6 +16,7 @@ import click
 
 from yarnctl.cli.cluster import cluster_of, cluster_options, folder_options, queue_options, queues_of
 from yarnctl.errors import BadInput
+from yarnctl.old_names import renamed_option
 
 if TYPE_CHECKING:
     from yarnctl.daemon.loop import Loop
@@ -43,7 +44,7 @@ def admitting_of(given: dict[str, Any]) -> Admitting | None:
     name = given["admission"]
     if name is None:
         of_the_gate = ["admission_queues", "admission_capacity", "admission_container_mib"]
-        for option in [*of_the_gate, *([] if given["ahead"] else ["history"])]:
+        for option in [*of_the_gate, *([] if given["predicted_demand"] else ["history"])]:
             if given[option]:
                 told = "--" + option.replace("_", "-").removesuffix("s")
                 raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
@@ -112,8 +113,8 @@ _OPTIONS = (
     click.option(
         "--history",
         metavar="URL",
-        help="JobHistoryServer that the gate and --ahead learn from, or off (then the gate learns nothing)."
-        "  [found in the ResourceManager's /conf or HADOOP_CONF_DIR]",
+        help="JobHistoryServer that the gate and --predicted-demand learn from, or off (then the gate learns"
+        " nothing).  [found in the ResourceManager's /conf or HADOOP_CONF_DIR]",
     ),
 )
 
@@ -149,21 +150,23 @@ REST_MS = 1_000
     " time: raise this on a small cluster if production is to get its room sooner.",
 )
 @click.option("--allow-priority", is_flag=True, help="With --mode deadlines: change YARN's priorities.")
-@click.option(
-    "--hold-queue",
+@renamed_option(
+    "--cap-queue",
+    was="--hold-queue",
     is_flag=True,
-    help="While asks are being served lower the victims' maximum-capacity to their guarantee, so that the"
-    " room is not taken back; it is put back in any case. Needs a scheduler that can be changed.",
+    help="While asks are being served lower the preemptable queues' maximum-capacity to their guarantee, so"
+    " that the room is not taken back; it is put back in any case. Needs a scheduler that can be changed.",
 )
-@click.option(
-    "--ahead",
+@renamed_option(
+    "--predicted-demand",
+    was="--ahead",
     type=click.IntRange(0, 1000),
     metavar="CONTAINERS",
     default=0,
     show_default=True,
-    help="Make room for so many of a hurried job's first tasks while its master still starts, as its last run"
-    " (same name but for numbers, same user) asked for them; a job without one in the history is not"
-    " foreseen. The victims give this room up some seconds sooner. Needs --hold-queue.",
+    help="Make room for so many of a preempting job's first tasks while its master still starts, as its last"
+    " run (same name but for numbers, same user) asked for them; for a job without one in the history nothing"
+    " is predicted. The victims give this room up some seconds sooner. Needs --cap-queue.",
 )
 @click.option(
     "--kill-on-timeout", is_flag=True, help="Kill what does not save itself in time (work is lost)."
@@ -212,7 +215,7 @@ REST_MS = 1_000
 @click.option("--ticks", type=click.IntRange(1), help="Stop after so many looks.")
 @click.option("--quiet", is_flag=True, help="Say warnings only.")
 def command(**given: Any) -> None:
-    """Attach to a cluster: make room for hurried jobs without losing patient ones' work."""
+    """Attach to a cluster: make room for preempting queues' jobs without losing others' work."""
     from yarnctl.daemon.running import run
     from yarnctl.service.security.tokens import read_tokens
 
@@ -246,7 +249,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
         enforce=given["enforce"],
         allow_kill=given["kill_on_timeout"],
         allow_priority=given["allow_priority"],
-        allow_hold=given["hold_queue"],
+        allow_hold=given["cap_queue"],
         ahead_max=ahead_of(given),
         requests_root=checked_root("--requests", given["requests"]),
         requests_owner=cluster.user,
@@ -267,15 +270,15 @@ def plan_of(given: dict[str, Any]) -> Plan:
 
 def ahead_of(given: dict[str, Any]) -> int:
     """Return how many containers are predicted; raises BadInput where that is not possible."""
-    ahead: int = given["ahead"]
-    if ahead and not given["hold_queue"]:
-        remedy = "give --hold-queue, too: room that nobody has asked for yet is taken by who asks"
-        raise BadInput("--ahead", "the room it makes would not be kept", remedy)
+    ahead: int = given["predicted_demand"]
+    if ahead and not given["cap_queue"]:
+        remedy = "give --cap-queue, too: room that nobody has asked for yet is taken by who asks"
+        raise BadInput("--predicted-demand", "the room it makes would not be kept", remedy)
     if ahead and given["mode"] == "deadlines":
-        raise BadInput("--ahead", "foresees jobs of hurried queues, and --mode deadlines has none")
+        raise BadInput("--predicted-demand", "predicts for preempting queues, and --mode deadlines has none")
     if ahead and given["history"] == "off":
         raise BadInput(
-            "--ahead", "foresees by earlier runs, and --history is off", "give its URL, or neither"
+            "--predicted-demand", "predicts by earlier runs, and --history is off", "give its URL, or neither"
         )
     return ahead
 

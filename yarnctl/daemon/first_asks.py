@@ -1,4 +1,4 @@
-"""First asks: what starting jobs are going to ask for, by their last runs (``--ahead``).
+"""First asks: what starting jobs are going to ask for, by their last runs (``--predicted-demand``).
 
 Law: the loop never waits for it. What ran in the last day is learned at the start and again now and then; a
 job that is not among it is asked about once, when it starts. All that goes on beside the loop, and an answer

@@ -1,4 +1,4 @@
-"""Holding victims' queues (``--hold-queue``): written down first, done then, put back in any case.
+"""Holding victims' queues (``--cap-queue``): written down first, done then, put back in any case.
 
 Law: what was lowered is put back when the demand ends, when yarnctl may not act any more, when it stops,
 and when it starts again after a crash; a try that fails is made again. Before a queue is lowered its maximum

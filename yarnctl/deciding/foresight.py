@@ -1,4 +1,4 @@
-"""Foresight: what a hurried job will ask for first, while its master still starts (``--ahead``).
+"""Foresight: what a hurried job will ask for first, while its master still starts (``--predicted-demand``).
 
 Law: pure, and off unless an administrator asks for it. Foreseen is only the first wave of a job that was
 seen before it held any container (its maps, and as many reduces as will need more room than the maps give

@@ -115,18 +115,18 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
 
 def test_it_is_off_unless_asked_for():
     assert given().attachment.ahead_max == 0
-    told = given("--hold-queue", "--ahead", "4", "--history", "http://jhs:19888/")
+    told = given("--cap-queue", "--predicted-demand", "4", "--history", "http://jhs:19888/")
     assert (told.attachment.ahead_max, told.history, told.admitting) == (4, "http://jhs:19888", None)
-    assert given("--hold-queue", "--ahead", "4").history == ""
+    assert given("--cap-queue", "--predicted-demand", "4").history == ""
 
 
 @pytest.mark.parametrize(
     ("words", "where"),
     [
-        (("--ahead", "4"), "--ahead"),
-        (("--ahead", "4", "--hold-queue", "--history", "off"), "--ahead"),
-        (("--ahead", "4", "--hold-queue", "--history", "jhs"), "--history"),
-        (("--ahead", "0", "--history", "http://jhs:19888"), "--history"),
+        (("--predicted-demand", "4"), "--predicted-demand"),
+        (("--predicted-demand", "4", "--cap-queue", "--history", "off"), "--predicted-demand"),
+        (("--predicted-demand", "4", "--cap-queue", "--history", "jhs"), "--history"),
+        (("--predicted-demand", "0", "--history", "http://jhs:19888"), "--history"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], where: str):
@@ -137,5 +137,5 @@ def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], where: str):
 
 def test_deadlines_know_no_hurried_queues():
     with pytest.raises(BadInput) as refused:
-        given("--mode", "deadlines", "--hold-queue", "--ahead", "4")
-    assert refused.value.where == "--ahead"
+        given("--mode", "deadlines", "--cap-queue", "--predicted-demand", "4")
+    assert refused.value.where == "--predicted-demand"

@@ -175,5 +175,6 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...],
     missing = [name for name in names if not facts.of((name,))]
     if missing:
         said = f"no leaf queue {', '.join(missing)}; there are {', '.join(one.name for one in facts.leaves)}"
-        return (), fail(said, f"add it to {CAPACITY}root.queues, or name others with --hurried and --victims")
+        fix = f"add it to {CAPACITY}root.queues, or name others with --preempting and --preemptable"
+        return (), fail(said, fix)
     return facts.of(names), None

@@ -126,7 +126,7 @@ class QueueNotNamed(Reason, frozen=True):
 
 
 class HoldNotAllowed(Reason, frozen=True):
-    """``--hold-queue`` was not given."""
+    """``--cap-queue`` was not given."""
 
 
 class NoVictimQueue(Reason, frozen=True):
