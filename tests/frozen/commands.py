@@ -100,4 +100,5 @@ def runner_facts() -> dict[str, Any]:
         }
         for name, default in job_conf.OPTIONS.items()
     }
+    options.update({old: options[new] for old, new in job_conf.OLD_NAMES.items()})
     return {"options": options}

@@ -186,7 +186,7 @@ def interrupted(
     """Return what the last attempt writes when each one before was suspended; text says what failed."""
     for attempt, cut in enumerate([*cuts, 0]):
         where = (
-            ["--suspend-at", str(cut), "--leave-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]
+            ["--suspend-at", str(cut), "--exit-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]
         )
         argv = [sys.executable, "-IS", str(RUNNER), *promises, *where, "--", *reducer]
         env = environment(settings, folder, attempt)

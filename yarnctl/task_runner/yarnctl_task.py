@@ -352,7 +352,7 @@ class Scanner:
 
 EXIT_UNPROVABLE = 70  # the attempt failed because nothing else was safe
 
-EXIT_SUSPENDED = 76  # With --leave-when-saved only: a generation was saved, another attempt must go on
+EXIT_SUSPENDED = 76  # With --exit-when-saved only: a generation was saved, another attempt must go on
 
 
 def without_secrets(text: str) -> str:
@@ -1689,12 +1689,12 @@ def separator(conf: Conf, name: str) -> bytes:
     return value
 
 
-FLAGS = ("--restartable", "--token-over-http", "--leave-when-saved")
+FLAGS = ("--restartable", "--token-over-http", "--exit-when-saved")
 TEXTS = ("--save", "--load", "--store", "--requests", "--requests-owner", "--token-service", "--ca-file")
 NUMBERS = {
     "--group-fields": 0,
     "--store-wait-s": -1.0,
-    "--hold-ms": HOLD_MS,
+    "--release-wait-ms": HOLD_MS,
     "--poll-ms": POLL_MIN_MS,
     "--spool-limit-mib": SPOOL_LIMIT_MIB,
 }
@@ -1706,9 +1706,11 @@ OPTIONS: dict[str, bool | int | float | str] = {
 }
 """What may stand before ``--``, with its default, whose type is that of its value; False: it has none.
 
-``--suspend-at`` (groups after which to suspend) and ``--leave-when-saved`` (end instead of holding) are for
+``--suspend-at`` (groups after which to suspend) and ``--exit-when-saved`` (end instead of waiting) are for
 tests and ``wrap --verify``.
 """
+OLD_NAMES = {"--hold-ms": "--release-wait-ms", "--leave-when-saved": "--exit-when-saved"}
+"""Old names of options: taken for good, for they stand in stored command lines of jobs."""
 
 
 def read_options(words: Iterable[str]) -> dict[str, Any]:
@@ -1717,18 +1719,19 @@ def read_options(words: Iterable[str]) -> dict[str, Any]:
     rest = iter(words)
     for word in rest:
         name, joined, value = word.partition("=")
-        kind: Any = type(OPTIONS.get(name))
-        if name not in OPTIONS or (kind is bool and joined):
+        option = OLD_NAMES.get(name, name)
+        kind: Any = type(OPTIONS.get(option))
+        if option not in OPTIONS or (kind is bool and joined):
             raise Unusable(f"unrecognized arguments: {word}")
         if kind is bool:
-            given[name] = True
+            given[option] = True
             continue
         if not joined:
             value = next(rest, "--")
             if re.match(r"-(?!\d+$|\d*\.\d+$)[^ ]+$", value):  # another option; a negative number is none
                 raise Unusable(f"argument {name}: expected one argument")
         try:
-            given[name] = kind(value)
+            given[option] = kind(value)
         except ValueError:
             raise Unusable(f"argument {name}: invalid {kind.__name__} value: {value!r}") from None
     return given
@@ -1766,13 +1769,13 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
         or store_url.rstrip("/") + "/requests",
         request_owners=tuple(filter(None, (given["--requests-owner"] or env.get("YARNCTL_REQUESTS_OWNER"),))),
         user=user,
-        hold_ms=max(0, given["--hold-ms"]),
+        hold_ms=max(0, given["--release-wait-ms"]),
         poll_ms=max(POLL_MIN_MS, given["--poll-ms"]) if given["--poll-ms"] > 0 else 0,
         spool_limit_bytes=max(0, given["--spool-limit-mib"]) << 20,
         task_timeout_ms=conf.number("mapreduce.task.timeout", TASK_TIMEOUT_MS) or TASK_TIMEOUT_MS,
         reporter_prefix=read_prefix(conf),
         suspend_at=read_cuts(given["--suspend-at"]),
-        leave_when_saved=given["--leave-when-saved"],
+        leave_when_saved=given["--exit-when-saved"],
         secured=secured,
         store_wait_s=read_wait_s(given["--store-wait-s"], env),
     )

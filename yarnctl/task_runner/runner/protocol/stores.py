@@ -17,7 +17,7 @@ from typing import IO, Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
 EXIT_UNPROVABLE = 70  # the attempt failed because nothing else was safe
 
-EXIT_SUSPENDED = 76  # With --leave-when-saved only: a generation was saved, another attempt must go on
+EXIT_SUSPENDED = 76  # With --exit-when-saved only: a generation was saved, another attempt must go on
 
 
 def without_secrets(text: str) -> str:
