@@ -15,7 +15,7 @@ what Hadoop's own files in ``HADOOP_CONF_DIR`` say. An unknown key is refused, n
     token_over_http = false                                       # YARNCTL_TOKEN_OVER_HTTP=1
     hadoop_conf_dir = "/etc/hadoop/conf"                          # HADOOP_CONF_DIR
     connect_ms = 3000
-    silence_ms = 10000
+    read_timeout_ms = 10000
     answer_ms = 20000
 """
 
@@ -35,6 +35,7 @@ from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.old_names import renamed_keys
 
 ENVIRONMENT = {
     "YARNCTL_RM": "resource_managers",
@@ -45,6 +46,8 @@ ENVIRONMENT = {
     "YARNCTL_TOKEN_OVER_HTTP": "token_over_http",
     "HADOOP_CONF_DIR": "hadoop_conf_dir",
 }
+OLD_KEYS = {"silence_ms": "read_timeout_ms"}
+"""Old names of keys of ``[cluster]``, read for one release."""
 _LISTS = ("resource_managers", "name_nodes")
 _TRUTHS = {"1": True, "0": False}
 
@@ -60,7 +63,7 @@ class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     token_over_http: bool = False
     hadoop_conf_dir: str = ""
     connect_ms: int = 3_000
-    silence_ms: int = 10_000
+    read_timeout_ms: int = 10_000
     answer_ms: int = 20_000
 
     @property
@@ -71,7 +74,9 @@ class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def limits(self) -> CallLimits:
         """The bounds of every call."""
-        return CallLimits(connect_ms=self.connect_ms, silence_ms=self.silence_ms, answer_ms=self.answer_ms)
+        return CallLimits(
+            connect_ms=self.connect_ms, silence_ms=self.read_timeout_ms, answer_ms=self.answer_ms
+        )
 
     def transport(self) -> Transport:
         """Return a transport to the ResourceManagers and their proxies; nothing is sent."""
@@ -134,7 +139,7 @@ def _from_file(file: Path) -> dict[str, Any]:
     section = document.get("cluster", {})
     if not isinstance(section, dict):
         raise BadInput(f"{file}: cluster", "is no table", "write [cluster] and its keys below")
-    return dict(section)
+    return renamed_keys(section, OLD_KEYS, str(file))
 
 
 def _from_hadoop(folder: Path, environment: Mapping[str, str]) -> dict[str, Any]:

@@ -66,3 +66,12 @@ def renamed_keys(table: Mapping[str, Any], names: Mapping[str, str], where: str)
         warn(old, new, where)
         found[new] = found.pop(old)
     return found
+
+
+def renamed_value(value: Any, names: Mapping[str, str], where: str) -> Any:
+    """Return the new name of a value that has an old one (``names``: old to new), else the value."""
+    new = names.get(value) if isinstance(value, str) else None
+    if new is None:
+        return value
+    warn(value, new, where)
+    return new

@@ -156,7 +156,7 @@ class Suspension:
         elif container.order in self._recalled:
             self._go_on(container)
         else:
-            self.kernel.at(now_ms + self.timing.hold_ms, self._hold_over, request)
+            self.kernel.at(now_ms + self.timing.release_wait_ms, self._hold_over, request)
 
     def release(self, container: Container, order: str) -> Outcome:
         """The AM ends an attempt whose manifest is valid: nothing is lost."""

@@ -35,7 +35,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     suspend_poll_ms: int = 3000
     drain_ms: int = 700
     upload_ms: int = 450
-    hold_ms: int = 30_000
+    release_wait_ms: int = msgspec.field(default=30_000, name="hold_ms")  # identities and results hold it
     restart_ms: int = 500
     resume_ms: int = 300
     reshuffle: bool = True

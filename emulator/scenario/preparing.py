@@ -145,8 +145,8 @@ def settings(scenario: Scenario) -> Settings:
     profile = PROFILES[scenario.profile]
     return msgspec.structs.replace(
         profile,
-        hurried_queues=profile.hurried_queues + with_role(scenario, "hurried"),
-        victim_queues=profile.victim_queues + with_role(scenario, "victim"),
+        hurried_queues=profile.hurried_queues + with_role(scenario, "preempting"),
+        victim_queues=profile.victim_queues + with_role(scenario, "preemptable"),
         mode=scenario.mode,
         job_policy=scenario.job_policy,
         task_policy=scenario.task_policy,
@@ -186,7 +186,7 @@ def more_queues(scenario: Scenario) -> tuple[QueueConfig, ...]:
             maximum_ratio=1.0 if entry.maximum_ratio is None else entry.maximum_ratio,
             am_ratio=scenario.am_ratio if entry.am_ratio is None else entry.am_ratio,
             user_limit_factor=entry.user_limit_factor,
-            hurried=entry.role == "hurried",
+            hurried=entry.role == "preempting",
         )
         for entry in scenario.queues
         if entry.name not in OWN
@@ -252,9 +252,10 @@ LATER = ("observe_only", "in_flight_ratio_max", "in_flight_least", "rest_ms")
 
 
 def _hashed(settings: Settings) -> dict[str, object]:
+    """Return the settings by their names in journals, which stay when a field is renamed."""
     default = Settings()
     return {
-        name: getattr(settings, name)
-        for name in settings.__struct_fields__
-        if name not in LATER or getattr(settings, name) != getattr(default, name)
+        field.encode_name: getattr(settings, field.name)
+        for field in msgspec.structs.fields(Settings)
+        if field.name not in LATER or getattr(settings, field.name) != getattr(default, field.name)
     }

@@ -27,8 +27,9 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     ``guaranteed_ratio`` and ``maximum_ratio`` are parts of the cluster, ``am_ratio`` the part of the
     maximum that masters may hold (None: the scenario's). One user may hold ``user_limit_factor`` times
-    the guarantee (None: up to the maximum). ``role``: yarnctl makes room for a *hurried* queue, takes
-    from a *victim*, and leaves one *apart* alone; YARN's own preemption knows no roles.
+    the guarantee (None: up to the maximum). ``role``: yarnctl makes room for a *preempting*
+    queue, takes from a *preemptable* one, and leaves an *unmanaged* one alone; YARN's own preemption knows no
+    roles.
     """
 
     name: str
@@ -36,7 +37,11 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     maximum_ratio: float | None = None
     am_ratio: float | None = None
     user_limit_factor: float | None = None
-    role: Literal["hurried", "victim", "apart"] | None = None
+    role: Literal["preempting", "preemptable", "unmanaged"] | None = None
+
+
+OLD_ROLES = {"hurried": "preempting", "victim": "preemptable", "apart": "unmanaged"}
+"""Old names of a queue's roles, read for one release."""
 
 
 class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -116,7 +116,7 @@ def timings(draw: st.DrawFn) -> Timing:
         suspend_poll_ms=draw(times((1, 3000))),
         drain_ms=draw(times((0, 700))),
         upload_ms=draw(times((0, 450, 3000))),
-        hold_ms=draw(times((0, 300, 30_000))),
+        release_wait_ms=draw(times((0, 300, 30_000))),
         reshuffle=draw(st.booleans()),
         resume_priority=draw(times((3, 10))),
         releases_itself=draw(st.booleans()),

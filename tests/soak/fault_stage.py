@@ -88,7 +88,7 @@ def timing_of(campaign: Campaign) -> Timing:
         upload_ms=50,
         restart_ms=50,
         resume_ms=50,
-        hold_ms=campaign.hold_ms,
+        release_wait_ms=campaign.hold_ms,
         node_expiry_ms=1000,
     )
 
@@ -136,7 +136,7 @@ class Stage:
                 name_nodes=(f"http://{cluster.webhdfs}",),
                 user=cluster.client.user,
                 connect_ms=1000,
-                silence_ms=1500,
+                read_timeout_ms=1500,
                 answer_ms=2000,
             ),
             attachment=ATTACHMENT,

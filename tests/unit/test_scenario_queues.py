@@ -116,7 +116,7 @@ def test_the_identity_holds_queues_and_workloads(tmp_path: Path) -> None:
         BASE + ETL + "maximum_ratio = 0.5\n",
         BASE + ETL + "am_ratio = 0.25\n",
         BASE + ETL + "user_limit_factor = 1.0\n",
-        BASE + ETL + 'role = "hurried"\n',
+        BASE + ETL + 'role = "preempting"\n',
         BASE + ETL + LOAD,
         BASE + ETL + LOAD + 'users = ["ann"]\n',
         BASE + '[[queues]]\nname = "research"\nuser_limit_factor = 1.0\n',
@@ -160,11 +160,11 @@ def test_its_maximum_binds(tmp_path: Path) -> None:
     assert narrow.completion_s["w1-production-s"] > wide.completion_s["w1-production-s"]
 
 
-@pytest.mark.parametrize("role", ["apart", "hurried"])
+@pytest.mark.parametrize("role", ["unmanaged", "preempting"])
 def test_yarnctl_makes_room_for_a_hurried_queue_only(tmp_path: Path, role: str) -> None:
     scenario = read(tmp_path, BASE + ETL + f'role = "{role}"\n' + LOAD)
     found = played(scenario)
-    expected = ("production", "etl") if role == "hurried" else ("production",)
+    expected = ("production", "etl") if role == "preempting" else ("production",)
     assert found.askers == set(expected)
     assert settings(scenario).hurried_queues == expected
 
@@ -173,8 +173,8 @@ def test_yarnctl_takes_from_a_victim_queue(tmp_path: Path) -> None:
     text = BASE.replace('research = "synthetic:research-xl"\n', "")
     text += ETL.replace("0.25", "0.1") + 'role = "{role}"\n'
     text += LOAD.replace("production", "research").replace("research-s", "research-xl")
-    assert played(read(tmp_path, text.format(role="victim"))).victims == {"etl"}
-    assert played(read(tmp_path, text.format(role="apart"))).victims == set()
+    assert played(read(tmp_path, text.format(role="preemptable"))).victims == {"etl"}
+    assert played(read(tmp_path, text.format(role="unmanaged"))).victims == set()
 
 
 # --- users ------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_stored_jobs_name_their_queue(tmp_path: Path) -> None:
 def test_the_sample_shows_what_it_says() -> None:
     scenario, where = read_scenario(SAMPLE)
     assert prepare(scenario, where).notes == (
-        "queue etl: apart, guaranteed_ratio 0.25, maximum_ratio 0.5, am_ratio 0.5",
+        "queue etl: unmanaged, guaranteed_ratio 0.25, maximum_ratio 0.5, am_ratio 0.5",
         "queue research: user_limit_factor 3",
     )
     found = played(scenario)

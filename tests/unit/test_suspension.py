@@ -222,7 +222,7 @@ def test_gone_on_in_place_it_is_shown_as_one_that_came_back():
 
 
 def test_a_hold_that_nobody_ends_ends_by_itself():
-    timing = msgspec.structs.replace(HADOOP3, hold_ms=5000)
+    timing = msgspec.structs.replace(HADOOP3, release_wait_ms=5000)
     played = Played(SUSPEND, Told(30_000, "release"), timing=timing)
     manifest = next(fact for fact in played.facts if isinstance(fact, ManifestSeen))
     (reduce,) = played.reduces

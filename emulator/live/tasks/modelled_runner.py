@@ -326,7 +326,7 @@ class ModelledRunners:
             self._go_on(container)
             return
         timing = self._host.actor.timing
-        hold_ms = timing.hold_ms if kept.hold_ms is None else kept.hold_ms
+        hold_ms = timing.release_wait_ms if kept.hold_ms is None else kept.hold_ms
 
         def over(token: int) -> None:
             if container.state == RUNNING and container.hold_token == token:
