@@ -88,7 +88,7 @@ class Stage:
         """Play a run and judge it against the same job alone."""
         began_s = time.monotonic()
         work = WORKLOADS[run.kind]
-        leaving = ("--leave-when-saved",) if run.leaves else ("--hold-ms", "0")
+        leaving = ("--exit-when-saved",) if run.leaves else ("--release-wait-ms", "0")
         told = (*shlex.split(work.options), "--suspend-at", ",".join(map(str, run.cuts)), *leaving)
         name = f"equal-{run.number}-{run.kind}"
         job, left = self.job(name, run.kind, told)

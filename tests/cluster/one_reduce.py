@@ -1,6 +1,6 @@
 """A small streaming job of one reduce on a real cluster, with or without the task runner, run to its end.
 
-Law: the job must succeed. ``--suspend-at`` and ``--leave-when-saved`` of the runner suspend it where a test
+Law: the job must succeed. ``--suspend-at`` and ``--exit-when-saved`` of the runner suspend it where a test
 wants, without a daemon: the attempt then ends with a failure, and Hadoop starts the next one.
 """
 

@@ -15,8 +15,8 @@ OUTPUT = b"".join(f"{key}\t\n".encode() for key in KEYS)
 RUNS = {
     "plain": None,
     "undisturbed": (),
-    "suspended": ("--suspend-at", "2", "--leave-when-saved"),
-    "in-place": ("--suspend-at", "1,2,3", "--hold-ms", "0"),
+    "suspended": ("--suspend-at", "2", "--exit-when-saved"),
+    "in-place": ("--suspend-at", "1,2,3", "--release-wait-ms", "0"),
 }
 
 

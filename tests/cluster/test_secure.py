@@ -154,7 +154,7 @@ def test_a_runner_writes_and_resumes_by_its_container_s_token(cluster):
     """It suspends itself and leaves; Hadoop counts that as failed, and the next attempt goes on."""
     (cluster.folder / "go").touch()
     with as_user(cluster, cluster.user) as given:
-        words = wrapped(cluster, given, "alone", 1, "--suspend-at", "1000", "--leave-when-saved")
+        words = wrapped(cluster, given, "alone", 1, "--suspend-at", "1000", "--exit-when-saved")
         run_client(given, *words)
         assert result(given, "alone") == expected()
     assert len(manifests(cluster)) == 1

@@ -21,8 +21,8 @@ from tests.cluster.test_loop_formats import GZIP, SEQUENCE
 
 KEYS = tuple(f"k{number:02d}" for number in range(12))
 REDUCER = PROGRAM.with_name("sides.py")
-IN_PLACE = ("--suspend-at", "4,8", "--hold-ms", "0")
-LEAVING = ("--suspend-at", "4", "--leave-when-saved")
+IN_PLACE = ("--suspend-at", "4,8", "--release-wait-ms", "0")
+LEAVING = ("--suspend-at", "4", "--exit-when-saved")
 FORMS: dict[str, tuple[Mapping[str, str], Sequence[str]]] = {
     "text": ({}, ()),
     "gzip": (GZIP, ()),

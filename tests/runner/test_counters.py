@@ -102,13 +102,13 @@ def test_lines_that_come_byte_by_byte_are_the_same_lines():
     assert passed == short
 
 
-@pytest.mark.parametrize("options", [("--suspend-at", "2", "--leave-when-saved"), ("--suspend-at", "1,2,3")])
+@pytest.mark.parametrize("options", [("--suspend-at", "2", "--exit-when-saved"), ("--suspend-at", "1,2,3")])
 def test_a_suspended_attempt_and_the_next_one_count_together_as_hadoop_did(tmp_path, options):
     job = Job(tmp_path)
     shutil.copy(LINES, tmp_path)
     reducer = [sys.executable, str(REDUCER)]
-    status, output = job.run(DATA, reducer, *options, "--hold-ms", "0")
-    if "--leave-when-saved" in options:
+    status, output = job.run(DATA, reducer, *options, "--release-wait-ms", "0")
+    if "--exit-when-saved" in options:
         assert status == EXIT_SUSPENDED
         assert job.manifests()[0].groups_done == CUT
         status, output = job.run(DATA, reducer)
@@ -162,7 +162,7 @@ def test_an_attempt_in_doubt_of_its_counters_is_not_suspended(tmp_path):
     program = SAYING.format("reporter:counter:g,n,\u0de7")
     job = Job(tmp_path)
     status, output = job.run(
-        DATA, [sys.executable, "-X", "utf8", "-c", program], "--suspend-at", "2", "--hold-ms", "0"
+        DATA, [sys.executable, "-X", "utf8", "-c", program], "--suspend-at", "2", "--release-wait-ms", "0"
     )
     assert (status, output) == (0, b"k1\nk2\nk3\nk4\n")
     assert not job.manifests()
@@ -180,7 +180,7 @@ def test_a_prefix_that_java_might_read_otherwise_forbids_suspension(tmp_path, pr
 def test_another_prefix_is_obeyed(tmp_path):
     job = Job(tmp_path, {"stream_stderr_reporter_prefix": "to hadoop: "})
     program = SAYING.format("to hadoop: counter:g,n,2")
-    job.run(DATA, [sys.executable, "-c", program], "--suspend-at", "2", "--leave-when-saved")
+    job.run(DATA, [sys.executable, "-c", program], "--suspend-at", "2", "--exit-when-saved")
     assert job.manifests()[0].counters == {"g": {"n": 4}}
     job.run(DATA, [sys.executable, "-c", program])
     assert b"to hadoop: counter:g,n,4\n" in job.stderr

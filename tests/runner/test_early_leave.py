@@ -80,7 +80,9 @@ def test_who_stops_reading_before_the_end_is_not_drained(tmp_path):
     """In a pipeline without pipefail the shell lives on and ends with 0: that is no end of a group."""
     job = Job(tmp_path)
     os.mkfifo(tmp_path / "gate")
-    attempt = job.start(["sh", "-c", "head -n 2; exec 0<&-; echo left >&2; read x < gate"], "--hold-ms", "0")
+    attempt = job.start(
+        ["sh", "-c", "head -n 2; exec 0<&-; echo left >&2; read x < gate"], "--release-wait-ms", "0"
+    )
     attempt.feed(b"a\t1\nb\t1\n")
     attempt.until("left")
     attempt.request("order-1")

@@ -64,7 +64,7 @@ def test_the_runner_suspends_and_resumes_over_https(server, certificate, tmp_pat
     given = {"USER": "alice", "YARNCTL_CA_FILE": "ca.pem"}
     job = Job(tmp_path, {**given, "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
     where = ("--store", f"swebhdfs://{server.host}/checkpoints", "--token-service", "10.1.2.3:8020")
-    first = job.run(lines, python(SUM), *where, "--suspend-at", "33", "--leave-when-saved")
+    first = job.run(lines, python(SUM), *where, "--suspend-at", "33", "--exit-when-saved")
     assert first[0] == EXIT_SUSPENDED, job.stderr
     assert job.run(lines, python(SUM), *where) == Job(tmp_path).run(lines, python(SUM), promise=False)
     assert b"phase=replay groups=33" in job.stderr

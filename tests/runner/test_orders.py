@@ -106,7 +106,7 @@ def test_a_store_that_breaks_the_watcher_once_is_asked_again(tmp_path):
     folder = tmp_path / "store/requests" / job.task(0).job
     folder.mkdir(parents=True, mode=0o700)
     (folder / job.task(0).attempt).write_text("no folder")
-    attempt = job.start(["cat"], "--hold-ms", "0")
+    attempt = job.start(["cat"], "--release-wait-ms", "0")
     attempt.until("yarnctl: ")
     (folder / job.task(0).attempt).unlink()
     write_request(job.requests, attempt.task, "order-1")

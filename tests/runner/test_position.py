@@ -34,7 +34,7 @@ def test_a_first_attempt_works_from_byte_0_and_has_not_come_back(job):
 
 
 def test_a_resumed_attempt_says_how_long_it_took_and_works_from_where_it_was(job):
-    job.run(DATA, python(SUM), "--suspend-at", "40", "--leave-when-saved")
+    job.run(DATA, python(SUM), "--suspend-at", "40", "--exit-when-saved")
     (manifest,) = job.manifests()
     attempt = job.start(python(SUM))
     attempt.feed(DATA)

@@ -80,7 +80,7 @@ def test_output_is_that_of_an_undisturbed_run(tmp_path, name):
         job.folder.mkdir()
         cuts = sorted(draw.sample(range(1, groups), count))
         for cut in cuts:
-            status, _ = job.run(data, reducer, *options, "--suspend-at", str(cut), "--leave-when-saved")
+            status, _ = job.run(data, reducer, *options, "--suspend-at", str(cut), "--exit-when-saved")
             assert status == EXIT_SUSPENDED, job.stderr.decode()
         assert job.run(data, reducer, *options) == (0, wanted)
         assert [manifest.groups_done for manifest in job.manifests()] == cuts
@@ -92,7 +92,7 @@ def test_going_on_in_place_changes_nothing(tmp_path, name):
     data, reducer, options, conf = CASES[name]
     cuts = ",".join(map(str, sorted(random.Random(name).sample(range(1, groups_of(data, options)), 3))))
     job = Job(tmp_path, conf)
-    assert job.run(data, reducer, *options, "--suspend-at", cuts, "--hold-ms", "0") == (
+    assert job.run(data, reducer, *options, "--suspend-at", cuts, "--release-wait-ms", "0") == (
         0,
         undisturbed(data, reducer),
     )
@@ -106,14 +106,14 @@ def test_values_of_a_key_may_come_in_another_order(tmp_path):
     other = b"".join(sorted(lines, key=lambda line: bytes(line).split(b"\t")[0]))
     assert other != data
     job = Job(tmp_path)
-    job.run(data, python(SUM), "--suspend-at", "21", "--leave-when-saved")
+    job.run(data, python(SUM), "--suspend-at", "21", "--exit-when-saved")
     assert job.run(other, python(SUM)) == (0, undisturbed(data, python(SUM)))
 
 
 def test_counters_of_suspended_attempts_are_told_again(tmp_path):
     data = grouped(30, 3)
     job = Job(tmp_path)
-    status, first = job.run(data, python(COUNTING), "--suspend-at", "9", "--leave-when-saved")
+    status, first = job.run(data, python(COUNTING), "--suspend-at", "9", "--exit-when-saved")
     assert status == EXIT_SUSPENDED
     status, output = job.run(data, python(COUNTING))
     assert (status, output) == (0, data)
@@ -129,7 +129,7 @@ def test_past_containers_and_parts_go_from_generation_to_generation(tmp_path):
     data = grouped(30, 3)
     job = Job(tmp_path)
     for cut in ("5", "9", "20"):
-        job.run(data, python(SUM), "--suspend-at", cut, "--leave-when-saved")
+        job.run(data, python(SUM), "--suspend-at", cut, "--exit-when-saved")
     last = job.manifests()[-1]
     assert last.past_containers == ("container_2", "container_3")
     assert [part.name.partition("-attempt")[0] for part in last.parts] == [
@@ -179,7 +179,7 @@ def test_a_ring_without_a_request_means_nothing(tmp_path):
 
 def test_before_the_first_key_nothing_changes(tmp_path):
     job = Job(tmp_path)
-    attempt = job.start(python(SUM), "--hold-ms", "0")
+    attempt = job.start(python(SUM), "--release-wait-ms", "0")
     attempt.until("phase=run")
     attempt.request("early")
     assert "gen=0 order=early" in attempt.until("ckpt=unchanged")
@@ -192,8 +192,8 @@ def test_before_the_first_key_nothing_changes(tmp_path):
 def test_while_skipping_the_old_generation_is_still_valid(tmp_path):
     data = grouped(60, 5)
     job = Job(tmp_path)
-    job.run(data, python(SUM), "--suspend-at", "40", "--leave-when-saved")
-    attempt = job.start(python(SUM), "--hold-ms", "0")
+    job.run(data, python(SUM), "--suspend-at", "40", "--exit-when-saved")
+    attempt = job.start(python(SUM), "--release-wait-ms", "0")
     attempt.until("phase=skip")
     attempt.feed(data[:300])
     attempt.request("while-skipping")
@@ -206,8 +206,8 @@ def test_while_skipping_the_old_generation_is_still_valid(tmp_path):
 def test_while_replaying_the_old_generation_is_still_valid(tmp_path):
     data = grouped(12_000, 2)
     job = Job(tmp_path)
-    job.run(data, ["cat"], "--suspend-at", "11000", "--leave-when-saved")
-    attempt = job.start(["cat"], "--hold-ms", "0")
+    job.run(data, ["cat"], "--suspend-at", "11000", "--exit-when-saved")
+    attempt = job.start(["cat"], "--release-wait-ms", "0")
     attempt.until("phase=skip")
     feeding = subprocess.Popen([sys.executable, "-c", FEED], stdin=subprocess.PIPE, stdout=attempt.stdin)
     attempt.end_input()
@@ -272,7 +272,7 @@ def test_a_request_at_the_end_says_that_the_task_completes(tmp_path):
 def test_no_release_within_the_hold_and_the_work_goes_on(tmp_path):
     data = grouped(50, 4)
     job = Job(tmp_path)
-    attempt = job.start(python(SUM), "--hold-ms", "60000")
+    attempt = job.start(python(SUM), "--release-wait-ms", "60000")
     attempt.until("phase=run")
     attempt.feed(data[:200])
     first = attempt.stdout.readline()
@@ -286,7 +286,7 @@ def test_no_release_within_the_hold_and_the_work_goes_on(tmp_path):
 
 def test_one_order_is_carried_out_once(tmp_path):
     job = Job(tmp_path)
-    attempt = job.start(["cat"], "--hold-ms", "0")
+    attempt = job.start(["cat"], "--release-wait-ms", "0")
     attempt.until("phase=run")
     attempt.feed(b"a\t1\nb\t1\n")
     assert attempt.stdout.readline() == b"a\t1\n"
@@ -332,7 +332,7 @@ def suspended(tmp_path, data: bytes, *cuts: int) -> Job:
     """Return a job whose task was suspended after some groups."""
     job = Job(tmp_path)
     for cut in cuts:
-        assert job.run(data, python(SUM), "--suspend-at", str(cut), "--leave-when-saved")[0] == EXIT_SUSPENDED
+        assert job.run(data, python(SUM), "--suspend-at", str(cut), "--exit-when-saved")[0] == EXIT_SUSPENDED
     return job
 
 
@@ -414,11 +414,11 @@ def test_a_generation_from_an_earlier_attempt_than_an_older_one_is_out_of_order(
     job = suspended(tmp_path, data, 20)  # generation 1 by attempt 0
     folder = tmp_path / "store" / job.task(0).folder
     shutil.copytree(folder, tmp_path / "kept")
-    job.run(data, python(SUM), "--suspend-at", "30", "--leave-when-saved")  # generation 2 by attempt 1
+    job.run(data, python(SUM), "--suspend-at", "30", "--exit-when-saved")  # generation 2 by attempt 1
     shutil.copytree(folder, tmp_path / "later")
     shutil.rmtree(folder)
     job.attempts = 5
-    job.run(data, python(SUM), "--suspend-at", "10", "--leave-when-saved")  # generation 1 by attempt 5
+    job.run(data, python(SUM), "--suspend-at", "10", "--exit-when-saved")  # generation 1 by attempt 5
     for path in (tmp_path / "later").iterdir():
         shutil.copy2(path, folder / path.name)
     assert job.run(data, python(SUM)) == (0, undisturbed(data, python(SUM)))
@@ -431,7 +431,7 @@ def test_names_are_never_used_twice(tmp_path):
     job = suspended(tmp_path, data, 20, 40)
     spoil(job, "torn")
     before = job.path(".part").read_bytes()
-    job.run(data, python(SUM), "--suspend-at", "50", "--leave-when-saved")
+    job.run(data, python(SUM), "--suspend-at", "50", "--exit-when-saved")
     assert job.path(".manifest.json").name.startswith("gen-000003")
     assert (job.folder / "store" / job.task(0).folder).joinpath(
         f"gen-000002-{job.task(1).attempt}.part"
@@ -457,7 +457,7 @@ def test_a_foreign_folder_is_not_touched(tmp_path):
 def test_keys_out_of_order_are_never_suspended(tmp_path):
     data = b"b\t1\na\t1\nc\t1\nd\t1\n"
     job = Job(tmp_path)
-    assert job.run(data, ["cat"], "--suspend-at", "3", "--hold-ms", "0") == (0, data)
+    assert job.run(data, ["cat"], "--suspend-at", "3", "--release-wait-ms", "0") == (0, data)
     assert b"not in the order of their bytes" in job.stderr
     assert not job.manifests()
 
@@ -465,7 +465,7 @@ def test_keys_out_of_order_are_never_suspended(tmp_path):
 def test_keys_out_of_order_after_a_skip_fail_and_set_the_checkpoint_aside(tmp_path):
     data = b"a\t1\nb\t1\nc\t1\n"
     job = Job(tmp_path)
-    job.run(data, ["cat"], "--suspend-at", "2", "--leave-when-saved")
+    job.run(data, ["cat"], "--suspend-at", "2", "--exit-when-saved")
     worse = b"a\t1\nb\t1\nc\t1\nb\t2\n"
     assert job.run(worse, ["cat"])[0] == EXIT_UNPROVABLE
     assert job.run(worse, ["cat"]) == (0, worse)
@@ -603,10 +603,12 @@ else:
     options = ("--save", "cat state; rm state", "--load", "cat > state")
     job = Job(tmp_path)
     assert (
-        job.run(data, python(program), *options, "--suspend-at", "9", "--leave-when-saved")[0]
+        job.run(data, python(program), *options, "--suspend-at", "9", "--exit-when-saved")[0]
         == EXIT_SUSPENDED
     )
-    status, output = job.run(data, python(program), *options, "--suspend-at", "20,30", "--hold-ms", "0")
+    status, output = job.run(
+        data, python(program), *options, "--suspend-at", "20,30", "--release-wait-ms", "0"
+    )
     assert (status, output) == (0, data + b"total %d\n" % data.count(b"\n"))
 
 
@@ -640,7 +642,7 @@ def echoing(kind: str, folder) -> list[str]:
 @pytest.mark.parametrize("kind", ["java", "node", "shell"])
 def test_the_doorbell_neither_kills_nor_garbles_a_child(tmp_path, kind):
     job = Job(tmp_path)
-    attempt = job.start(echoing(kind, tmp_path), "--hold-ms", "0")
+    attempt = job.start(echoing(kind, tmp_path), "--release-wait-ms", "0")
     attempt.until("phase=run")
     attempt.feed(b"a\t1\nb\t1\n")
     assert attempt.stdout.readline() == b"a\t1\n"  # the child is up
@@ -716,7 +718,7 @@ def test_it_runs_under_the_pythons_that_are_here(tmp_path, version):
         pytest.skip(f"no Python {version} here")
     data = grouped(60, 5)
     job = Job(tmp_path, python=interpreter)
-    assert job.run(data, python(SUM), "--suspend-at", "30", "--leave-when-saved")[0] == EXIT_SUSPENDED
+    assert job.run(data, python(SUM), "--suspend-at", "30", "--exit-when-saved")[0] == EXIT_SUSPENDED
     assert job.run(data, python(SUM)) == (0, undisturbed(data, python(SUM)))
     assert b"phase=replay groups=30" in job.stderr
 

@@ -41,7 +41,7 @@ def sides(job: Job, attempt: int) -> list[str]:
 def test_an_attempt_with_side_files_is_refused_and_says_why(tmp_path):
     job = Job(tmp_path)
     program = python(WRITING.format(first="key00000"))
-    status, output = job.run(DATA, program, "--suspend-at", "20,30", "--hold-ms", "0")
+    status, output = job.run(DATA, program, "--suspend-at", "20,30", "--release-wait-ms", "0")
     assert (status, output) == (0, DATA)
     assert not job.manifests()
     assert len(sides(job, 0)) == 41
@@ -62,9 +62,9 @@ def test_an_attempt_with_side_files_is_refused_and_says_why(tmp_path):
 def test_side_files_after_a_checkpoint_are_made_again_or_kept(tmp_path):
     job = Job(tmp_path)
     program = python(WRITING.format(first="key00030"))
-    job.run(DATA, program, "--suspend-at", "20", "--leave-when-saved")
+    job.run(DATA, program, "--suspend-at", "20", "--exit-when-saved")
     assert sides(job, 0) == ["part-00000"]
-    status, output = job.run(DATA, program, "--suspend-at", "35", "--hold-ms", "0")
+    status, output = job.run(DATA, program, "--suspend-at", "35", "--release-wait-ms", "0")
     assert (status, output) == (0, DATA)
     assert len(job.manifests()) == 1
     assert len(sides(job, 1)) == 11
@@ -72,7 +72,7 @@ def test_side_files_after_a_checkpoint_are_made_again_or_kept(tmp_path):
 
 def test_a_side_file_that_comes_with_the_last_group_is_seen_before_the_manifest(tmp_path):
     job = Job(tmp_path)
-    status, output = job.run(DATA, python(LATE), "--suspend-at", "20", "--hold-ms", "0")
+    status, output = job.run(DATA, python(LATE), "--suspend-at", "20", "--release-wait-ms", "0")
     assert (status, output) == (0, DATA)
     assert not job.manifests()
     assert b"order=cut-20 not saved: side files would be lost: late in " in job.stderr

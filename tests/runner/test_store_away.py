@@ -86,7 +86,7 @@ def test_an_attempt_goes_on_behind_its_checkpoint_when_the_store_is_back(tmp_pat
     server, job = Server(), Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
     where = ("--store", f"webhdfs://{server.host}/checkpoints")
     wanted = Job(tmp_path).run(DATA, python(SUM), promise=False)
-    job.run(DATA, python(SUM), *where, "--suspend-at", "30", "--leave-when-saved")
+    job.run(DATA, python(SUM), *where, "--suspend-at", "30", "--exit-when-saved")
     server.held.standby = True
     attempt = job.start(python(SUM), *where)
     attempt.until("waits for its store")

@@ -329,7 +329,7 @@ def test_the_runner_suspends_and_resumes_by_its_container_s_token(server, tmp_pa
     (tmp_path / "container_tokens").write_bytes(data)
     job = Job(tmp_path, {"USER": "alice", "HADOOP_TOKEN_FILE_LOCATION": str(tmp_path / "container_tokens")})
     where = ("--store", f"webhdfs://{server.host}/checkpoints", *ALLOWED)
-    first = job.run(lines, python(SUM), *where, "--suspend-at", "33", "--leave-when-saved")
+    first = job.run(lines, python(SUM), *where, "--suspend-at", "33", "--exit-when-saved")
     assert first[0] == EXIT_SUSPENDED, job.stderr
     heard = job.stderr
     assert job.run(lines, python(SUM), *where) == Job(tmp_path).run(lines, python(SUM), promise=False)
@@ -381,7 +381,7 @@ def test_the_runner_shows_no_token_when_its_store_fails(server, tmp_path):
         *ALLOWED,
         "--suspend-at",
         "20",
-        "--hold-ms",
+        "--release-wait-ms",
         "0",
     )
     data = grouped(80, 5)

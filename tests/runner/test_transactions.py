@@ -53,7 +53,7 @@ def limited(folder: Path, line: str) -> str:
 def test_no_state_is_loaded_where_the_saved_output_cannot_be_kept(tmp_path):
     wanted = undisturbed(tmp_path / "alone")
     job = Job(tmp_path)
-    status, _ = job.run(DATA, python(COUNTING), *KEEPING, "--suspend-at", "1000", "--leave-when-saved")
+    status, _ = job.run(DATA, python(COUNTING), *KEEPING, "--suspend-at", "1000", "--exit-when-saved")
     assert status == EXIT_SUSPENDED
     job.python = limited(tmp_path, "ulimit -f 100")  # of 512 bytes: the saved output has 207 kB
     assert job.run(DATA, python(COUNTING), *KEEPING) == (0, wanted)
@@ -72,7 +72,7 @@ def test_a_drain_whose_output_cannot_be_kept_gives_the_state_back(tmp_path):
 def test_a_checkpoint_without_state_is_not_for_a_reducer_with_state(tmp_path):
     wanted = undisturbed(tmp_path / "alone")
     job = Job(tmp_path)
-    job.run(DATA, python(COUNTING), "--suspend-at", "1000", "--leave-when-saved")
+    job.run(DATA, python(COUNTING), "--suspend-at", "1000", "--exit-when-saved")
     assert job.run(DATA, python(COUNTING), *KEEPING) == (0, wanted)
     assert b"set aside: made with --save, or without it" in job.stderr
 
@@ -110,7 +110,10 @@ def test_the_doorbell_ends_no_command_that_keeps_state(tmp_path, during):
     rung = {each: f"kill -QUIT -$PPID; {command}" if each == during else command for each, command in PAIRS}
     options = [word for pair in rung.items() for word in pair]
     job = Job(tmp_path)
-    assert job.run(DATA, python(COUNTING), *options, "--suspend-at", "10", "--hold-ms", "0") == (0, wanted)
+    assert job.run(DATA, python(COUNTING), *options, "--suspend-at", "10", "--release-wait-ms", "0") == (
+        0,
+        wanted,
+    )
     assert b"ckpt=saved" in job.stderr
 
 

@@ -47,7 +47,7 @@ def manifests(server) -> list[str]:
 
 def test_after_a_failed_save_nobody_says_unchanged(server, tmp_path):
     job, where = webhdfs(tmp_path, server)
-    attempt = job.start(python(SUM), *where, "--suspend-at", "3", "--hold-ms", "0")
+    attempt = job.start(python(SUM), *where, "--suspend-at", "3", "--release-wait-ms", "0")
     attempt.feed(DATA[:300])
     attempt.until("ckpt=saved gen=1")
     attempt.until("phase=run")
@@ -76,10 +76,10 @@ if os.path.exists(os.environ["YARNCTL_SUSPENDING"]):
 """
     job, where = webhdfs(tmp_path, server)
     options = (*where, "--save", "cat state; rm state", "--load", "cat > loaded")
-    status, _ = job.run(DATA, python(program), *options, "--suspend-at", "9", "--leave-when-saved")
+    status, _ = job.run(DATA, python(program), *options, "--suspend-at", "9", "--exit-when-saved")
     assert status == EXIT_SUSPENDED
     server.held.rename_fails = True
-    status, output = job.run(DATA, python(program), *options, "--suspend-at", "20", "--hold-ms", "0")
+    status, output = job.run(DATA, python(program), *options, "--suspend-at", "20", "--release-wait-ms", "0")
     assert b"phase=replay groups=9" in job.stderr
     assert b"not saved" in job.stderr
     assert b"set aside" not in job.stderr
@@ -93,7 +93,9 @@ if os.path.exists(os.environ["YARNCTL_SUSPENDING"]):
 def test_a_rename_whose_answer_is_lost_is_looked_at(server, tmp_path):
     job, where = webhdfs(tmp_path, server)
     server.held.lose_renames = ["after"]
-    assert job.run(DATA, python(SUM), *where, "--suspend-at", "20", "--hold-ms", "0") == wanted(tmp_path)
+    assert job.run(DATA, python(SUM), *where, "--suspend-at", "20", "--release-wait-ms", "0") == wanted(
+        tmp_path
+    )
     assert b"ckpt=saved gen=1 order=cut-20" in job.stderr
     assert b"not saved" not in job.stderr
     assert manifests(server) == [f"gen-000001-{job.task(0).attempt}.manifest.json"]
@@ -102,7 +104,9 @@ def test_a_rename_whose_answer_is_lost_is_looked_at(server, tmp_path):
 def test_a_rename_that_was_not_carried_out_cannot_be_later(server, tmp_path):
     job, where = webhdfs(tmp_path, server)
     server.held.lose_renames = ["before"]
-    assert job.run(DATA, python(SUM), *where, "--suspend-at", "20", "--hold-ms", "0") == wanted(tmp_path)
+    assert job.run(DATA, python(SUM), *where, "--suspend-at", "20", "--release-wait-ms", "0") == wanted(
+        tmp_path
+    )
     assert b"order=cut-20 not saved" in job.stderr
     assert manifests(server) == []
     assert not [name for name in server.held.files if name.endswith(".manifest.json.tmp")]
@@ -114,7 +118,7 @@ def test_what_may_be_saved_counts_as_saved(server, tmp_path, when):
     job, where = webhdfs(tmp_path, server)
     server.held.lose_renames = [when]
     server.held.dead_after_loss = True
-    attempt = job.start(python(SUM), *where, "--suspend-at", "20,40", "--hold-ms", "0")
+    attempt = job.start(python(SUM), *where, "--suspend-at", "20,40", "--release-wait-ms", "0")
     attempt.feed(DATA[:1000])
     attempt.until("perhaps saved: ")
     attempt.until("ckpt=unsure gen=1 order=cut-20")

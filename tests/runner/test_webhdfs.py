@@ -166,7 +166,7 @@ def test_the_runner_suspends_to_and_resumes_from_webhdfs(server, tmp_path):
     data = grouped(80, 5)
     job = Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
     where = ("--store", f"webhdfs://{server.host}/checkpoints")
-    assert job.run(data, python(SUM), *where, "--suspend-at", "33", "--leave-when-saved")[0] == EXIT_SUSPENDED
+    assert job.run(data, python(SUM), *where, "--suspend-at", "33", "--exit-when-saved")[0] == EXIT_SUSPENDED
     assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
     assert b"phase=replay groups=33" in job.stderr
 
@@ -181,7 +181,14 @@ def test_a_store_that_fails_while_saving_costs_nothing(server, tmp_path):
     data = grouped(80, 5)
     job = Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
     server.held.rename_fails = True
-    where = ("--store", f"webhdfs://{server.host}/checkpoints", "--suspend-at", "20,40", "--hold-ms", "0")
+    where = (
+        "--store",
+        f"webhdfs://{server.host}/checkpoints",
+        "--suspend-at",
+        "20,40",
+        "--release-wait-ms",
+        "0",
+    )
     assert job.run(data, python(SUM), *where) == Job(tmp_path).run(data, python(SUM), promise=False)
     assert job.stderr.count(b"not saved") == 2
     assert os.listdir(tmp_path) == ["out"]  # the spool has no name

@@ -158,7 +158,7 @@ class Stage:
 
     def _modelled(self) -> ModelledJob:
         campaign = self.campaign
-        reducer = MODELLED_REDUCER.replace("--restart", f"--hold-ms {campaign.hold_ms} --restart")
+        reducer = MODELLED_REDUCER.replace("--restart", f"--release-wait-ms {campaign.hold_ms} --restart")
         job = Job(
             name="research",
             job_class="research",
@@ -186,7 +186,7 @@ class Stage:
     def _streaming(self) -> StreamingJob:
         source = write_input(self.workload, self.folder, str(self.campaign.seed))
         job = self.cluster.with_runner(job_of(self.workload, source, self.folder / "research"))
-        held = job.reducer.replace("--restart", f"--hold-ms {self.campaign.hold_ms} --restart", 1)
+        held = job.reducer.replace("--restart", f"--release-wait-ms {self.campaign.hold_ms} --restart", 1)
         settings = {**job.settings, "mapreduce.reduce.maxattempts": "8", **POSITIONS}
         return msgspec.structs.replace(job, reducer=held, settings=settings)
 

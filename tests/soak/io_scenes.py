@@ -64,8 +64,8 @@ REDUCERS = {
 KEEPING = ("--save", "cat state && rm state", "--load", "cat > state")
 PHASES = {
     "plain": (),
-    "suspend": ("--suspend-at", "8,24", "--hold-ms", "0"),
-    "leave": ("--suspend-at", "16", "--leave-when-saved"),
+    "suspend": ("--suspend-at", "8,24", "--release-wait-ms", "0"),
+    "leave": ("--suspend-at", "16", "--exit-when-saved"),
     "resume": (),
 }
 """Options of the attempt that is disturbed: never suspended; suspended twice and going on in place; suspended
