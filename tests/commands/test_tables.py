@@ -286,7 +286,7 @@ ANY_TABLE = {
         "reclaims.py",
         "snapshot.py",
     },
-    "emulator/cli": {"admission.py", "paper.py", "workload.py"},
+    "emulator/cli": {"admission.py", "market.py", "paper.py", "workload.py"},
     "emulator/experiments": {"showing.py"},
     "emulator/live/jobs": {"workload_replay.py"},
 }
