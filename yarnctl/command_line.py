@@ -131,7 +131,7 @@ def completion_variable(name: str) -> str:
 
 def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a program and leave with its exit status; this is what ``main`` does."""
-    _hold_streams()
+    _keep_streams()
     output, watched = sys.stdout, WatchedOutput(sys.stdout)
     sys.stdout = cast(TextIO, watched)
     try:
@@ -182,7 +182,7 @@ class WatchedOutput:
         return getattr(self._stream, name)
 
 
-def _hold_streams() -> None:
+def _keep_streams() -> None:
     """Open what was closed of stdin, stdout and stderr, so that no file of ours gets its number.
 
     Writing to a stdout that was closed fails with a message.

@@ -75,7 +75,7 @@ class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     def limits(self) -> CallLimits:
         """The bounds of every call."""
         return CallLimits(
-            connect_ms=self.connect_ms, silence_ms=self.read_timeout_ms, answer_ms=self.answer_ms
+            connect_ms=self.connect_ms, read_timeout_ms=self.read_timeout_ms, answer_ms=self.answer_ms
         )
 
     def transport(self) -> Transport:

@@ -14,7 +14,7 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Action, Observation, Outcome, Scope
+from yarnctl.deciding.model import Action, Observation, ObservationRequest, Outcome
 from yarnctl.deciding.records import Record
 
 
@@ -37,7 +37,7 @@ class ClusterPort(Protocol):
         """Return which cluster answers and what it can do."""
         ...
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         """Look at what ``scope`` names, and hand over the facts since the last call, in order."""
         ...
 
@@ -59,7 +59,7 @@ def tick(controller: Controller, port: ClusterPort, journal: Journal) -> int:
 
     A return value that is not later than the observation's own instant means "at once".
     """
-    step = controller.step(port.observe(controller.scope))
+    step = controller.step(port.observe(controller.observation_request))
     if step.records:
         journal.append(step.records)
     for action in step.actions:

@@ -82,7 +82,7 @@ def run(
     return replay_compiled(trace, deadline_ms, capacity, name, choices)
 
 
-class Asked(NamedTuple):
+class ReplayOptions(NamedTuple):
     """One question: these allocators, on so many containers, with these deadlines."""
 
     capacity: int
@@ -94,16 +94,16 @@ class Asked(NamedTuple):
     optimal: Optimal = "reachable"
 
 
-def ask(
+def check_options(
     capacity: int, deadlines: str, allocators: str, engine: str | None, seed: int, choose: Sequence[str] = ()
-) -> Asked:
+) -> ReplayOptions:
     """Check what was asked; raises BadInput for an unknown name."""
     if deadlines not in DEADLINES:
         raise BadInput("--deadlines", f"{deadlines[:40]!r} is not known", f"one of {', '.join(DEADLINES)}")
     if engine is not None and engine not in ENGINES:
         raise BadInput("--engine", f"{engine[:40]!r} is not known", f"one of {', '.join(ENGINES)}")
     optimal, choices = _choices(choose)
-    return Asked(capacity, deadlines, _names(allocators), chosen(engine), seed, choices, optimal)
+    return ReplayOptions(capacity, deadlines, _names(allocators), chosen(engine), seed, choices, optimal)
 
 
 def _names(allocators: str) -> tuple[str, ...]:
@@ -183,7 +183,7 @@ def _of_jobs(text: str) -> Trace:
     return checked(Trace(loaded.source, *(column.copy() for column in columns)))
 
 
-def admission(spec: str, asked: Asked, save: Path | None = None) -> dict[str, Any]:
+def admission(spec: str, asked: ReplayOptions, save: Path | None = None) -> dict[str, Any]:
     """Load the trace, replay it under each allocator; return what ``--json`` prints."""
     trace = load_trace(spec, asked.seed)
     if save is not None:
@@ -197,7 +197,7 @@ def admission(spec: str, asked: Asked, save: Path | None = None) -> dict[str, An
             outcome = run(trace, deadline_ms, asked.capacity, name, asked.choices, asked.engine)
             wall_s = time.perf_counter() - begun
             found = scores(trace, outcome)
-            told[name] = as_told(found, wall_s)
+            told[name] = as_printed(found, wall_s)
             bars[name] = {"fairness": found.fairness.bar, "equality": found.equality.bar}
     return {
         "trace": trace.source,
@@ -211,13 +211,13 @@ def admission(spec: str, asked: Asked, save: Path | None = None) -> dict[str, An
     }
 
 
-def _warm(trace: Trace, deadline_ms: NDArray[np.int64], name: str, asked: Asked) -> None:
+def _warm(trace: Trace, deadline_ms: NDArray[np.int64], name: str, asked: ReplayOptions) -> None:
     """Replay the first job alone, so that what has to be compiled is compiled before time is taken."""
     if asked.engine == "compiled":
         run(trace.head(1), deadline_ms[:1], asked.capacity, name, asked.choices, asked.engine)
 
 
-def as_told(found: Scores, wall_s: float) -> dict[str, Any]:
+def as_printed(found: Scores, wall_s: float) -> dict[str, Any]:
     """Return one allocator's metrics under the names that other tools read."""
     return {
         "sdr": found.sdr,
@@ -234,13 +234,15 @@ def as_told(found: Scores, wall_s: float) -> dict[str, Any]:
     }
 
 
-def one(trace: Trace, name: str, asked: Asked) -> Scores:
+def one(trace: Trace, name: str, asked: ReplayOptions) -> Scores:
     """Return the metrics of one replay of a trace that is loaded."""
     deadline_ms = deadlines_ms(trace, asked.deadlines, asked.capacity, asked.seed, asked.optimal)
     return scores(trace, run(trace, deadline_ms, asked.capacity, name, asked.choices, asked.engine))
 
 
-def sweep(trace: Trace, name: str, asked: Asked, capacities: Sequence[int], workers: int) -> list[Scores]:
+def sweep(
+    trace: Trace, name: str, asked: ReplayOptions, capacities: Sequence[int], workers: int
+) -> list[Scores]:
     """Return the metrics at each capacity; compiled replays run on ``workers`` threads at once."""
     orders = [asked._replace(capacity=capacity) for capacity in capacities]
     if workers <= 1 or asked.engine == "python":

@@ -37,9 +37,9 @@ from yarnctl.command_line import output_option, print_json, print_table
 @output_option
 def command(spec: str, capacity: int, save: Path | None, output: str, **given: Any) -> None:
     """Replay SPEC on N containers and measure who met deadlines, who wasted work, and how fair it was."""
-    from emulator.admission.replays import admission, ask
+    from emulator.admission.replays import admission, check_options
 
-    asked = ask(capacity, **given)
+    asked = check_options(capacity, **given)
     found = admission(spec, asked, save)
     if output == "json":
         print_json(found)

@@ -81,7 +81,7 @@ def command(rm: str, work: Path, allow_hosts: tuple[str, ...], as_json: bool, **
     def say(text: str) -> None:
         click.echo(f"yarn-emulator nm: {text}", err=True)
 
-    run_nodes(plan, listener, say, lambda ready: tell_ready(ready, url, as_json))
+    run_nodes(plan, listener, say, lambda ready: report_ready(ready, url, as_json))
 
 
 def room(given: NodeOptions) -> tuple[int, int]:
@@ -102,7 +102,7 @@ def reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  # recognised, not bound
 
 
-def tell_ready(nodes: list[LiveNode], rm: str, as_json: bool) -> None:
+def report_ready(nodes: list[LiveNode], rm: str, as_json: bool) -> None:
     """Print the line that says that all nodes are registered."""
     if as_json:
         import msgspec

@@ -59,7 +59,7 @@ def command(output: str, **given: Any) -> int:
     job = modelled_of(given, user) if given["modelled"] else job_of(given, user, client)
     name = client.submit(job, given["queue"], tags_of(given["deadline"]), given["priority"])
     if given["no_wait"]:
-        tell({"application": name}, output, f"submitted {name}")
+        report({"application": name}, output, f"submitted {name}")
         return 0
     click.echo(f"submitted {name}", err=True)
     row = client.wait(name, 0.5, ProgressLine())
@@ -67,11 +67,11 @@ def command(output: str, **given: Any) -> int:
     said = f"{name} {final}" + (f": {row['diagnostics']}" if row.get("diagnostics") else "")
     shown = {"application": name, "final_status": final, "diagnostics": str(row.get("diagnostics", ""))}
     shown |= {"started_at_ms": row.get("startedTime", 0), "finished_at_ms": row.get("finishedTime", 0)}
-    tell(shown, output, said)
+    report(shown, output, said)
     return 0 if final == "SUCCEEDED" else 1
 
 
-def tell(shown: dict[str, Any], output: str, said: str) -> None:
+def report(shown: dict[str, Any], output: str, said: str) -> None:
     """Print the outcome."""
     if output == "json":
         print_json(shown)
@@ -169,12 +169,12 @@ class ProgressLine:
     """Says on stderr how far the job is, whenever that changes by a whole percent."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._printed = ""
 
     def __call__(self, row: dict[str, Any]) -> None:
         """Look at an application's row."""
         percent = float(row.get("progress", 0) or 0)
         said = f"{row.get('state', 'UNREACHABLE')} {percent:.0f} %"
-        if said != self._said:
-            self._said = said
+        if said != self._printed:
+            self._printed = said
             click.echo(said, err=True)

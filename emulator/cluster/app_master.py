@@ -84,8 +84,8 @@ class AppMaster:
         "pending",
         "phase_ms",
         "reduce_attempts",
-        "reduces_asked",
         "reduces_left",
+        "reduces_requested",
         "running",
         "store",
         "suspensions",
@@ -108,7 +108,7 @@ class AppMaster:
         self.maps_left = len(job.map_ms)
         self.map_node = [-1] * len(job.map_ms)
         self.reduces_left = len(job.reduce_ms)
-        self.reduces_asked = not job.reduce_ms
+        self.reduces_requested = not job.reduce_ms
         self.reduce_attempts = [0] * len(job.reduce_ms)
         self.running: dict[int, Container] = {}
         self.keys = KeyLog(job.reduce_keys)
@@ -127,7 +127,7 @@ class AppMaster:
         self.phase_ms = now_ms
         places = zip(numbers(len(self.map_node)), self.map_node, strict=True)
         maps = [task for task, node in places if node < 0]
-        self.reduces_asked = not self.job.reduce_ms
+        self.reduces_requested = not self.job.reduce_ms
         self.pending.begin(maps)
         if self.maps_left == 0:
             self._maps_done()
@@ -161,9 +161,9 @@ class AppMaster:
         if granted:
             self._launch(granted, now_ms)
         for container in ended:
-            self.taken(container, now_ms)
+            self.preempted(container, now_ms)
         if self.pending.map_wait_since_ms != NEVER or self.pending.deferred:
-            self._mind_waiting_maps(now_ms)
+            self._check_waiting_maps(now_ms)
 
     def _launch(self, granted: list[Container], now_ms: int) -> None:
         if self.launching.launch(granted, now_ms):
@@ -172,7 +172,7 @@ class AppMaster:
     def give_back(self, container: Container, now_ms: int) -> None:
         """A container nobody needs any more goes straight back."""
         container.state = ENDED
-        container.ending = "completed"
+        container.terminal_state = "completed"
         self.host.exit(container, now_ms)
 
     # --- tasks that end -------------------------------------------------------------------
@@ -183,14 +183,14 @@ class AppMaster:
         if container.finish_at_ms != now_ms or container.state != RUNNING:
             return
         container.state = ENDED
-        container.ending = "completed"
+        container.terminal_state = "completed"
         del self.running[container.number]
         self._exit(container, now_ms + self._exit_ms)
         self.map_node[container.task] = container.node.index
         self.maps_left -= 1
         if self.maps_left == 0:
             self._maps_done()
-        elif not self.reduces_asked:
+        elif not self.reduces_requested:
             self._consider_reduces()
 
     def _maps_done(self) -> None:
@@ -203,12 +203,12 @@ class AppMaster:
 
     def _consider_reduces(self) -> None:
         """Ask for all reduces once slow start is reached and no map is unassigned."""
-        if self.reduces_asked or self.pending.unassigned[MAP_PRIORITY]:
+        if self.reduces_requested or self.pending.unassigned[MAP_PRIORITY]:
             return
         maps = len(self.map_node)
         if maps - self.maps_left < self.timing.slow_start_ratio * maps:
             return
-        self.reduces_asked = True
+        self.reduces_requested = True
         committed = self.keys.committed
         numbered = zip(numbers(len(committed)), committed, strict=True)
         self.pending.add_reduces([task for task, attempt in numbered if attempt == -1])
@@ -220,7 +220,7 @@ class AppMaster:
             return
         self.keys.commit(container.task, container.attempt, container.log_from_key)
         container.state = ENDED
-        container.ending = "completed"
+        container.terminal_state = "completed"
         del self.running[container.number]
         self._exit(container, now_ms + self._exit_ms)
         self.reduces_left -= 1
@@ -251,7 +251,7 @@ class AppMaster:
         self.host.exit(container, exit_at_ms)
         self._again(container)
 
-    def taken(self, container: Container, now_ms: int) -> None:
+    def preempted(self, container: Container, now_ms: int) -> None:
         """The ResourceManager says a container is gone that this AM had not given up."""
         if container.task < 0:
             # It never got a task: whoever still waits at that priority needs another one.
@@ -261,13 +261,13 @@ class AppMaster:
         if container.number not in self.running:
             return
         self._count_lost(container, min(now_ms, container.released_at_ms))
-        self._end(container, container.ending)
+        self._end(container, container.terminal_state)
         self._again(container)
 
     def _end(self, container: Container, ending: str) -> None:
         if container.state == RUNNING:
             container.state = ENDED
-        container.ending = ending
+        container.terminal_state = ending
         container.finish_at_ms = NEVER
         self.running.pop(container.number, None)
         self.launching.ended(container)
@@ -298,7 +298,7 @@ class AppMaster:
                 if self.alive:
                     self.pending.add_map(task, self.kernel.now_ms)
 
-    def _mind_waiting_maps(self, now_ms: int) -> None:
+    def _check_waiting_maps(self, now_ms: int) -> None:
         """Keep maps that must run again from waiting for ever behind this job's own reduces."""
         pending, shuffling = self.pending, self.launching.shuffling
         if not pending.unassigned[FAILED_MAP]:

@@ -73,8 +73,8 @@ class Sweep:
         self._interval_ms = interval_ms
         self._beat = beat
         self.under_way = False
-        self._asleep_version = -1
-        self._seen_version = -1
+        self._idle_version = -1
+        self._checked_version = -1
         self._fruitless = 0
 
     def begin(self) -> None:
@@ -82,7 +82,7 @@ class Sweep:
         rm = self._rm
         if self.under_way or not rm.open_nodes or not rm.scheduler.demanding:
             return
-        if self._asleep_version == rm.scheduler.version or not rm.scheduler.servable():
+        if self._idle_version == rm.scheduler.version or not rm.scheduler.servable():
             return
         self.under_way = True
         self._fruitless = 0
@@ -105,8 +105,8 @@ class Sweep:
         self._beat(node)
         # A node may have had its beat at this very instant, for a process that is gone: what that
         # beat changed counts, so versions are compared from visit to visit.
-        if scheduler.version != self._seen_version:
-            self._seen_version = scheduler.version
+        if scheduler.version != self._checked_version:
+            self._checked_version = scheduler.version
             self._fruitless = 0
         else:
             self._fruitless += 1
@@ -114,7 +114,7 @@ class Sweep:
             self.under_way = False
         elif self._fruitless > len(rm.open_nodes):
             self.under_way = False
-            self._asleep_version = scheduler.version
+            self._idle_version = scheduler.version
         else:
             self._visit_next(self._kernel.now_ms, (node.phase_ms, node.index))
 
@@ -309,7 +309,7 @@ class Cluster:
             case HeartbeatLost():
                 node = self.rm.nodes[fault.node % len(self.rm.nodes)]
                 node.silent_until_ms = max(node.silent_until_ms, fault.until_ms)
-                self.kernel.at(fault.until_ms, self._heard_again, node)
+                self.kernel.at(fault.until_ms, self._node_reconnects, node)
             case TaskDead():
                 self._task_dies(fault)
             case MasterDead():
@@ -321,7 +321,7 @@ class Cluster:
     def _node_recovers(self, node: Node) -> None:
         node.slow_ratio = 1.0
 
-    def _heard_again(self, node: Node) -> None:
+    def _node_reconnects(self, node: Node) -> None:
         self.rm.scheduler.version += 1
         self.sweep.begin()
 
@@ -332,7 +332,7 @@ class Cluster:
         node.silent_until_ms = NEVER
         for container in node.containers.values():
             container.finish_at_ms = NEVER
-            container.hold_token += 1
+            container.release_wait_token += 1
             if container.kind == AM and container.state == RUNNING:
                 container.app.master.alive = False
         self.kernel.at(self.kernel.now_ms + self.timing.node_expiry_ms, self._node_expires, node)
@@ -364,7 +364,7 @@ class Cluster:
         container = app.am_container
         if container is not None and container.state == RUNNING:
             container.state = ENDED
-            container.ending = ending
+            container.terminal_state = ending
             linger_ms = self.linger_ms if ending == "completed" else 0
             self.exit(container, self.kernel.now_ms + self.timing.exit_ms + linger_ms)
 

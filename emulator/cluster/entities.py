@@ -20,7 +20,7 @@ KIND_NAMES = ("am", "map", "reduce")
 GRANTED, RUNNING, ENDED, RELEASED = 0, 1, 2, 3
 """Granted: the AM has not launched it. Ended: the process is gone. Released: the RM knows."""
 
-NOT_ASKED, ASKED, DRAINING, HOLDING = 0, 1, 2, 3
+NOT_REQUESTED, REQUESTED, DRAINING, RELEASE_WAIT = 0, 1, 2, 3
 """How far a suspend has come in this container."""
 
 NEVER = 1 << 62
@@ -63,7 +63,7 @@ class LeafQueue:
 
     config: QueueConfig
     name: str = field(init=False)
-    hurried: bool = field(init=False)
+    preempting: bool = field(init=False)
     guaranteed: Resources = field(init=False)
     maximum_mib: int = field(init=False)
     maximum_vcores: int = field(init=False)
@@ -74,13 +74,13 @@ class LeafQueue:
     used_mib: int = 0
     used_vcores: int = 0
     am_used_mib: int = 0
-    held_mib_ms: int = 0
+    usage_mib_ms: int = 0
     demand: list[Application] = field(default_factory=list)
     waiting: list[Application] = field(default_factory=list)
     users: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.name, self.hurried = self.config.name, self.config.hurried
+        self.name, self.preempting = self.config.name, self.config.hurried
         self.resize(0, 0)
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
@@ -232,9 +232,9 @@ class Container(msgspec.Struct, eq=False):
     released_at_ms: int = NEVER
     resumed: bool = False
     order: str = ""
-    ending: str = ""
-    stage: int = NOT_ASKED
-    hold_token: int = 0
+    terminal_state: str = ""
+    stage: int = NOT_REQUESTED
+    release_wait_token: int = 0
 
 
 # A struct is made in half the time of a class. Its own way of setting a field looks each time for the first

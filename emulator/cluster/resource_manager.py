@@ -73,10 +73,10 @@ class ResourceManager:
         for container in ended:
             if container.state != RELEASED:
                 scheduler.free(container, now_ms)
-                if not container.ending:
-                    container.ending = "completed"
+                if not container.terminal_state:
+                    container.terminal_state = "completed"
                 if container.order:
-                    self._tell_ended(container)
+                    self._report_ended(container)
         granted: list[Container] = []
         if scheduler.demanding:
             granted = scheduler.offer(node, now_ms, self.containers_granted + 1)
@@ -90,7 +90,7 @@ class ResourceManager:
                 else:
                     self._launch_master(container)
                 if self.watching:
-                    self._tell_granted(container, now_ms)
+                    self._report_granted(container, now_ms)
         if (node.free_mib > 0 and node.free_vcores > 0) is not node.open:
             self._mark_open(node)
         return granted
@@ -103,10 +103,10 @@ class ResourceManager:
         app.am_container = container
         self.host.launch_master(container)
 
-    def _tell_granted(self, container: Container, now_ms: int) -> None:
+    def _report_granted(self, container: Container, now_ms: int) -> None:
         """Note who was given what, where the controller cares."""
         app = container.app
-        if app.queue.hurried or container.node.watched:
+        if app.queue.preempting or container.node.watched:
             self.facts.append(
                 ContainerGranted(
                     container_id(container),
@@ -134,19 +134,19 @@ class ResourceManager:
 
     def release(self, container: Container, ending: str, now_ms: int) -> None:
         """A container is over: its room is free again."""
-        container.ending = ending
+        container.terminal_state = ending
         self.scheduler.free(container, now_ms)
         if container.order:
-            self._tell_ended(container)
+            self._report_ended(container)
 
-    def _tell_ended(self, container: Container) -> None:
+    def _report_ended(self, container: Container) -> None:
         """Note that a container of an order is gone."""
         self.facts.append(
             ContainerEnded(
                 container_id(container),
                 application_id(container.app),
                 node_id(container.node),
-                container.ending,  # type: ignore[arg-type]
+                container.terminal_state,  # type: ignore[arg-type]
                 container.released_at_ms,
             )
         )

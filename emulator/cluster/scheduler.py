@@ -182,7 +182,7 @@ class CapacityScheduler:
             self.version += 1
             ask.count -= 1
             if ask.count == 0 or ask.hosts:
-                self._took(app, ask, node)
+                self._allocated(app, ask, node)
             if ask.off_switch:
                 break
         return granted
@@ -263,15 +263,15 @@ class CapacityScheduler:
             return app, ask
         return None
 
-    def _took(self, app: Application, ask: Ask, node: Node) -> None:
+    def _allocated(self, app: Application, ask: Ask, node: Node) -> None:
         if ask.hosts:
-            self._took_host(app, ask, node)
+            self._allocated_on(app, ask, node)
         if ask.count == 0:
             app.asks.remove(ask)
             if not app.asks:
                 self._delist(app)
 
-    def _took_host(self, app: Application, ask: Ask, node: Node) -> None:
+    def _allocated_on(self, app: Application, ask: Ask, node: Node) -> None:
         self.missed.pop(app.number, None)
         hosts = ask.hosts or {}
         index = node.index if node.index in hosts else next(iter(hosts))
@@ -289,7 +289,7 @@ class CapacityScheduler:
         node.free_mib += memory_mib
         node.free_vcores += vcores
         del self.live[container.number]
-        queue.held_mib_ms += memory_mib * (now_ms - container.granted_at_ms)
+        queue.usage_mib_ms += memory_mib * (now_ms - container.granted_at_ms)
         queue.used_mib -= memory_mib
         queue.used_vcores -= vcores
         if queue.user_mib is not None:

@@ -20,7 +20,16 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from emulator.cluster.app_master import AppMaster
-from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container, Node
+from emulator.cluster.entities import (
+    DRAINING,
+    NEVER,
+    NOT_REQUESTED,
+    RELEASE_WAIT,
+    REQUESTED,
+    RUNNING,
+    Container,
+    Node,
+)
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.resource_manager import ResourceManager, attempt_id
 from emulator.cluster.task import SavedReduce, checkpointable, key_end_ms, keys_done
@@ -89,16 +98,16 @@ class Suspension:
         if not checkpointable(container, now_ms, self.timing.task_commit_ms):
             return Refused(NotInReducePhase())
         container.order = order
-        container.stage = ASKED
-        container.hold_token += 1
+        container.stage = REQUESTED
+        container.release_wait_token += 1
         container.node.watched = True
         if container.node.dead:
             return Accepted()  # Nobody knows yet; it is never heard.
-        at_ms = self._heard_at_ms(container, master, now_ms)
-        self.kernel.at(at_ms, self._heard, SuspendRequest(container, container.hold_token))
+        at_ms = self._notified_at_ms(container, master, now_ms)
+        self.kernel.at(at_ms, self._notified, SuspendRequest(container, container.release_wait_token))
         return Accepted()
 
-    def _heard_at_ms(self, container: Container, master: AppMaster, now_ms: int) -> int:
+    def _notified_at_ms(self, container: Container, master: AppMaster, now_ms: int) -> int:
         timing = self.timing
         if timing.trigger == "signal":
             node: Node = container.node
@@ -107,9 +116,9 @@ class Suspension:
         beat_ms = now_ms + interval_ms - (now_ms - master.phase_ms) % interval_ms
         return beat_ms + (uniform(self.cluster.seed, 1, container.number) * timing.suspend_poll_ms >> 64)
 
-    def _heard(self, request: SuspendRequest) -> None:
+    def _notified(self, request: SuspendRequest) -> None:
         container = request.container
-        if container.hold_token != request.token or container.state != RUNNING:
+        if container.release_wait_token != request.token or container.state != RUNNING:
             return
         master: AppMaster = container.app.master
         keys, length_ms = master.job.reduce_keys[container.task], container.length_ms
@@ -131,7 +140,7 @@ class Suspension:
 
     def _save(self, request: SuspendRequest) -> None:
         container = request.container
-        if container.hold_token != request.token or container.state != RUNNING:
+        if container.release_wait_token != request.token or container.state != RUNNING:
             return
         now_ms = self.kernel.now_ms
         if self.cluster.store_down(now_ms):
@@ -146,7 +155,7 @@ class Suspension:
         container.log_from_key = container.to_key
         generation = master.store[task].generation + 1 if task in master.store else 1
         master.store[task] = SavedReduce(generation, container.to_key)
-        container.stage = HOLDING
+        container.stage = RELEASE_WAIT
         self.checkpoints += 1
         self.cluster.rm.facts.append(
             ManifestSeen(container.order, attempt_id(container), generation, container.to_key, now_ms)
@@ -156,13 +165,13 @@ class Suspension:
         elif container.order in self._recalled:
             self._go_on(container)
         else:
-            self.kernel.at(now_ms + self.timing.release_wait_ms, self._hold_over, request)
+            self.kernel.at(now_ms + self.timing.release_wait_ms, self._release_wait_over, request)
 
     def release(self, container: Container, order: str) -> Outcome:
         """The AM ends an attempt whose manifest is valid: nothing is lost."""
         if container.state != RUNNING and container.order == order:
             return Accepted()
-        if container.order != order or container.stage != HOLDING:
+        if container.order != order or container.stage != RELEASE_WAIT:
             return Refused(NoValidManifest())
         if not container.app.master.alive:
             return Refused(MasterDown())
@@ -173,12 +182,12 @@ class Suspension:
         """Take a request back; the attempt goes on."""
         if container.order != order or container.state != RUNNING:
             return Refused(EndedOrForeign())
-        if container.stage == ASKED or self.timing.trigger == "umbilical":
+        if container.stage == REQUESTED or self.timing.trigger == "umbilical":
             self._go_on(container)
         elif order not in self._withdrawn and not container.node.dead:
             self._withdrawn.add(order)
             at_ms = container.node.next_beat_ms(self.kernel.now_ms + 1, self.timing.nm_heartbeat_ms)
-            self.kernel.at(at_ms, self._recall, SuspendRequest(container, container.hold_token))
+            self.kernel.at(at_ms, self._recall, SuspendRequest(container, container.release_wait_token))
         return Accepted()
 
     def _recall(self, request: SuspendRequest) -> None:
@@ -186,23 +195,23 @@ class Suspension:
         container = request.container
         if container.node.dead:
             return
-        if container.hold_token != request.token or container.state != RUNNING:
+        if container.release_wait_token != request.token or container.state != RUNNING:
             return
-        if container.stage == HOLDING:
+        if container.stage == RELEASE_WAIT:
             self._go_on(container)
         else:
             self._recalled.add(container.order)
 
-    def _hold_over(self, request: SuspendRequest) -> None:
+    def _release_wait_over(self, request: SuspendRequest) -> None:
         container = request.container
-        if container.hold_token == request.token and container.state == RUNNING:
+        if container.release_wait_token == request.token and container.state == RUNNING:
             self._go_on(container)
 
     def _go_on(self, container: Container) -> None:
         """Restart the child in place behind the last key it finished."""
-        stage, container.stage = container.stage, NOT_ASKED
+        stage, container.stage = container.stage, NOT_REQUESTED
         container.order = ""
-        container.hold_token += 1
-        if stage == ASKED:
+        container.release_wait_token += 1
+        if stage == REQUESTED:
             return
         container.app.master.launching.restart_in_place(container, self.kernel.now_ms)

@@ -16,7 +16,16 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from emulator.cluster.entities import GRANTED, HOLDING, MAP, NEVER, NOT_ASKED, REDUCE, RUNNING, Container
+from emulator.cluster.entities import (
+    GRANTED,
+    MAP,
+    NEVER,
+    NOT_REQUESTED,
+    REDUCE,
+    RELEASE_WAIT,
+    RUNNING,
+    Container,
+)
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY, PendingTasks
 from emulator.cluster.timing import Timing
@@ -130,7 +139,7 @@ def lost_ms(container: Container, now_ms: int, keys: int) -> int:
     ended_ms = min(now_ms, container.finish_at_ms)
     if container.kind == MAP:
         return max(0, min(ended_ms - container.work_at_ms, container.length_ms))
-    if container.stage == HOLDING or container.work_at_ms == NEVER:
+    if container.stage == RELEASE_WAIT or container.work_at_ms == NEVER:
         return 0
     length_ms = container.length_ms
     position_ms = key_end_ms(container.from_key, keys, length_ms)
@@ -143,7 +152,7 @@ def checkpointable(container: Container, now_ms: int, commit_ms: int) -> bool:
     return (
         container.state == RUNNING
         and container.kind == REDUCE
-        and container.stage == NOT_ASKED
+        and container.stage == NOT_REQUESTED
         and container.work_at_ms <= now_ms
         and now_ms < container.finish_at_ms - commit_ms
     )

@@ -3,7 +3,7 @@
 Law: a number without a source does not stand here. Two sets: ``PAPER`` is the Natjam test
 cluster (Hadoop 0.23, fitted on the paper's Fig 3 and its stated overheads only), ``HADOOP3`` an
 unmodified Hadoop 3 driven from outside, as measured by hand on 3.4.2. What is fitted on a recorded
-run of a small cluster (``tests/cluster/spans.py``) is a ``CrowdedTiming``.
+run of a small cluster (``tests/cluster/spans.py``) is a ``SharedCpuTiming``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     am_retry_ms: int = 3000
 
 
-class CrowdedTiming(Timing, frozen=True, kw_only=True):
+class SharedCpuTiming(Timing, frozen=True, kw_only=True):
     """Spans of a small real cluster, where launches share cores and a heartbeat more or less counts.
 
     After ``launch_ms`` each launch needs ``launch_cpu_ms`` of CPU, for which all launches on the
@@ -68,9 +68,9 @@ class CrowdedTiming(Timing, frozen=True, kw_only=True):
     am_linger_ms: int = 0
 
 
-def crowded(timing: Timing, **spans: Any) -> CrowdedTiming:
-    """Return the same spans with those of a small cluster; ``spans`` are fields of ``CrowdedTiming``."""
-    return CrowdedTiming(**{**msgspec.structs.asdict(timing), **spans})
+def shared_cpu(timing: Timing, **spans: Any) -> SharedCpuTiming:
+    """Return the same spans with those of a small cluster; ``spans`` are fields of ``SharedCpuTiming``."""
+    return SharedCpuTiming(**{**msgspec.structs.asdict(timing), **spans})
 
 
 PAPER = Timing(

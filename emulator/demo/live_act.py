@@ -29,7 +29,7 @@ from yarnctl.deciding.records import Performed, Record, Requests, Transition, de
 from yarnctl.errors import YarnctlError
 from yarnctl.journal.rendering import said
 
-SAID = {
+PRINTED = {
     "freed": "stopped, nothing lost",
     "granted": "its container is production's now",
     "taken": "its container went to somebody else",
@@ -109,10 +109,10 @@ class Orders:
         self.by_order: dict[str, Suspended] = {}
         self._asked: dict[str, str] = {}
         self._journal = journal
-        self._tell = tell
+        self._report = tell
         self._read_bytes = 0
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Take in the whole lines that are new."""
         if not self._journal.exists():
             return
@@ -123,11 +123,11 @@ class Orders:
         self._read_bytes += len(whole)
         for line in whole.splitlines():
             try:
-                self._take(decode(line))
+                self._apply(decode(line))
             except msgspec.DecodeError:  # the line that closes a journal is no record
                 continue
 
-    def _take(self, record: Record) -> None:
+    def _apply(self, record: Record) -> None:
         if isinstance(record, Requests):
             asked = [action for action in record.actions if isinstance(action, Suspend)]
             self._asked.update((action.order, action.attempt) for action in asked)
@@ -135,7 +135,7 @@ class Orders:
             if isinstance(record.outcome, Accepted):
                 one = Suspended(self._asked[record.order], record.at_ms)
                 self.by_order[record.order] = one
-                self._tell(f"  {one.short} is asked to save itself and stop")
+                self._report(f"  {one.short} is asked to save itself and stop")
         elif isinstance(record, Transition) and record.order in self.by_order:
             self._moved(record, self.by_order[record.order])
 
@@ -143,12 +143,12 @@ class Orders:
         if record.event == "manifest":
             one.saved_at_ms, one.keys_done = record.at_ms, record.keys_done
             keys = f" {record.keys_done} words" if record.keys_done >= 0 else ""
-            self._tell(f"  {one.short} has saved{keys}: {one.took_s:.1f} s from request to manifest")
+            self._report(f"  {one.short} has saved{keys}: {one.took_s:.1f} s from request to manifest")
         elif record.event not in ("accepted", "progress"):
             story = (
-                SAID.get(record.target) or f"{record.target.replace('_', ' ')} {said(record.why)}".rstrip()
+                PRINTED.get(record.target) or f"{record.target.replace('_', ' ')} {said(record.why)}".rstrip()
             )
-            self._tell(f"  {one.short}: {story}")
+            self._report(f"  {one.short}: {story}")
 
     @property
     def saved(self) -> list[Suspended]:
@@ -157,7 +157,7 @@ class Orders:
 
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "data" / "demo"
-LOOK_S = 0.2
+POLL_S = 0.2
 """The pace of looking: neither REST nor a file has anything to wait on."""
 
 DOCUMENTS = 3
@@ -207,15 +207,15 @@ class _Act:
         self.plan = plan
         self.folder = folder
         self.programs = programs
-        self._tell = tell
+        self._report = tell
         self._began_s = time.monotonic()
         self.url = ""
-        self.orders = Orders(folder / "state" / "journal.jsonl", self.tell)
+        self.orders = Orders(folder / "state" / "journal.jsonl", self.report)
         self.running: list[Program] = []
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Tell what happens, and when."""
-        self._tell(f"{self.passed_s:6.1f} s  {text}")
+        self._report(f"{self.passed_s:6.1f} s  {text}")
 
     @property
     def passed_s(self) -> float:
@@ -227,7 +227,7 @@ class _Act:
         plan = self.plan
         write_documents(self.folder / "in", plan.words)
         self._serve()
-        self.tell(
+        self.report(
             "research counts words with a reducer of its own, alone and without pauses (to compare with)"
         )
         alone = self._submit("alone", "research", plan.reduces, "--no-runner")
@@ -237,7 +237,7 @@ class _Act:
             "--state-dir", str(self.folder / "state"),
         )  # fmt: skip
         self.running.append(watch)
-        self.tell(f"yarnctl run --rm {self.url} --enforce")
+        self.report(f"yarnctl run --rm {self.url} --enforce")
         return self._in_company()
 
     def _serve(self) -> None:
@@ -248,33 +248,33 @@ class _Act:
         )  # fmt: skip
         self.url = str(msgspec.json.decode(serve.first_line())["url"])
         self.running.append(serve)
-        self.tell(f"yarn-emulator serve: {plan.nodes} nodes of {plan.slots} containers, real processes")
+        self.report(f"yarn-emulator serve: {plan.nodes} nodes of {plan.slots} containers, real processes")
 
     def _in_company(self) -> LiveOutcome:
         plan, cluster = self.plan, DemoCluster(self.url)
         began_s = self.passed_s
-        self.tell(
+        self.report(
             f"the same job, {plan.pause_s * 1000:.0f} ms a word: {plan.reduces} reduces fill the cluster"
         )
         pause = ("--restartable", "--cmdenv", f"PAUSE_S={plan.pause_s}")
         research = self._submit("research", "research", plan.reduces, *pause)
         self._until(lambda: _at_work(cluster, "research") >= plan.reduces, "all reduces at work")
-        self.tell("production arrives: a job of one map and two reduces, and nothing is free")
+        self.report("production arrives: a job of one map and two reduces, and nothing is free")
         arrived_s = self.passed_s
         production = self._submit("production", "production", 2, "--no-runner")
         done_s = 0.0
 
         def both_over() -> bool:
             nonlocal done_s
-            self.orders.look()
-            _note_resumes(cluster, self.orders, self.tell)
+            self.orders.poll()
+            _note_resumes(cluster, self.orders, self.report)
             if not done_s and production.over():
                 done_s = self.passed_s
-                self.tell("production is done")
+                self.report("production is done")
             return bool(done_s) and research.over()
 
         self._until(both_over, "both jobs")
-        self.tell("research is done")
+        self.report("research is done")
         return self._verdict(done_s - arrived_s, self.passed_s - began_s)
 
     def _verdict(self, production_s: float, research_s: float) -> LiveOutcome:
@@ -305,10 +305,10 @@ class _Act:
         while not condition():
             for program in self.running:
                 if program.over():
-                    raise DemoFailed(f"{program.title} ended in the middle: {program.last_words()}")
+                    raise DemoFailed(f"{program.title} ended in the middle: {program.last_lines()}")
             if self.passed_s > self.plan.limit_s:
                 raise DemoFailed(f"the live act took more than {self.plan.limit_s:g} s waiting for {what}")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
 
 def _note_resumes(cluster: DemoCluster, orders: Orders, tell: Tell) -> None:

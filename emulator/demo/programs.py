@@ -20,7 +20,7 @@ from typing import IO, Literal
 from yarnctl.errors import YarnctlError
 
 MODULES = {"yarnctl": "yarnctl.cli", "yarn-emulator": "emulator.cli"}
-PATIENCE_S = 15.0
+WAIT_MAX_S = 15.0
 """How long a program may take to end in order before it is killed."""
 
 TAIL_BYTES = 4000
@@ -37,9 +37,9 @@ class Program:
     def __init__(self, arguments: tuple[str, ...], folder: Path, number: int) -> None:
         name = arguments[0]
         self.title = " ".join(arguments[:2])
-        self.said = folder / f"{number}-{arguments[1]}.log"
+        self.output = folder / f"{number}-{arguments[1]}.log"
         start = f"from {MODULES[name]} import main; main()"
-        with self.said.open("wb") as said:
+        with self.output.open("wb") as said:
             self.process = subprocess.Popen(  # noqa: S603 - our own programs, no shell
                 (sys.executable, "-c", start, *arguments[1:]),
                 stdin=subprocess.DEVNULL,
@@ -60,19 +60,19 @@ class Program:
         """Wait for its first line; raises Failed if it ends without one."""
         line = self.stdout.readline()
         if not line:
-            raise DemoFailed(f"{self.title} ended before it was ready: {self.last_words()}")
+            raise DemoFailed(f"{self.title} ended before it was ready: {self.last_lines()}")
         return line
 
     def over(self) -> bool:
         """Say whether it has ended well; raises Failed if it has ended otherwise."""
         status = self.process.poll()
         if status:
-            raise DemoFailed(f"{self.title} ended with {status}: {self.last_words()}")
+            raise DemoFailed(f"{self.title} ended with {status}: {self.last_lines()}")
         return status == 0
 
-    def last_words(self) -> str:
+    def last_lines(self) -> str:
         """Return the last that it has said."""
-        told = self.said.read_bytes()[-TAIL_BYTES:].decode(errors="replace").split("\n")
+        told = self.output.read_bytes()[-TAIL_BYTES:].decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(told) if line.strip()), "it said nothing")
 
     def end(self) -> None:
@@ -80,7 +80,7 @@ class Program:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(PATIENCE_S)
+                self.process.wait(WAIT_MAX_S)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

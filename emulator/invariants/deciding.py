@@ -12,7 +12,6 @@ from yarnctl.deciding.invariants import LEDGER
 from yarnctl.deciding.records import (
     Decision,
     Epoch,
-    Forgotten,
     KilledEnded,
     Performed,
     Progressed,
@@ -21,10 +20,20 @@ from yarnctl.deciding.records import (
     SavedLost,
     Transfer,
     Transition,
+    UnknownApplication,
     is_of,
 )
 
-DATED_BY_A_FACT = (Transition, Transfer, Return, SavedLost, Progressed, Forgotten, KilledEnded, Epoch)
+DATED_BY_A_FACT = (
+    Transition,
+    Transfer,
+    Return,
+    SavedLost,
+    Progressed,
+    UnknownApplication,
+    KilledEnded,
+    Epoch,
+)
 
 
 def ledger_is_sound(watch: RunWatch) -> Stories:
@@ -85,7 +94,7 @@ def journal_before_action(watch: RunWatch) -> Stories:
             yield f"{name_of(container)} obeys {container.order}, not on record"
 
 
-def controller_stays_awake(watch: RunWatch) -> Stories:
+def controller_has_a_wake_up(watch: RunWatch) -> Stories:
     """While orders are open the controller steps at every tick at the least."""
     controller = watch.controller
     if controller is None or not controller.ledger.open:
@@ -94,7 +103,7 @@ def controller_stays_awake(watch: RunWatch) -> Stories:
         yield f"{len(controller.ledger.open)} orders are open, the last step was at {controller.now_ms} ms"
 
 
-def containers_obey_the_ledger(watch: RunWatch) -> Stories:
+def containers_match_the_ledger(watch: RunWatch) -> Stories:
     """A container never works on another order than the one the ledger has open for it."""
     if watch.controller is None or not watch.controller.ledger.open:
         return

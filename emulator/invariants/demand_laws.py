@@ -61,7 +61,7 @@ def reservations_are_counted(watch: RunWatch) -> Stories:
         yield f"kept {dict(kept)}, counted {dict(counted)}"
 
 
-def room_is_not_left_lying(watch: RunWatch) -> Stories:
+def free_room_is_offered(watch: RunWatch) -> Stories:
     """While no sweep is under way, no ask could be served from the room of a node that is heard."""
     if watch.cluster.sweep.under_way:
         return

@@ -40,7 +40,7 @@ def only_last_exits_are_held(watch: RunWatch) -> Stories:
             yield f"{name_of(container)}, state {container.state}"
 
 
-def nothing_is_owed(watch: RunWatch) -> Stories:
+def no_resource_is_open(watch: RunWatch) -> Stories:
     """No queue has demand or waiting applications, and no live application keeps a node."""
     for name, queue in watch.scheduler.queues.items():
         if queue.demand or queue.waiting or queue.am_used_mib:

@@ -9,7 +9,7 @@ from collections import Counter
 
 from emulator.cluster.entities import AM, ENDED, NEVER, RELEASED, RUNNING
 from emulator.cluster.pending_tasks import REDUCE_PRIORITY
-from emulator.cluster.timing import CrowdedTiming
+from emulator.cluster.timing import SharedCpuTiming
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
@@ -84,7 +84,7 @@ def lost_nodes_are_empty(watch: RunWatch) -> Stories:
             yield f"node {node.index} holds {[container.number for container in held]}"
 
 
-def dead_nodes_do_no_work(watch: RunWatch) -> Stories:
+def lost_processes_do_no_work(watch: RunWatch) -> Stories:
     """On a node that has died nothing comes to an end, and no master is alive."""
     for node in watch.nodes:
         if node.silent_until_ms != NEVER:
@@ -112,7 +112,7 @@ def grants_come_on_heartbeats(watch: RunWatch) -> Stories:
     """A node is given containers only at ``phase + k x interval``, or where it beats when something ends."""
     timing, now_ms = watch.cluster.timing, watch.kernel.now_ms
     interval_ms = timing.nm_heartbeat_ms
-    if isinstance(timing, CrowdedTiming) and timing.beats_at_exit:
+    if isinstance(timing, SharedCpuTiming) and timing.beats_at_exit:
         return
     for container in watch.live:
         if container.granted_at_ms == now_ms and (now_ms - container.node.phase_ms) % interval_ms:
@@ -130,7 +130,7 @@ def one_off_switch_per_heartbeat(watch: RunWatch) -> Stories:
             given.add(container.node.index)
 
 
-def ended_is_told(watch: RunWatch) -> Stories:
+def ended_is_reported(watch: RunWatch) -> Stories:
     """A process that is gone is told once, by its node's next heartbeat at the latest."""
     interval_ms, now_ms = watch.cluster.timing.nm_heartbeat_ms, watch.kernel.now_ms
     for node in watch.nodes:

@@ -57,7 +57,7 @@ AT_END = _invariants_of(ending)
 
 def check_all(watch: RunWatch) -> None:
     """Check every invariant of :data:`INVARIANTS`, after every event, and remember for the next time."""
-    watch.look()
+    watch.observe()
     for invariant in INVARIANTS.values():
         invariant(watch)
     watch.remember()
@@ -66,6 +66,6 @@ def check_all(watch: RunWatch) -> None:
 
 def check_end(watch: RunWatch) -> None:
     """Check :data:`AT_END`: what holds once every job is done."""
-    watch.look()
+    watch.observe()
     for invariant in AT_END.values():
         invariant(watch)

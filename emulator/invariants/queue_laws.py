@@ -13,7 +13,7 @@ from emulator.invariants.watched_run import RunWatch, Stories
 def queue_is_its_containers(watch: RunWatch) -> Stories:
     """What a queue uses is what its containers hold."""
     sums = {name: [0, 0] for name in watch.scheduler.queues}
-    for app, (mib, vcores, _) in watch.held.items():
+    for app, (mib, vcores, _) in watch.usage.items():
         sums[app.queue.name][0] += mib
         sums[app.queue.name][1] += vcores
     for name, queue in watch.scheduler.queues.items():
@@ -25,7 +25,7 @@ def application_is_its_containers(watch: RunWatch) -> Stories:
     """What an application uses is what its containers hold."""
     for master in watch.masters:
         app = master.app
-        sums = watch.held.get(app, [0, 0, 0])
+        sums = watch.usage.get(app, [0, 0, 0])
         if sums != [app.used_mib, app.used_vcores, app.containers]:
             yield f"{app.number} uses {app.used_mib}, {app.used_vcores}, {app.containers}; holds {sums}"
 
@@ -36,7 +36,7 @@ def user_is_its_applications(watch: RunWatch) -> Stories:
         if queue.user_mib is None:
             continue
         sums: Counter[str] = Counter()
-        for app, (mib, _, _) in watch.held.items():
+        for app, (mib, _, _) in watch.usage.items():
             if app.queue is queue:
                 sums[app.user] += mib
         if sums != {user: mib for user, mib in queue.users.items() if mib}:
@@ -67,7 +67,7 @@ def within_user_limit(watch: RunWatch) -> Stories:
                 yield f"{name}: {user} grew from {before_mib} to {mib}, limit {queue.user_mib}"
 
 
-def masters_keep_their_share(watch: RunWatch) -> Stories:
+def masters_within_am_share(watch: RunWatch) -> Stories:
     """The masters of active applications are counted, and do not grow beyond the queue's AM limit."""
     for name, queue in watch.scheduler.queues.items():
         active = [app for app in watch.rm.applications.values() if app.activated and app.queue is queue]
@@ -78,7 +78,7 @@ def masters_keep_their_share(watch: RunWatch) -> Stories:
             yield f"{name} grew to {used_mib}, limit {queue.am_mib}"
 
 
-def nobody_waits_needlessly(watch: RunWatch) -> Stories:
+def no_servable_ask_waits(watch: RunWatch) -> Stories:
     """Applications wait for activation in order, and only while the AM limit has no room for the first."""
     for name, queue in watch.scheduler.queues.items():
         if not queue.waiting:

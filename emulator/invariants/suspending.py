@@ -5,7 +5,7 @@ Law: that of the package. Each function here is one invariant and bears its name
 
 from __future__ import annotations
 
-from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, RUNNING
+from emulator.cluster.entities import DRAINING, NEVER, NOT_REQUESTED, REDUCE, RELEASE_WAIT, RUNNING
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 LOSING = ("killed", "failed", "lost")
@@ -49,7 +49,7 @@ def attempts_go_on_where_saved(watch: RunWatch) -> Stories:
             if container.kind != REDUCE:
                 continue
             saved = master.keys.saved(container.task)
-            begins = container.to_key if container.stage == HOLDING else container.from_key
+            begins = container.to_key if container.stage == RELEASE_WAIT else container.from_key
             if container.log_from_key != saved or begins < saved:
                 yield (
                     f"{name_of(container)} from key {container.from_key}, own from {container.log_from_key},"
@@ -68,10 +68,10 @@ def committed_by_its_last_attempt(watch: RunWatch) -> Stories:
                 yield f"{name_of(container)} runs though committed"
 
 
-def asked_has_an_order(watch: RunWatch) -> Stories:
+def requested_has_an_order(watch: RunWatch) -> Stories:
     """An attempt that suspends does so for an order, is a reduce, and its node is watched."""
     for container in watch.live:
-        if container.stage == NOT_ASKED:
+        if container.stage == NOT_REQUESTED:
             continue
         if not container.order or container.kind != REDUCE or not container.node.watched:
             yield f"{name_of(container)}, stage {container.stage}"
@@ -87,10 +87,10 @@ def draining_stops_at_a_border(watch: RunWatch) -> Stories:
             yield f"{name_of(container)} from {container.from_key} to {container.to_key}"
 
 
-def holding_has_a_manifest(watch: RunWatch) -> Stories:
+def release_wait_has_a_manifest(watch: RunWatch) -> Stories:
     """An attempt that holds, and one that was suspended, has a manifest of all it did."""
     for container in watch.live:
-        if container.stage != HOLDING:
+        if container.stage != RELEASE_WAIT:
             continue
         manifest = container.app.master.store.get(container.task)
         if (
@@ -104,8 +104,8 @@ def holding_has_a_manifest(watch: RunWatch) -> Stories:
 def suspended_has_saved(watch: RunWatch) -> Stories:
     """An attempt ends as suspended only after it has saved."""
     for container in watch.live:
-        if container.ending == "suspended" and (
-            container.stage != HOLDING or container.to_key < container.from_key
+        if container.terminal_state == "suspended" and (
+            container.stage != RELEASE_WAIT or container.to_key < container.from_key
         ):
             yield f"{name_of(container)}, stage {container.stage}"
 
@@ -116,7 +116,7 @@ def lost_only_by_an_end(watch: RunWatch) -> Stories:
         if master.lost_ms <= lost_ms or master.maps_left > maps_left:
             continue
         gone = [each for each in watch.running[master] if each.number not in master.running]
-        if not any(container.ending in LOSING for container in gone):
+        if not any(container.terminal_state in LOSING for container in gone):
             ended = [name_of(container) for container in gone]
             yield f"job {master.app.number} lost {master.lost_ms - lost_ms} ms; ended: {ended}"
 

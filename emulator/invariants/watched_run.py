@@ -49,7 +49,7 @@ class RunWatch:
         # -- now
         self.live: list[Container] = []
         self.on: dict[Node, list[Container]] = {}
-        self.held: dict[Application, list[int]] = {}
+        self.usage: dict[Application, list[int]] = {}
         # -- after the event before
         self.now_ms = self.kernel.now_ms
         self.limits: dict[str, tuple[int, int, int, int]] = {}
@@ -65,7 +65,7 @@ class RunWatch:
         self.settled: dict[str, Order] = {}
         self.decided: set[str] = set()
         self.asked: list[Action] = []
-        self.look()
+        self.observe()
         self.remember()
 
     def live_now(self) -> list[Container]:
@@ -75,7 +75,7 @@ class RunWatch:
             self.on[container.node].append(container)
         return [container for held in self.on.values() for container in held]
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Read the actors as they are now."""
         live = self.live_now()
         held: dict[Application, list[int]] = {}
@@ -87,7 +87,7 @@ class RunWatch:
                 sums[0] += container.memory_mib
                 sums[1] += container.vcores
                 sums[2] += 1
-        self.live, self.held = live, held
+        self.live, self.usage = live, held
 
     def remember(self) -> None:
         """Keep what the next event is compared with."""

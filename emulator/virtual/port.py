@@ -13,7 +13,7 @@ from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, NodeReservation
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
-from yarnctl.deciding.foresight import Foresight, first_wave
+from yarnctl.deciding.foresight import Prediction, first_wave
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -22,11 +22,11 @@ from yarnctl.deciding.model import (
     ContainerAsk,
     Kill,
     Observation,
+    ObservationRequest,
     Outcome,
     QueueView,
     Refused,
     Release,
-    Scope,
     SetPriority,
     SetQueueMaximum,
     Snapshot,
@@ -66,9 +66,9 @@ class VirtualPort:
         self._leave_ms = (
             heard_ms // 2 + timing.drain_ms + timing.upload_ms + timing.exit_ms + timing.launch_ms
         )
-        self._foresight = Foresight(ahead_max, hurried, self._first_asks)
+        self._prediction = Prediction(ahead_max, hurried, self._first_asks)
         self._ordered: dict[str, Container] = {}
-        self._leaving: dict[int, tuple[AppMaster, dict[int, str]]] = {}
+        self._suspending: dict[int, tuple[AppMaster, dict[int, str]]] = {}
         self._applications: dict[str, Application] = {}
         self._shown: dict[int, tuple[int, ApplicationView]] = {}
 
@@ -82,7 +82,7 @@ class VirtualPort:
     def demand(self, gate_queues: tuple[str, ...]) -> bool:
         """The cheap gate: does any of these queues (none named: any queue) wait for containers?"""
         demanding = self.cluster.rm.scheduler.demanding
-        if self._foresight.expecting:
+        if self._prediction.expects:
             return True
         if not gate_queues:
             return bool(demanding)
@@ -92,13 +92,13 @@ class VirtualPort:
         """Say whether something has happened that the controller has not been told."""
         return bool(self.cluster.rm.facts)
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         """Look at what ``scope`` names."""
         rm, now_ms = self.cluster.rm, self.cluster.kernel.now_ms
-        facts, rm.facts = (*rm.facts, *self._came_back(now_ms)), []
+        facts, rm.facts = (*rm.facts, *self._resumed_task(now_ms)), []
         rm.watching = bool(scope.orders)
         snapshot = None
-        if scope.cluster and self.demand(scope.gate_queues):
+        if scope.cluster and self.demand(scope.probe_queues):
             snapshot = self._snapshot(now_ms)
         tasks: dict[str, tuple[TaskView, ...]] = {}
         unreachable = []
@@ -117,12 +117,12 @@ class VirtualPort:
             facts=facts,
         )
 
-    def _came_back(self, now_ms: int) -> list[CameBack]:
+    def _resumed_task(self, now_ms: int) -> list[CameBack]:
         """Tell which attempts have begun with new keys where a checkpoint of ours ends."""
         facts = []
-        for number, (master, orders) in list(self._leaving.items()):
+        for number, (master, orders) in list(self._suspending.items()):
             if master.app.finished_at_ms is not None:
-                del self._leaving[number]
+                del self._suspending[number]
             launching = master.launching
             if not launching.returning:
                 continue
@@ -131,11 +131,11 @@ class VirtualPort:
                 if container.work_at_ms > now_ms:
                     if container.state == RUNNING:
                         launching.returning.append(container)
-                elif container.task in orders and container.ending in ("", "completed", "suspended"):
-                    facts.append(self._return(container, master, orders[container.task], now_ms))
+                elif container.task in orders and container.terminal_state in ("", "completed", "suspended"):
+                    facts.append(self._resumed(container, master, orders[container.task], now_ms))
         return facts
 
-    def _return(self, container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
+    def _resumed(self, container: Container, master: AppMaster, order: str, now_ms: int) -> CameBack:
         back_ms = master.launching.return_ms(container.task, container.from_key)
         shuffle_ms = master.job.shuffle_ms if self.cluster.timing.reshuffle else 0
         return CameBack(
@@ -163,7 +163,7 @@ class VirtualPort:
             total=rm.total,
             largest_node=Resources(largest_mib, largest_vcores),
             queues=self._queues(),
-            applications=self._foresight.foresee(self._views(now_ms), now_ms),
+            applications=self._prediction.predict(self._views(now_ms), now_ms),
             free_by_node=free,
             reserved_by_node=reserved,
         )
@@ -320,7 +320,7 @@ class VirtualPort:
         master: AppMaster = container.app.master
         if master.launching.returning is None:
             master.launching.returning = []
-        _, orders = self._leaving.setdefault(container.app.number, (master, {}))
+        _, orders = self._suspending.setdefault(container.app.number, (master, {}))
         orders[container.task] = order
 
     def _kill(self, container: Container, order: str) -> Outcome:

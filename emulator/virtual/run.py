@@ -28,7 +28,7 @@ from emulator.virtual.shared_cpu import cluster_of
 from emulator.workload.job import Job, JobClass
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted
-from yarnctl.deciding.queue_hold import QueueHold, QueueLimits, action_of, hold, put_back
+from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, action_of, lower, put_back
 from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Record, performed
 from yarnctl.deciding.settings import Settings
@@ -38,28 +38,28 @@ from yarnctl.loop import Journal, tick
 from yarnctl.units import Resources
 
 
-class VirtualHold:
+class VirtualQueueCap:
     """Holds the queues ``victims`` of a cluster while asks are being served."""
 
     def __init__(self, cluster: Cluster, victims: tuple[str, ...]) -> None:
         self._cluster = cluster
-        self._victims = victims
-        self._when = QueueHold()
-        self.held: dict[str, Holding] = {}
+        self._preemptable_queues = victims
+        self._when = QueueCap()
+        self.capped: dict[str, Holding] = {}
 
-    def follow(self, write: Callable[[tuple[Record, ...]], None], orders: int, waiting: bool) -> None:
+    def reconcile(self, write: Callable[[tuple[Record, ...]], None], orders: int, waiting: bool) -> None:
         """After a tick: hold, or put back; ``orders`` are open, ``waiting``: somebody hurried waits."""
         now_ms = self._cluster.kernel.now_ms
-        if not self._when.wanted(now_ms, orders, waiting):
-            for record in put_back(self.held, now_ms, DemandOver()):
+        if not self._when.is_due(now_ms, orders, waiting):
+            for record in put_back(self.capped, now_ms, DemandOver()):
                 self._do(write, record)
-            self.held.clear()
-        elif not self.held:
-            for name in self._victims:
+            self.capped.clear()
+        elif not self.capped:
+            for name in self._preemptable_queues:
                 config = self._cluster.rm.scheduler.queues[name].config
-                found = hold(name, QueueLimits(config.capacity_ratio, config.maximum_ratio), now_ms)
+                found = lower(name, QueueLimits(config.capacity_ratio, config.maximum_ratio), now_ms)
                 if found is not None:
-                    self.held[name] = found
+                    self.capped[name] = found
                     self._do(write, found)
 
     def _do(self, write: Callable[[tuple[Record, ...]], None], record: Holding) -> None:
@@ -75,7 +75,7 @@ class VirtualHold:
 SAMPLES = 400
 """How many samples of occupancy a run should have, about."""
 
-PATIENCE_MS = 100 * 3_600_000
+IDLE_MAX_MS = 100 * 3_600_000
 """What takes so much longer than all work one after the other is started over for ever."""
 
 STALL_MS = 3_600_000
@@ -85,7 +85,7 @@ STALL_MS = 3_600_000
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same between the schemes of one comparison.
 
-    ``hold``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many.
+    ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many.
     """
 
     nodes: int
@@ -192,24 +192,24 @@ class Run:
         self.controller = Controller(
             settings, self.port.identify().capabilities, validate=self.setup.validate
         )
-        self.hold = VirtualHold(self.cluster, settings.victim_queues) if self.setup.hold else None
+        self.queue_cap = VirtualQueueCap(self.cluster, settings.victim_queues) if self.setup.hold else None
         self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
 
     def _tick(self, grid_ms: int) -> None:
         controller, kernel = self.controller, self.cluster.kernel
         assert controller is not None
         # A tick that would see no demand, no open order and no fact decides nothing: leave it out.
-        scope = controller.scope
-        if scope.orders or self.port.facts_waiting() or self.port.demand(scope.gate_queues):
+        scope = controller.observation_request
+        if scope.orders or self.port.facts_waiting() or self.port.demand(scope.probe_queues):
             wake_at_ms = tick(controller, self.port, self.journal)
         else:
             # Nothing can change before the next event: the first tick that could see it is the next.
             next_ms = max(kernel.now_ms + 1, kernel.next_at_ms() or 0)
             wake_at_ms = next_ms + (-next_ms) % grid_ms
-        if self.hold is not None:
+        if self.queue_cap is not None:
             waiting = self.port.demand(controller.settings.hurried_queues)
-            self.hold.follow(self.journal.append, len(controller.ledger.open), waiting)
-            if self.hold.held:
+            self.queue_cap.reconcile(self.journal.append, len(controller.ledger.open), waiting)
+            if self.queue_cap.capped:
                 wake_at_ms = min(wake_at_ms, kernel.now_ms + grid_ms)
         if self.cluster.unfinished:
             kernel.at(max(wake_at_ms, kernel.now_ms), self._tick, grid_ms)
@@ -256,14 +256,14 @@ class Run:
                 return
             if version == cluster.rm.scheduler.version and cluster.at_rest():
                 return
-            if kernel.now_ms > cluster.serial_ms + PATIENCE_MS:
+            if kernel.now_ms > cluster.serial_ms + IDLE_MAX_MS:
                 return
 
     def result(self) -> Result:
         """Return what came of the run."""
         cluster = self.cluster
         makespan_ms = max((master.app.finished_at_ms or 0 for master in cluster.masters), default=0)
-        held = sum(queue.held_mib_ms for queue in cluster.rm.scheduler.queues.values())
+        held = sum(queue.usage_mib_ms for queue in cluster.rm.scheduler.queues.values())
         for container in cluster.rm.scheduler.live.values():
             held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms

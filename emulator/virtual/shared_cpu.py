@@ -8,7 +8,7 @@ allocate first and schedules reduces afterwards (Hadoop 2 and 3).
 A small real cluster in virtual time: its nodes stand on few machines, whose launches share their cores.
 
 Law: nothing is decided here either; what differs from ``Cluster`` is when messages are sent. Large clusters
-pay nothing for it: whoever has a plain ``Timing`` and no ``CrowdedTiming`` gets a plain ``Cluster``.
+pay nothing for it: whoever has a plain ``Timing`` and no ``SharedCpuTiming`` gets a plain ``Cluster``.
 
 Launches that share a machine's cores: egalitarian processor sharing, exact in whole milliseconds.
 
@@ -30,7 +30,7 @@ from emulator.cluster.entities import GRANTED, MAP, NEVER, RELEASED, RUNNING, Ap
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import FAILED_MAP, MAP_PRIORITY
 from emulator.cluster.task import Launching, LaunchingMaster
-from emulator.cluster.timing import CrowdedTiming, Timing
+from emulator.cluster.timing import SharedCpuTiming, Timing
 from emulator.virtual.natjam_variants import VariantCluster, VariantTiming
 from emulator.workload.job import Job
 
@@ -43,7 +43,7 @@ SLACK = 1 << 20
 """So few parts, a millionth of a millisecond, are what rounding has lost: whoever lacks them is done."""
 
 
-class LaunchCrowd(Generic[Launch]):
+class ProcessorSharing(Generic[Launch]):
     """The launches in progress on one machine of ``cores``, of which one can use ``width`` at most."""
 
     def __init__(self, kernel: Kernel, cores: int, width: int) -> None:
@@ -63,20 +63,20 @@ class LaunchCrowd(Generic[Launch]):
 
     def join(self, launch: Launch, cpu_ms: int, up: Callable[[Launch], object]) -> None:
         """Begin a launch that needs ``cpu_ms`` of CPU; ``up(launch)`` is called when it has had them."""
-        self._serve()
+        self._advance()
         self._joined += 1
         heappush(self._waiting, (self._served + cpu_ms * UNIT, self._joined, launch, up))
         self._plan()
 
     def leave(self, launch: Launch) -> None:
         """A process that was being launched is gone: its share is the others' from now on."""
-        self._serve()
+        self._advance()
         self._waiting = [each for each in self._waiting if each[2] != launch]
         self._done = [each for each in self._done if each[2] != launch]
         heapify(self._waiting)
         self._plan()
 
-    def _serve(self) -> None:
+    def _advance(self) -> None:
         """Count what each has been given since the last change: whoever was done on the way left it then."""
         left = (self._kernel.now_ms - self._since_ms) * UNIT
         self._since_ms = self._kernel.now_ms
@@ -107,34 +107,34 @@ class LaunchCrowd(Generic[Launch]):
             given, among = self._speed()
             takes = -(-(self._waiting[0][0] - self._served) * among // given)
             span_ms = -(-max(0, takes - SLACK) // UNIT)
-        self._kernel.at(self._kernel.now_ms + span_ms, self._look, self._turn)
+        self._kernel.at(self._kernel.now_ms + span_ms, self._check_done, self._turn)
 
-    def _look(self, turn: int) -> None:
+    def _check_done(self, turn: int) -> None:
         if turn == self._turn:
-            self._serve()
+            self._advance()
             done, self._done = self._done, []
             self._plan()
             for _, _, launch, up in done:
                 up(launch)
 
 
-def crowds(kernel: Kernel, timing: CrowdedTiming, nodes: int) -> list[LaunchCrowd[Container]]:
+def launch_queues(kernel: Kernel, timing: SharedCpuTiming, nodes: int) -> list[ProcessorSharing[Container]]:
     """Return the launches of each machine; node ``i`` stands on machine ``i // timing.machine_nodes``."""
     machines = -(-nodes // timing.machine_nodes)
-    return [LaunchCrowd(kernel, timing.machine_cores, timing.launch_width) for _ in range(machines)]
+    return [ProcessorSharing(kernel, timing.machine_cores, timing.launch_width) for _ in range(machines)]
 
 
 class CrowdedLaunching(Launching):
     """Launches join their machine's crowd."""
 
-    __slots__ = ("_crowds", "_small", "_starting")
+    __slots__ = ("_launch_queues", "_small", "_starting")
 
     def __init__(
-        self, master: LaunchingMaster, timing: CrowdedTiming, crowds: list[LaunchCrowd[Container]]
+        self, master: LaunchingMaster, timing: SharedCpuTiming, crowds: list[ProcessorSharing[Container]]
     ) -> None:
         super().__init__(master)
         self._small = timing
-        self._crowds = crowds
+        self._launch_queues = crowds
         self._starting: set[int] = set()
 
     def launch(self, granted: list[Container], now_ms: int) -> bool:
@@ -157,10 +157,10 @@ class CrowdedLaunching(Launching):
     def _begun(self, container: Container) -> None:
         """What every launch waits for is over: from now on it needs CPU."""
         if container.number in self._starting and not container.node.dead:
-            self._crowd(container).join(container, self._small.launch_cpu_ms, self._up)
+            self._launch_queue(container).join(container, self._small.launch_cpu_ms, self._up)
 
-    def _crowd(self, container: Container) -> LaunchCrowd[Container]:
-        return self._crowds[container.node.index // self._small.machine_nodes]
+    def _launch_queue(self, container: Container) -> ProcessorSharing[Container]:
+        return self._launch_queues[container.node.index // self._small.machine_nodes]
 
     def _up(self, container: Container) -> None:
         """The process is up: a map begins, a reduce does once all maps are done."""
@@ -187,14 +187,14 @@ class CrowdedLaunching(Launching):
         super().ended(container)
         if container.number in self._starting:
             self._starting.remove(container.number)
-            self._crowd(container).leave(container)
+            self._launch_queue(container).leave(container)
 
     def starting(self, container: Container) -> bool:
         """Say whether the container's process is being launched."""
         return container.number in self._starting
 
 
-class CrowdedMaster(AppMaster):
+class SharedCpuMaster(AppMaster):
     """An AM whose launches share cores, and whose asks for reduces may go out one heartbeat later."""
 
     __slots__ = ("_asks_after_beat", "_due", "_held_back")
@@ -204,8 +204,8 @@ class CrowdedMaster(AppMaster):
         job: Job,
         app: Application,
         host: MasterHost,
-        timing: CrowdedTiming,
-        crowds: list[LaunchCrowd[Container]],
+        timing: SharedCpuTiming,
+        crowds: list[ProcessorSharing[Container]],
     ) -> None:
         super().__init__(job, app, host)
         self.launching = CrowdedLaunching(self, timing, crowds)
@@ -240,18 +240,18 @@ class CrowdedMaster(AppMaster):
         self._due.clear()
 
 
-class CrowdedCluster(Cluster):
-    """A cluster whose ``timing`` is a ``CrowdedTiming``; all else is as for ``Cluster``."""
+class SharedCpuCluster(Cluster):
+    """A cluster whose ``timing`` is a ``SharedCpuTiming``; all else is as for ``Cluster``."""
 
-    def __init__(self, *, nodes: int, timing: CrowdedTiming, **other: Any) -> None:
+    def __init__(self, *, nodes: int, timing: SharedCpuTiming, **other: Any) -> None:
         super().__init__(nodes=nodes, timing=timing, **other)
         self.small = timing
         self.linger_ms = timing.am_linger_ms
-        self.crowds = crowds(self.kernel, timing, nodes)
+        self.launch_queues = launch_queues(self.kernel, timing, nodes)
 
     def master_of(self, job: Job, app: Application) -> AppMaster:
         """Return a new application's master."""
-        return CrowdedMaster(job, app, self, self.small, self.crowds)
+        return SharedCpuMaster(job, app, self, self.small, self.launch_queues)
 
     def exit(self, container: Container, at_ms: int) -> None:
         """A process is gone at ``at_ms``: its node says so at its next heartbeat, or has one at once."""
@@ -270,6 +270,6 @@ def cluster_of(timing: Timing, **other: Any) -> Cluster:
     """Return the cluster that such spans are of; ``other``: as for ``Cluster``."""
     if isinstance(timing, VariantTiming):
         return VariantCluster(timing=timing, **other)
-    if isinstance(timing, CrowdedTiming):
-        return CrowdedCluster(timing=timing, **other)
+    if isinstance(timing, SharedCpuTiming):
+        return SharedCpuCluster(timing=timing, **other)
     return Cluster(timing=timing, **other)

@@ -61,7 +61,7 @@ LONGEST_DAYS = 366
 LONGEST_MS = LONGEST_DAYS * DAY_MS
 """No instant of a workload is later, no task and no shuffle longer."""
 
-LONGEST_SAID = f"{LONGEST_DAYS} days"
+LONGEST_SHOWN = f"{LONGEST_DAYS} days"
 
 
 KEY_GROUP_MS = 80

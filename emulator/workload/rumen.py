@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from emulator.workload.job import DAY_MS, LONGEST_MS, LONGEST_SAID, Job, JobClass, key_groups
+from emulator.workload.job import DAY_MS, LONGEST_MS, LONGEST_SHOWN, Job, JobClass, key_groups
 from emulator.workload.trace_file import CountedRows, is_name, read_text, unique_names
 from yarnctl.errors import BadInput
 
@@ -114,7 +114,7 @@ def _require_near(submitted_at_ms: list[int], places: list[str]) -> None:
     apart = f"{days} days {'before' if odd < middle else 'after'}"
     raise BadInput(
         places[submitted_at_ms.index(odd)],
-        f"field submitTime: {odd} is {apart} the middle job's {middle}, not within {LONGEST_SAID}",
+        f"field submitTime: {odd} is {apart} the middle job's {middle}, not within {LONGEST_SHOWN}",
         "submitTime is in ms since 1970: give the job's time, or remove the job",
     )
 

@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple, cast, get_args
 
 import msgspec
 
-from emulator.workload.job import LONGEST_MS, LONGEST_SAID, Job, JobClass
+from emulator.workload.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
 from emulator.workload.parquet import read_parquet
 from emulator.workload.rumen import read_rumen
 from emulator.workload.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
@@ -141,7 +141,7 @@ def with_load(jobs: Sequence[Job], factor: float) -> tuple[Job, ...]:
     for job in jobs:
         at_ms = round(Fraction(job.submitted_at_ms) / Fraction(factor))
         if at_ms > LONGEST_MS:
-            problem = f"{factor} lets job {job.name} come more than {LONGEST_SAID} after the start"
+            problem = f"{factor} lets job {job.name} come more than {LONGEST_SHOWN} after the start"
             raise BadInput("--load", problem, "give a larger one")
         deadline = job.deadline_at_ms
         later = None if deadline is None else deadline - job.submitted_at_ms + at_ms

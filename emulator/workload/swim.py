@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from emulator.workload.job import KEY_GROUP_MS, LONGEST_MS, LONGEST_SAID, Job, JobClass, key_groups
+from emulator.workload.job import KEY_GROUP_MS, LONGEST_MS, LONGEST_SHOWN, Job, JobClass, key_groups
 from emulator.workload.synthetic import TABLE_LENGTH, length_table
 from emulator.workload.trace_file import CountedRows, is_name, read_text, unique_names
 from yarnctl.errors import BadInput
@@ -111,7 +111,7 @@ def slice_hours(rows: SwimRows, hours: Hours, where: str, held: str = "") -> Swi
 def _too_late(lines: list[str], where: str) -> BadInput:
     times = ((number, line.split("\t")[1]) for number, line in enumerate(lines, 1))
     number, text = next((number, text) for number, text in times if int(text) * 1000 > LONGEST_MS)
-    problem = f"field submitted_at_s: {text} is more than {LONGEST_SAID} after the start"
+    problem = f"field submitted_at_s: {text} is more than {LONGEST_SHOWN} after the start"
     return BadInput(f"{where}:{number}", problem, "give seconds since the start of the trace")
 
 

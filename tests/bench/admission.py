@@ -14,7 +14,7 @@ from typing import Any
 
 from emulator.admission.compiled import replay_compiled
 from emulator.admission.plain.event_replay import replay
-from emulator.admission.replays import Asked, sweep
+from emulator.admission.replays import ReplayOptions, sweep
 from emulator.admission.traces.generator import TR2, generate
 from emulator.admission.traces.trace import ReplayOutcome, Trace, deadlines_ms, same
 from emulator.admission.traces.trace_files import write_trace
@@ -127,7 +127,7 @@ def _process(command: list[str]) -> tuple[float, float]:
 def admission_sweep(jobs: int | None = None, sizes: int = 16) -> Row:
     """``sizes`` capacities of TR2 on one core and on both, turn by turn; the best of each counts."""
     capacities = [2500 + 500 * place for place in range(sizes)]
-    asked = Asked(CAPACITY, "Fixed2x", ("pythia",), "compiled", 0)
+    asked = ReplayOptions(CAPACITY, "Fixed2x", ("pythia",), "compiled", 0)
     sweep(tr2().head(1000), "pythia", asked, capacities[:2], 2)
     trace = tr2() if jobs is None else tr2().head(jobs)
     times: dict[int, list[float]] = {1: [], 2: []}

@@ -43,9 +43,11 @@ def serve(which: str) -> None:
     from emulator.live.manager.service import LiveResourceManager
     from emulator.live.rest.site import ManagerSite
     from emulator.live.wire.http_server import Background
-    from emulator.live.wire.real_time_driver import Pace
+    from emulator.live.wire.real_time_driver import RealTimeDriver
 
-    with Background(lambda url: ManagerSite(LiveResourceManager(Pace(Kernel())), url).web) as server:
+    with Background(
+        lambda url: ManagerSite(LiveResourceManager(RealTimeDriver(Kernel())), url).web
+    ) as server:
         print(server.url.rpartition(":")[2], flush=True)
         sys.stdin.read()
 

@@ -47,9 +47,9 @@ def manager_of_nodes() -> Any:
     from emulator.cluster.kernel import Kernel
     from emulator.live.manager.service import LiveResourceManager
     from emulator.live.wire.messages import NodeRegistration
-    from emulator.live.wire.real_time_driver import Pace
+    from emulator.live.wire.real_time_driver import RealTimeDriver
 
-    manager = LiveResourceManager(Pace(Kernel()))
+    manager = LiveResourceManager(RealTimeDriver(Kernel()))
     for node in range(NODES):
         manager.register_node(
             NodeRegistration(node=f"n{node}:1", address=f"http://n{node}:1", memory_mib=4096, vcores=4)
@@ -106,7 +106,7 @@ def fastapi_app() -> Any:
         node = manager.nodes.get(report.node)
         if node is None or (node.number is not None and report.number not in (node.number, node.number + 1)):
             return Orders(number=report.number, resync=True)
-        node.heard_at_ms = now_ms
+        node.heartbeat_at_ms = now_ms
         gone = []
         for one in report.ended:
             container = manager.containers.get(one.container)

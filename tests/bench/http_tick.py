@@ -191,10 +191,10 @@ def serve(ready: Any) -> None:
 def ours(port: AttachedPort) -> list[str]:
     """Look, decide, look at the victims, decide: the attempts that are to stop, in the order of leaving."""
     controller = Controller(RULES)
-    seen = port.observe(controller.scope)
+    seen = port.observe(controller.observation_request)
     step = controller.step(seen)
-    while step.scope.victims:
-        step = controller.step(port.observe(step.scope))
+    while step.observation_request.victims:
+        step = controller.step(port.observe(step.observation_request))
     return [action.attempt for action in step.actions if isinstance(action, Suspend)]
 
 
@@ -308,9 +308,9 @@ def measure(repeats: int = 9) -> dict[str, Any]:
     try:
         url = f"http://127.0.0.1:{here.recv()}"
         cluster = ClusterAddress(resource_managers=(url,), user="yarnctl")
-        told = Attachment(name_nodes=("nn:9870",), proofs_max=20_000, others_max=20_000)
+        told = Attachment(name_nodes=("nn:9870",), eligibility_reads_max=20_000, others_max=20_000)
         port = attach(cluster, told, lambda: time.time_ns() // 1_000_000)
-        for _ in range(told.stable_looks):
+        for _ in range(told.stable_observations):
             expected = ours(port)  # a cluster that is new to us is looked at, not decided on
         plain = Plain(url)
         plain.victims()

@@ -26,7 +26,7 @@ from yarnctl.deciding.model import (
     Suspend,
     TaskView,
 )
-from yarnctl.deciding.preemptor import Look, candidates, givers
+from yarnctl.deciding.preemptor import DemandInput, candidates, preemptable
 from yarnctl.deciding.records import Step, encode
 from yarnctl.deciding.selector import Selection
 from yarnctl.deciding.settings import DEFAULT, Settings
@@ -181,8 +181,8 @@ def measure(tail: float, size: Size = FULL) -> dict[str, dict[str, float]]:
     """
     wanted = size.wanted
     snapshot, tasks = make_case(size.nodes, size.applications, size.containers, wanted, tail)
-    look = Look(snapshot, NOW_MS, NOW_MS)
-    jobs = candidates(look, Ledger(), RULES, givers(look, RULES, ("research",)))
+    look = DemandInput(snapshot, NOW_MS, NOW_MS)
+    jobs = candidates(look, Ledger(), RULES, preemptable(look, RULES, ("research",)))
     needs = (Need(SLOT, wanted),)
     case = Case(
         number=1, now_ms=NOW_MS, total=snapshot.total, needs=needs, room={}, jobs=tuple(jobs), tasks=tasks

@@ -2,8 +2,8 @@
 
 Law: only instants of the calibration's own timetables (``overhead.timetable``) are looked at, and nothing of
 any other scenario. Launches are fitted as they were begun: the recorded starts go through the emulator's own
-``LaunchCrowd``, and (launch_ms, launch_cpu_ms) is the pair with the least mean absolute deviation until the
-first key group, relative to what was seen (no squares: one run on a busy machine must not outweigh the
+``ProcessorSharing``, and (launch_ms, launch_cpu_ms) is the pair with the least mean absolute deviation until
+the first key group, relative to what was seen (no squares: one run on a busy machine must not outweigh the
 others). Everything else is a median.
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from emulator.cluster.kernel import Kernel
-from emulator.cluster.timing import HADOOP3, CrowdedTiming, crowded
-from emulator.virtual.shared_cpu import LaunchCrowd
+from emulator.cluster.timing import HADOOP3, SharedCpuTiming, shared_cpu
+from emulator.virtual.shared_cpu import ProcessorSharing
 from tests.cluster.bench import SHAPE, production, research
 from tests.cluster.schemes import ALL
 
@@ -57,7 +57,7 @@ class Fit(NamedTuple):
     nominal span a key group takes, alone and fed by the task runner, and what the launches' fit leaves.
     """
 
-    timing: CrowdedTiming
+    timing: SharedCpuTiming
     map_ms: int
     plain_ratio: float
     wrapped_ratio: float
@@ -98,7 +98,7 @@ def clocks(run: Mapping[str, Any]) -> list[tuple[str, int]]:
 def launched(starts: Sequence[Launch], launch_ms: int, cpu_ms: int) -> list[int]:
     """Return how long each launch would take, had it been begun when it was; -1 where it was ended before."""
     kernel = Kernel()
-    crowd = LaunchCrowd[int](kernel, CORES, CORES)
+    crowd = ProcessorSharing[int](kernel, CORES, CORES)
     took = [-1] * len(starts)
 
     def up(number: int) -> None:
@@ -147,7 +147,7 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Fit:
     started = [launches(run) for run in runs]
     launch_ms, cpu_ms, error_ratio = _nearest(started)
     beyond = _beyond(started, launch_ms, cpu_ms)
-    timing = crowded(
+    timing = shared_cpu(
         HADOOP3,
         submit_ms=_submit_ms(runs),
         am_start_ms=max(0, _master_ms(runs) - HADOOP3.am_heartbeat_ms),

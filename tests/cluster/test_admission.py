@@ -13,8 +13,8 @@ import pytest
 from tests.cluster.admission_bench import compare
 from tests.cluster.admission_hadoop import Hadoop, hadoop
 from tests.cluster.needing import need_hadoop
-from yarnctl.attach.history.finished_jobs import JobsHistory
-from yarnctl.attach.history.fitting import Told
+from yarnctl.attach.history.finished_jobs import FinishedJobs
+from yarnctl.attach.history.fitting import FinishedJob
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
@@ -41,12 +41,12 @@ def _judge_history(host: Hadoop, jobs: list[dict[str, object]]) -> None:
             (row for row in HistoryServer(history).jobs(0, "ann") if row.name == "big-1"),
             key=lambda row: row.finished_at_ms,
         )
-        told = JobsHistory(HistoryServer(history), capacity=12).told(
+        told = FinishedJobs(HistoryServer(history), capacity=12).finished_job(
             first.job.replace("job_", "application_", 1)
         )
         application = ResourceManager(to).application(first.job.replace("job_", "application_", 1))
     ran = next(job for job in jobs if job["name"] == "big-1")
-    assert isinstance(told, Told), told
+    assert isinstance(told, FinishedJob), told
     assert told.limited
     assert told.containers == ran["containers"]
     assert told.deadline_at_ms is not None

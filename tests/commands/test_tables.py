@@ -275,7 +275,7 @@ TABLES: dict[str, Callable[[], object]] = {
     "checkpoints verify": in_store(checkpoints.verify_command, names=(), quick=False),
     "checkpoints show": in_store(checkpoints.show_command, name=f"job_{STAMP}_0899"),
     "checkpoints gc": collected,
-    "check": lambda: check._tell(FINDINGS, "table"),
+    "check": lambda: check._print(FINDINGS, "table"),
 }
 ANY_TABLE = {
     "yarnctl/cli": {
@@ -359,7 +359,7 @@ def test_what_is_piped_has_full_ids_and_a_line_for_each_row(name: str, capsys) -
 )
 def test_a_fix_stays_on_one_line(one, capsys, monkeypatch) -> None:
     monkeypatch.setattr(check, "terminal_columns", lambda: 80)
-    check._tell(FINDINGS, "table")
+    check._print(FINDINGS, "table")
     assert f"  fix    {one.fix}\n" in capsys.readouterr().out
 
 

@@ -18,12 +18,12 @@ from emulator.live.manager.service import LiveResourceManager
 from emulator.live.node.launching import ProcessLauncher
 from emulator.live.node.node_manager import LiveNode
 from emulator.live.node.processes import Processes
-from emulator.live.programs.all_in_one import ClusterPlan, LocalLauncher, shapes
+from emulator.live.programs.all_in_one import ClusterPlan, LocalLauncher, node_sizes
 from emulator.live.rest.dialect import Version
 from emulator.live.rest.site import ManagerSite
 from emulator.live.store.webhdfs_server import WebHdfsServer
 from emulator.live.wire.messages import ContainerService
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.transports import DirectNodeTransport
 from tests.contract.emulated import NODES, SETTINGS, SLOTS, Emulated, modelled
 from tests.contract.host import Answer, JobPlan
@@ -61,7 +61,7 @@ class VirtualHost(Emulated):
     def __init__(self, folder: Path, version: Version) -> None:
         super().__init__(f"virtual-{version}", version, URL)
         self._loop = _Loop()
-        pace = Pace(Kernel(), 1.0, lambda: EPOCH_MS + int(round(self._loop.time() * 1000, 6)))
+        pace = RealTimeDriver(Kernel(), 1.0, lambda: EPOCH_MS + int(round(self._loop.time() * 1000, 6)))
         manager = LiveResourceManager(pace, SETTINGS)
         self._site = ManagerSite(manager, URL, dialect=version)
         WebHdfsServer(folder / "hdfs", URL, superuser=self.superuser).install(self._site.web)
@@ -70,7 +70,7 @@ class VirtualHost(Emulated):
         tasks = ProcessLauncher(folder, URL, cast(Processes, None), tasks=False)
         launcher = LocalLauncher(self._site, folder, tasks, self._node_at, {})
         own_pace, wire = pace.sibling(Kernel()), DirectNodeTransport(manager)
-        for shape in shapes(ClusterPlan(nodes=NODES, memory_mib=1024 * SLOTS, vcores=SLOTS)):
+        for shape in node_sizes(ClusterPlan(nodes=NODES, memory_mib=1024 * SLOTS, vcores=SLOTS)):
             self._nodes[shape.address] = LiveNode(shape, wire, own_pace, launcher)
         self._do(self._start())
 

@@ -78,7 +78,7 @@ def views() -> dict[str, View]:
     """Return the views that are asked."""
     there = gate()
     gated = View(
-        version=7, now_ms=there.now_ms, loop=LoopStatus(ticks=3, reachable=True), desk=there.desk.shown()
+        version=7, now_ms=there.now_ms, loop=LoopStatus(ticks=3, reachable=True), admission=there.desk.shown()
     )
     return {
         "busy": busy(),
@@ -95,7 +95,7 @@ def addresses(view: View) -> list[str]:
     askers = dict.fromkeys(order.asker for order in orders)
     ids = [*askers, *dict.fromkeys(order.victim for order in orders), *(order.order for order in first)]
     ids += [name for order in first for name in (order.container, order.attempt)]
-    admissions = () if view.desk is None else gate().book.admissions
+    admissions = () if view.admission is None else gate().book.admissions
     return [
         *ALWAYS,
         *(f"/v1/reclaims/{asker}" for asker in askers),

@@ -86,7 +86,7 @@ def _checked() -> dict[str, Any]:
     """Return what ``yarnctl check`` prints of a good cluster."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        check._tell(judge(GOOD), "json")
+        check._print(judge(GOOD), "json")
     return {"out": out.getvalue().splitlines()}
 
 

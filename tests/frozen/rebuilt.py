@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.records import Choices, Reservation
@@ -73,11 +73,11 @@ def orders_of(ledger: Ledger) -> dict[str, Any]:
         "by_group": _names(ledger.by_group),
         "freed_on_node": _names(ledger.freed_on),
         "freed_for_asker": _names(ledger.freed_for),
-        "barred_attempts": ledger.barred,
+        "barred_attempts": ledger.excluded,
         "barred_by_order": ledger.bars.by,
-        "killed_not_ended": list(ledger.dying.values()),
-        "suspended_not_back": list(ledger.away.values()),
-        "late": {asker: list(late.values()) for asker, late in ledger.late.items()},
+        "killed_not_ended": list(ledger.terminating.values()),
+        "suspended_not_back": list(ledger.suspended.values()),
+        "late": {asker: list(late.values()) for asker, late in ledger.recently_settled.items()},
         "tries": ledger.tries,
         "bars_until": sorted(ledger.bars.pauses),
     }
@@ -87,7 +87,7 @@ def _names(index: dict[str, dict[str, None]]) -> dict[str, list[str]]:
     return {key: list(names) for key, names in index.items()}
 
 
-def admissions_of(book: Book) -> dict[str, Any]:
+def admissions_of(book: AdmissionStore) -> dict[str, Any]:
     """Return all that is known of admissions."""
     return {
         "gate": None if book.gate is None else gate_of(book.gate),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.deciding.admission.book import OPEN, UNLEARNED_MAX, Book
+from yarnctl.deciding.admission.book import OPEN, UNLEARNED_MAX, AdmissionStore
 from yarnctl.deciding.admission.capacity import Pool, profile
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
@@ -16,7 +16,7 @@ from yarnctl.deciding.admission.entries import (
 from yarnctl.deciding.admission.gate import decide, granted_in
 from yarnctl.deciding.admission.mechanisms import SIZINGS, choices_of
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Request
-from yarnctl.deciding.admission.shared_round import FORESEEN_MAX, Rules, foresee, hopeless
+from yarnctl.deciding.admission.shared_round import PLANNED_MAX, Rules, hopeless, plan_spans
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.reasons.verdicts import NeedsMoreThanItCanUse, NeedsMoreThanThereIs
 
@@ -55,14 +55,14 @@ def test_whoever_shares_stands_in_the_order_that_was_chosen():
     rules = rules_of("no_drop_fs", 1, Choices(order="ratio"))
     five = Estimate(5 * MINUTE, 0, "history")
     waiting = (request(0, 1, 10, estimate=five), request(1, 1, 60, estimate=five))
-    found = foresee(rules, waiting, profile(1), 0)
+    found = plan_spans(rules, waiting, profile(1), 0)
     assert {sequence: seen.start_ms for sequence, seen in found.items()} == {0: 5 * MINUTE, 1: 0}
 
 
 def test_a_start_is_foreseen_for_the_first_twenty():
     rules = rules_of("no_drop_fs", 100)
-    waiting = [request(number, 1, estimate=Estimate(MINUTE, 0, "me")) for number in range(FORESEEN_MAX + 2)]
-    found = foresee(rules, waiting, profile(100), 0)
+    waiting = [request(number, 1, estimate=Estimate(MINUTE, 0, "me")) for number in range(PLANNED_MAX + 2)]
+    found = plan_spans(rules, waiting, profile(100), 0)
     assert [seen.start_ms for seen in found.values()] == [0] * 20 + [None, None]
 
 
@@ -80,7 +80,7 @@ def asked(sequence: int, admission: str) -> AdmissionAsked:
     ],
 )
 def test_the_name_of_an_admission_ends_in_its_number_and_is_new(admission, sequence, problem):
-    book = Book()
+    book = AdmissionStore()
     book.take(gate_set("pythia", 10))
     book.take(asked(1, "first-2"))
     assert book.problem(asked(sequence, admission)) == problem
@@ -100,14 +100,14 @@ def test_what_a_job_can_use_is_named_only_where_the_cluster_has_it(tasks, said):
 
 
 def test_a_gate_has_room_for_one_container_at_least():
-    assert Book().problem(gate_set("pythia", 0)) == "a capacity of 0 containers"
-    assert Book().problem(gate_set("pythia", 1)) == ""
+    assert AdmissionStore().problem(gate_set("pythia", 0)) == "a capacity of 0 containers"
+    assert AdmissionStore().problem(gate_set("pythia", 1)) == ""
     assert OPEN == ("waiting", "admitted", "taken")
 
 
-def admitted(count: int) -> Book:
+def admitted(count: int) -> AdmissionStore:
     """Return a book with so many admissions, each admitted in a round at 0 ms."""
-    book = Book()
+    book = AdmissionStore()
     book.take(gate_set("no_drop_fs", count))
     for number in range(1, count + 1):
         book.take(asked(number, f"adm-{number}"))
@@ -122,7 +122,7 @@ def test_what_is_not_there_or_not_so_far_is_not_closed():
     book.take(AdmissionClosed(1, "adm-9", "withdrawn", Said("over")))
     book.take(AdmissionClosed(1, "adm-1", "ended", Said("over")))  # it was never taken
     assert book.admissions["adm-1"].state == "admitted"
-    Book().take(AdmissionClosed(1, "adm-1", "withdrawn", Said("over")))
+    AdmissionStore().take(AdmissionClosed(1, "adm-1", "withdrawn", Said("over")))
 
 
 @pytest.mark.parametrize(("at_ms", "problem"), [(59_999, "it was held until 60000"), (60_000, "")])

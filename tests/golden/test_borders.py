@@ -37,23 +37,26 @@ from yarnctl.deciding.model import (
     Suspend,
 )
 from yarnctl.deciding.order import Order, new_order
-from yarnctl.deciding.planning import in_leaving_order
+from yarnctl.deciding.planning import in_suspend_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
-from yarnctl.deciding.preemptor import Look, demand, may_give
+from yarnctl.deciding.preemptor import DemandInput, demand, is_preemptable
 from yarnctl.deciding.prioritising import in_order, ranked
-from yarnctl.deciding.queue_hold import QueueLimits, hold
+from yarnctl.deciding.queue_hold import QueueLimits, lower
 from yarnctl.deciding.records import Refusal, Requests, Return, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import Settlement
-from yarnctl.deciding.surplus import beyond, surplus
+from yarnctl.deciding.surplus import beyond, excess_orders
 from yarnctl.units import Resources, dominant
 
 
 def needs(snapshot, settings=DEFAULT, doubted=None):
     """Return {application: containers that must be made room for}."""
-    found = demand(Look(snapshot, 0, 0, (), doubted or {}), Ledger(), settings)
-    return {wish.application.application: sum(n.containers for n in wish.needs) for wish in found.wishes}
+    found = demand(DemandInput(snapshot, 0, 0, (), doubted or {}), Ledger(), settings)
+    return {
+        wish.application.application: sum(n.containers for n in wish.shortfalls)
+        for wish in found.applications
+    }
 
 
 def suspended(step):
@@ -191,10 +194,10 @@ def test_with_deadlines_who_is_served_before_the_asker_keeps_its_room(settings, 
         app("c", "default", 5, rank=9, deadline=3000),
         app("d", "default", 5, rank=9, deadline=1000),  # as urgent as the asker
     ]
-    look = Look(cluster(*rows, guaranteed={"default": 100}), 0, 0)
+    look = DemandInput(cluster(*rows, guaranteed={"default": 100}), 0, 0)
     settings = with_(settings, mode="deadlines", job_policy="MDF")
     jobs = [candidate(name, 5) for name in "bcd"]
-    found = may_give(jobs, look, settings, rows[0])
+    found = is_preemptable(jobs, look, settings, rows[0])
     assert " ".join(job.usage.application for job in found) == givers
 
 
@@ -248,8 +251,8 @@ def freed(ledger, order, at_ms):
 def test_room_that_came_free_after_the_snapshot_is_still_coming(as_of_ms, coming, spoken_for):
     ledger = Ledger()
     freed(ledger, an_order(), 100)
-    assert len(list(ledger.coming(as_of_ms))) == coming
-    assert len(list(ledger.spoken_for(as_of_ms))) == spoken_for
+    assert len(list(ledger.expected_room(as_of_ms))) == coming
+    assert len(list(ledger.freed_unassigned(as_of_ms))) == spoken_for
 
 
 def test_an_order_promises_as_many_asks_as_its_room_completes():
@@ -278,8 +281,8 @@ def test_the_room_of_a_lost_node_does_not_come(ending, came, verb):
         work.time_out(20_000)
         assert [order.state for order in work.ledger.settled.values()] == ["killed"]
     work.take([ContainerEnded("r1.1c", "r1", "n1", ending, 20_100)])
-    assert len(list(work.ledger.coming(20_099))) == came
-    assert len(list(work.ledger.coming(20_100))) == 0
+    assert len(list(work.ledger.expected_room(20_099))) == came
+    assert len(list(work.ledger.expected_room(20_100))) == 0
 
 
 # --- room that nobody was seen to get ---------------------------------------------------------
@@ -346,7 +349,7 @@ def test_what_is_beyond_need_goes_to_who_lacks_it_or_back(orders, due, moves, ba
     ledger = entered(*(an_order(n, asker, serves=serves) for n, (asker, serves) in enumerate(orders, 1)))
     found = beyond(due, 0, ledger)
     assert {order.order: asker for order, asker in found.moves} == moves
-    assert [order.order for order in found.needless] == back
+    assert [order.order for order in found.excess] == back
 
 
 def test_room_that_is_free_is_neither_moved_nor_taken_back():
@@ -355,10 +358,10 @@ def test_room_that_is_free_is_neither_moved_nor_taken_back():
     ledger.happen("o-000001", "ended-as-ordered", 500)
     found = beyond({"p1": 0, "p2": 2}, 400, ledger)
     assert [(order.order, asker) for order, asker in found.moves] == [("o-000002", "p2")]
-    assert found.needless == ()
+    assert found.excess == ()
     found = beyond({"p1": 1}, 400, ledger)  # ... and it meets what is due
-    assert [order.order for order in found.needless] == ["o-000002"]
-    assert beyond({"p1": 1}, 500, ledger).needless == ()  # free in the snapshot, it is no room to come
+    assert [order.order for order in found.excess] == ["o-000002"]
+    assert beyond({"p1": 1}, 500, ledger).excess == ()  # free in the snapshot, it is no room to come
 
 
 def test_an_ask_that_has_been_met_since_is_not_due_again():
@@ -369,8 +372,8 @@ def test_an_ask_that_has_been_met_since_is_not_due_again():
     work.take([ContainerEnded("r1.1c", "r1", "n1", "suspended", 1020), granted])
     assert ledger.settled["o-000001"].state == "granted"
     snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 2))
-    found = surplus(Look(snapshot, 1000, 1100), ledger, DEFAULT)
-    assert [order.order for order in found.needless] == ["o-000003"]
+    found = excess_orders(DemandInput(snapshot, 1000, 1100), ledger, DEFAULT)
+    assert [order.order for order in found.excess] == ["o-000003"]
 
 
 # --- the selector -----------------------------------------------------------------------------
@@ -444,7 +447,7 @@ def test_what_completes_no_room_is_handed_back(sizes, asked, picks, back):
     ],
 )
 def test_a_queue_that_cannot_grow_is_not_held(guaranteed, maximum, held_at):
-    found = hold("research", QueueLimits(guaranteed, maximum), 7)
+    found = lower("research", QueueLimits(guaranteed, maximum), 7)
     assert (None if found is None else found.ratio) == held_at
     assert found is None or (found.queue, found.before_ratio, found.at_ms) == ("research", maximum, 7)
 
@@ -529,7 +532,7 @@ def test_one_look_asks_for_tasks_eight_times_at_most():
     rounds = 0
     while step.wake_at_ms == 0:
         rounds += 1
-        step = steps.step(seen(None, dict.fromkeys(step.scope.victims, ())))
+        step = steps.step(seen(None, dict.fromkeys(step.observation_request.victims, ())))
     (refusal,) = [record for record in step.records if isinstance(record, Refusal)]
     assert rounds == 8
     assert {job.why for job in refusal.refused_jobs} >= {"no-task-left"}
@@ -576,18 +579,18 @@ def test_what_is_promised_fits_nowhere_twice():
     """Three asks, one promised, one slot free: one fits, one must be made room for."""
     ledger = entered(an_order(1))
     snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 3), free={"n9": 1})
-    (wish,) = demand(Look(snapshot, 0, 0), ledger, PAPER).wishes
+    (wish,) = demand(DemandInput(snapshot, 0, 0), ledger, PAPER).applications
     assert (wish.trigger.placed, wish.trigger.promised, wish.trigger.need) == (1, 1, 1)
     snapshot = cluster(app("r1", "research", 50), app("p1", "production", 1, 3), free={"n9": 9})
-    assert demand(Look(snapshot, 0, 0), ledger, PAPER).wishes == ()
+    assert demand(DemandInput(snapshot, 0, 0), ledger, PAPER).applications == ()
 
 
 def test_an_asker_that_finds_room_does_not_stand_before_the_others():
     """p1's ask fits into what is free, p2's and p3's do not."""
     asks = [app(f"p{n}", "production", 1, 1, rank=n, ask=n) for n in (1, 2, 3)]
     snapshot = cluster(app("r1", "research", 50), *asks, free={"n9": 1})
-    found = demand(Look(snapshot, 0, 0), Ledger(), PAPER)
-    assert [wish.application.application for wish in found.wishes] == ["p2", "p3"]
+    found = demand(DemandInput(snapshot, 0, 0), Ledger(), PAPER)
+    assert [wish.application.application for wish in found.applications] == ["p2", "p3"]
 
 
 # --- the modelled scheduler, with two queues that give ----------------------------------------
@@ -641,5 +644,5 @@ def test_a_task_that_has_nothing_left_is_asked_before_one_of_whom_nobody_knows()
         order = msgspec.structs.replace(an_order(number, at_ms=100), remaining_ms=remaining_ms)
         ledger.add(order)
     asked = [Suspend(f"o-{n:06d}", "r1", f"r1.{n}", f"r1.{n}c", 1, 0) for n in (1, 2, 3)]
-    found = in_leaving_order(asked, ledger, DEFAULT)
+    found = in_suspend_order(asked, ledger, DEFAULT)
     assert list(found) == list(reversed(asked))

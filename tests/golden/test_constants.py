@@ -16,7 +16,7 @@ import pytest
 
 from tests.golden.test_values import STRUCTS
 from yarnctl import deciding
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
@@ -214,9 +214,9 @@ def test_a_book_begins_empty() -> None:
         "_keys": {},
         "_applications": {},
     }
-    assert vars(Book()) == empty
-    assert (Book().queues, Book().container_mib) == ((), 0)
-    assert Book().problem(object()) == ""
+    assert vars(AdmissionStore()) == empty
+    assert (AdmissionStore().queues, AdmissionStore().container_mib) == ((), 0)
+    assert AdmissionStore().problem(object()) == ""
 
 
 def test_draws_are_the_same_for_ever() -> None:

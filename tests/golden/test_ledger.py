@@ -187,10 +187,10 @@ TIMEOUTS = [
 def test_time_outs_count_from_the_last_progress(on_timeout, facts, before, then, actions):
     steps = started(with_(GUARD_FREE, on_timeout=on_timeout))
     steps.step(seen(None, now_ms=100, facts=tuple(facts)))
-    steps.scope = type(steps.scope)(cluster=False)
+    steps.observation_request = type(steps.observation_request)(cluster=False)
     steps.step(seen(None, now_ms=11_999))
     assert state(steps) == before
-    steps.scope = type(steps.scope)(cluster=False)
+    steps.observation_request = type(steps.observation_request)(cluster=False)
     step = steps.step(seen(None, now_ms=12_000))
     assert state(steps) == then
     assert list(step.actions) == actions
@@ -225,9 +225,9 @@ def test_a_killed_containers_room_is_counted_once():
     steps = started(with_(GUARD_FREE, on_timeout="kill"))
     steps.step(seen(None, now_ms=250))
     steps.step(seen(FULL, TASKS, now_ms=12_000))
-    assert len(list(steps.ledger.coming(12_000))) == 1
+    assert len(list(steps.ledger.expected_room(12_000))) == 1
     steps.step(seen(None, now_ms=12_500, facts=(ended("killed", at_ms=12_400),)))
-    assert not list(steps.ledger.coming(12_500))
+    assert not list(steps.ledger.expected_room(12_500))
 
 
 def test_freed_room_nobody_wants_any_more_is_forgotten():

@@ -23,17 +23,17 @@ from tests.unit.deciding.test_foresight import SLOT, view
 from yarnctl.deciding import preemptor
 from yarnctl.deciding.case import Candidate
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.forecast import QueueModel, Takers, Wanted, model_queues, slots
+from yarnctl.deciding.forecast import QueueModel, SchedulerSimulation, SimulatedAsk, model_queues, slots
 from yarnctl.deciding.foresight import at_most, first_wave
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.looks import Echoes
+from yarnctl.deciding.looks import StaleAsks
 from yarnctl.deciding.model import ContainerAsk, QueueView
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
-from yarnctl.deciding.preemptor import Look, candidates, demand, givers
+from yarnctl.deciding.preemptor import DemandInput, candidates, demand, preemptable
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import Settlement
-from yarnctl.deciding.surplus import surplus
+from yarnctl.deciding.surplus import excess_orders
 from yarnctl.units import NOTHING, Resources, dominant
 
 
@@ -61,7 +61,7 @@ def test_an_ask_for_no_container_does_not_wait():
     asks = (ContainerAsk(10, size(1), 0), ContainerAsk(20, size(1), 2))
     waits = msgspec.structs.replace(app("p1", "production", 1), asks=asks)
     queue = model_queues(cluster(waits), ())["production"]
-    assert queue.waiting() == [Wanted(waits, size(1), 2)]
+    assert queue.waiting() == [SimulatedAsk(waits, size(1), 2)]
 
 
 def test_inside_one_queue_nothing_moves():
@@ -69,8 +69,10 @@ def test_inside_one_queue_nothing_moves():
     rows = [app("a", "default", 1, 3), app("b", "default", 9, slots=4, rank=1)]
     queues = model_queues(cluster(*rows, guaranteed={"default": 40}), ())
     before = queues["default"].used
-    takers = Takers(queues, (), lambda asker: asker.application == "a", {"a": 3}, size(8), {"u": None})
-    assert takers.admitted["a"].needs == {size(1): 3}
+    takers = SchedulerSimulation(
+        queues, (), lambda asker: asker.application == "a", {"a": 3}, size(8), {"u": None}
+    )
+    assert takers.admitted["a"].shortfalls == {size(1): 3}
     assert queues["default"].used == before
 
 
@@ -104,11 +106,11 @@ def test_no_more_is_foreseen_than_allowed_over_all_asks_together(counts, most, k
 
 def test_an_ask_that_was_read_later_than_its_containers_may_be_gone_altogether():
     """Two of one kind are gone before two containers are seen: those met them, not the ask that is left."""
-    echoes = Echoes()
+    echoes = StaleAsks()
     both = (ContainerAsk(10, SLOT, 2), ContainerAsk(20, SLOT, 1))
     looks = [(0, both, 1), (500, both[1:], 1), (1000, both[1:], 3)]
     found = [
-        echoes.look([view(asks=asks, containers=containers)], at_ms).get("a", 0)
+        echoes.update([view(asks=asks, containers=containers)], at_ms).get("a", 0)
         for at_ms, asks, containers in looks
     ]
     assert found == [0, 0, 0]
@@ -121,10 +123,10 @@ def test_who_holds_a_master_only_has_nothing_to_give():
         app("r2", "research", 2),
         app("p1", "production", 9),
     ]
-    look = Look(cluster(*rows), 0, 0)
-    assert [each.application for each in givers(look, DEFAULT, ("research",))] == ["r2", "r3"]
+    look = DemandInput(cluster(*rows), 0, 0)
+    assert [each.application for each in preemptable(look, DEFAULT, ("research",))] == ["r2", "r3"]
     everywhere = with_(DEFAULT, mode="deadlines", job_policy="MDF")
-    assert [each.application for each in givers(look, everywhere, ())] == ["p1", "r2", "r3"]
+    assert [each.application for each in preemptable(look, everywhere, ())] == ["p1", "r2", "r3"]
 
 
 def test_with_deadlines_the_cap_is_a_part_of_all_containers():
@@ -142,7 +144,7 @@ def test_a_killed_task_is_no_order_against_the_jobs_budget():
     """It is settled: its container is subtracted from what the job holds, and bars nobody else."""
     work = Settlement(Ledger(), with_(DEFAULT, on_timeout="kill"), releases_itself=False)
     work.ledger.add(an_order())
-    look = Look(cluster(app("r1", "research", 10)), 0, 0)
+    look = DemandInput(cluster(app("r1", "research", 10)), 0, 0)
     views = look.snapshot.applications
     (asked,) = candidates(look, work.ledger, DEFAULT, views)
     work.time_out(20_000)
@@ -154,7 +156,7 @@ def test_a_killed_task_is_no_order_against_the_jobs_budget():
 def test_under_the_papers_rule_everybody_is_told_that_no_queue_gives():
     rows = [app("r1", "research", 5), app("p1", "production", 1, 1), app("p2", "production", 1, 1, rank=1)]
     snapshot = cluster(*rows, guaranteed={"production": 2, "research": 20})
-    found = demand(Look(snapshot, 0, 0), Ledger(), PAPER)
+    found = demand(DemandInput(snapshot, 0, 0), Ledger(), PAPER)
     assert [trigger.application for trigger, _ in found.refused] == ["p1", "p2"]
 
 
@@ -203,11 +205,11 @@ def test_asks_wait_in_the_order_of_their_priority():
     ],
 )
 def test_what_is_given_meets_the_first_asks_alone(looks, doubted):
-    echoes = Echoes()
+    echoes = StaleAsks()
     found = []
     for at_ms, counts, containers in looks:
         asks = [ContainerAsk(10 * (n + 1), SLOT, count) for n, count in enumerate(counts) if count]
-        found.append(echoes.look([view(asks=tuple(asks), containers=containers)], at_ms).get("a", 0))
+        found.append(echoes.update([view(asks=tuple(asks), containers=containers)], at_ms).get("a", 0))
     assert found == doubted
 
 
@@ -226,9 +228,9 @@ def test_with_deadlines_only_users_of_tasks_may_have_to_give():
         app("b", "default", 1, rank=1, deadline=2000, user="master only"),
         app("c", "default", 2, rank=2, deadline=3000, user="gives"),
     ]
-    look = Look(cluster(*rows, guaranteed={"default": 10}), 0, 0)
+    look = DemandInput(cluster(*rows, guaranteed={"default": 10}), 0, 0)
     settings = with_(DEFAULT, mode="deadlines", job_policy="MDF")
-    assert list(preemptor._users_who_give(look, rows[0], settings)) == ["gives"]
+    assert list(preemptor._users_with_preemptable(look, rows[0], settings)) == ["gives"]
 
 
 def ordered_for(asker: str) -> Ledger:
@@ -246,6 +248,6 @@ def ordered_for(asker: str) -> Ledger:
 )
 def test_room_that_nobody_entitled_would_be_given_is_handed_back(rows, why):
     snapshot = cluster(app("r1", "research", 50), *rows, guaranteed={"production": 95, "research": 5})
-    found = surplus(Look(snapshot, 0, 0), ordered_for("p1"), DEFAULT)
-    assert [order.order for order in found.needless] == ["o-000001"], why
+    found = excess_orders(DemandInput(snapshot, 0, 0), ordered_for("p1"), DEFAULT)
+    assert [order.order for order in found.excess] == ["o-000001"], why
     assert found.moves == ()

@@ -116,7 +116,7 @@ def test_who_validates_finds_a_ledger_that_was_changed_behind_its_back():
     ledger.add(an_order())
     steps = Controller(DEFAULT, remembered=Remembered(ledger, 0), validate=True)
     steps.step(observed(10))
-    ledger.barred.clear()
+    ledger.excluded.clear()
     with pytest.raises(InvariantBroken, match="under-order-is-barred"):
         steps.step(observed(20))
 
@@ -126,7 +126,7 @@ def test_what_is_over_goes_back_with_the_clock():
     freed(ledger, an_order(), 5000)
     ledger.happen("o-000001", "granted", 6000)
     ledger.set_back(1000)
-    (late,) = ledger.late["p1"].values()
+    (late,) = ledger.recently_settled["p1"].values()
     assert (late.room_ms, late.until_ms, late.order.settled_at_ms) == (4000, 5000, 5000)
 
 

@@ -23,22 +23,22 @@ from tests.golden.tables import (
 )
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.looks import ECHO_MS
+from yarnctl.deciding.looks import STALE_MS
 from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
     ContainerGranted,
     Kill,
     ManifestSeen,
+    ObservationRequest,
     Refused,
     Release,
-    Scope,
     Suspend,
     Unknown,
     Withdraw,
     Withheld,
 )
-from yarnctl.deciding.preemptor import Look, demand
+from yarnctl.deciding.preemptor import DemandInput, demand
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Refusal, Transition
 from yarnctl.deciding.selector import choose
@@ -48,12 +48,15 @@ from yarnctl.journal.rendering import text as reason_text
 
 def needs(snapshot, settings=DEFAULT):
     """Return {application: containers that must be made room for}."""
-    found = demand(Look(snapshot, 0, 0), Ledger(), settings)
-    return {wish.application.application: sum(n.containers for n in wish.needs) for wish in found.wishes}
+    found = demand(DemandInput(snapshot, 0, 0), Ledger(), settings)
+    return {
+        wish.application.application: sum(n.containers for n in wish.shortfalls)
+        for wish in found.applications
+    }
 
 
 def reasons(snapshot, settings=DEFAULT):
-    found = demand(Look(snapshot, 0, 0), Ledger(), settings)
+    found = demand(DemandInput(snapshot, 0, 0), Ledger(), settings)
     return {trigger.application: reason_text(why) for trigger, why in found.refused}
 
 
@@ -386,7 +389,7 @@ def test_never_twice_for_the_same_ask(settings):
     later = cluster(research(49), app("p1", "production", 2, 1))
     assert not steps.step(seen(later, {"r1": row("r1", 48)}, now_ms=5000, facts=(granted,))).actions
     more = cluster(research(49), app("p1", "production", 2, 4))  # three more asks, and no echo of the grant
-    assert len(victims(steps.step(seen(more, {"r1": row("r1", 49)[2:]}, now_ms=5000 + ECHO_MS)))) == 3
+    assert len(victims(steps.step(seen(more, {"r1": row("r1", 49)[2:]}, now_ms=5000 + STALE_MS)))) == 3
 
 
 @BOTH
@@ -429,7 +432,7 @@ def test_orders_are_withdrawn_when_the_ask_finds_room_elsewhere():
     step = steps.step(seen(cluster(research(49), app("p1", "production", 1, 2), free={"n9": 1}), now_ms=1000))
     assert list(step.actions) == [Withdraw("o-000002", "r1", "r1.2", "r1.2c")]
     for now_ms in (1250, 1500, 1750, 2000):
-        assert steps.scope.cluster == (now_ms == 2000)
+        assert steps.observation_request.cluster == (now_ms == 2000)
         step = steps.step(seen(None, now_ms=now_ms))  # at 2000 the gate says: nobody hurried waits
     assert [action.order for action in step.actions] == ["o-000001"]
 
@@ -456,14 +459,18 @@ def test_tasks_are_looked_at_only_when_their_job_is_hit():
     steps = controller()
     snapshot = cluster(research(9, "r1"), research(8, "r2"), research(7, "r3"), app("p1", "production", 1, 2))
     step = steps.step(seen(snapshot))
-    assert (step.scope.victims, step.wake_at_ms, step.scope.cluster) == (("r1",), 0, False)
+    assert (step.observation_request.victims, step.wake_at_ms, step.observation_request.cluster) == (
+        ("r1",),
+        0,
+        False,
+    )
     assert not step.actions
     step = steps.step(seen(None, {"r1": [task("r1.1"), task("r1.2", able=False)]}))
-    assert step.scope.victims == ("r2",)  # r1 has only one to give
+    assert step.observation_request.victims == ("r2",)  # r1 has only one to give
     step = steps.step(seen(None, {"r2": row("r2", 7)}))
     assert victims(step) == ["r1.1", "r2.1"]
     assert step.wake_at_ms == 250
-    assert step.scope.orders == ("o-000001", "o-000002")
+    assert step.observation_request.orders == ("o-000001", "o-000002")
 
 
 def test_an_unreachable_master_drops_out_with_that_reason():
@@ -471,7 +478,7 @@ def test_an_unreachable_master_drops_out_with_that_reason():
     snapshot = cluster(research(9, "r1"), research(8, "r2"), app("p1", "production", 1, 1))
     steps.step(seen(snapshot))
     step = steps.step(seen(None, unreachable=("r1",)))
-    assert step.scope.victims == ("r2",)
+    assert step.observation_request.victims == ("r2",)
     step = steps.step(seen(None, {"r2": row("r2", 7)}))
     decision = next(record for record in step.records if isinstance(record, Decision))
     assert ("r1", "unreachable") in [(job.application, job.why) for job in decision.refused_jobs]
@@ -494,7 +501,7 @@ def test_a_look_that_has_grown_old_is_not_decided_on():
     steps.step(seen(cluster(research(9), app("p1", "production", 1, 1))))
     step = steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=5000))
     assert not step.actions
-    assert step.scope.cluster
+    assert step.observation_request.cluster
     steps = controller()
     steps.step(seen(cluster(research(9), app("p1", "production", 1, 1))))
     assert victims(steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=4999))) == ["r1.1"]
@@ -538,7 +545,9 @@ def test_ticks_stand_on_the_grid_of_the_first_observation():
 
 
 def test_the_gate_names_the_hurried_queues():
-    assert controller().first_scope() == Scope(cluster=True, gate_queues=("production",))
+    assert controller().first_observation_request() == ObservationRequest(
+        cluster=True, probe_queues=("production",)
+    )
 
 
 def test_killing_instead_of_suspending():

@@ -112,7 +112,7 @@ def test_saved_work_that_was_not_used_is_told_once_and_nobody_is_credited():
         generation_found=0,
     )
     assert decode(encode(told)) == told
-    assert not steps.ledger.away
+    assert not steps.ledger.suspended
     assert returns(steps, 61_000, BACK) == []
 
 
@@ -138,7 +138,7 @@ def test_nobody_waits_for_the_tasks_of_an_application_that_has_ended(by_fact):
         steps.step(seen(None, now_ms=5000, facts=(ApplicationEnded("r1", 5000),)))
     else:
         steps.step(seen(cluster(app("p1", "production", 1), total=51), now_ms=5000))
-    assert not steps.ledger.away
+    assert not steps.ledger.suspended
     assert returns(steps, 60_000, BACK) == []
 
 
@@ -191,9 +191,9 @@ def test_an_end_seen_after_the_snapshot_is_followed_by_another_look_soon():
         ContainerEnded("r1.1c", "r1", "n1", "suspended", 1010),
     )
     step = steps.step(seen(FULL, TASKS, now_ms=1020, as_of_ms=1000, facts=facts))
-    assert (step.scope.cluster, step.wake_at_ms) == (True, 1020 + GUARD_FREE.open_tick_ms)
+    assert (step.observation_request.cluster, step.wake_at_ms) == (True, 1020 + GUARD_FREE.open_tick_ms)
     step = steps.step(seen(FULL, TASKS, now_ms=1270))
-    assert step.scope.cluster is (step.wake_at_ms == 2000)  # once is enough
+    assert step.observation_request.cluster is (step.wake_at_ms == 2000)  # once is enough
 
 
 def test_an_end_before_the_snapshot_needs_none():
@@ -204,12 +204,12 @@ def test_an_end_before_the_snapshot_needs_none():
         ContainerEnded("r1.1c", "r1", "n1", "suspended", 1000),
     )
     step = steps.step(seen(FULL, TASKS, now_ms=1020, as_of_ms=1000, facts=facts))
-    assert step.scope.cluster is (step.wake_at_ms == 2000)
+    assert step.observation_request.cluster is (step.wake_at_ms == 2000)
 
 
 def test_who_waits_is_named_with_the_orders():
     steps = Controller(GUARD_FREE, validate=True)
-    assert steps.step(seen(FULL, TASKS)).scope.askers == ("p1",)
+    assert steps.step(seen(FULL, TASKS)).observation_request.askers == ("p1",)
 
 
 # --- priorities that are refused --------------------------------------------------------------

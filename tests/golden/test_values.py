@@ -67,7 +67,7 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
         asked_at_ms=0,
         progress_at_ms=0,
     )
-    assert (order.remaining_ms, order.return_cost_ms, order.observed) == (-1, 0, False)
+    assert (order.remaining_ms, order.resume_cost_ms, order.observed) == (-1, 0, False)
     assert (order.state, order.freed_at_ms, order.settled_at_ms) == ("asked", None, None)
     move = records.Transition(
         order="o-000001", source="asked", event="accepted", target="suspending", at_ms=3
@@ -86,7 +86,7 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
     )
     told = (view.asks, view.activated, view.runner, view.priority, view.deadline_at_ms, view.progress_ratio)
     assert told == ((), True, True, 0, None, 0.0)
-    assert (view.why_not, view.foreseen) == (None, 0)
+    assert (view.why_not, view.predicted) == (None, 0)
     queue = model.QueueView(queue="q", guaranteed=one, maximum=one, used=one)
     assert (queue.priority, queue.user_limit, queue.am_limit, queue.am_used) == (0, None, None, (0, 0))
 

@@ -17,8 +17,8 @@ from tests.thoroughness import examples
 from tests.unit.daemon.at_the_desk import AtTheDesk, Killed, Past, Yarn, asking
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.daemon.admission.request_queue import Withdrawing
-from yarnctl.deciding.admission.book import Book, BookState
+from yarnctl.daemon.admission.request_queue import WithdrawRequest
+from yarnctl.deciding.admission.book import AdmissionStore, BookState
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -39,7 +39,7 @@ from yarnctl.journal.replay import replay
 LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
 
 
-def facts(book: Book) -> dict[str, object]:
+def facts(book: AdmissionStore) -> dict[str, object]:
     """Return all that a book knows."""
     return {name: value for name, value in vars(book).items() if name != "version"}
 
@@ -83,7 +83,7 @@ class Story(AtTheDesk):
         elif step == "submit":
             self.submit(chosen, f"application_1_{chosen.sequence:04}")
         elif step == "withdraw":
-            self.hand(Withdrawing(chosen.admission))
+            self.hand(WithdrawRequest(chosen.admission))
         elif step == "end" and chosen.application in self.yarn.listed:
             self.yarn.end(chosen.application)
             if who % 2:
@@ -93,7 +93,7 @@ class Story(AtTheDesk):
         self.tick()
 
 
-def facts_copied(book: Book) -> dict[str, object]:
+def facts_copied(book: AdmissionStore) -> dict[str, object]:
     """Return all that a book knows, as a value of its own (everything in it is frozen)."""
     return {name: dict(value) if isinstance(value, dict) else value for name, value in facts(book).items()}
 
@@ -115,13 +115,15 @@ def journal(path: Path, records: Sequence[Record]) -> Path:
 def test_every_part_of_a_journal_gives_the_book_that_was_there(steps, allocator):
     story = Story(allocator, steps)
     story.play()
-    read_again = Book()
+    read_again = AdmissionStore()
     for place, record in enumerate(story.records[1:]):
         assert facts(read_again) == story.books[place]
         assert read_again.problem(record) == ""
         read_again.take(record)
         if place % 5 == 0:  # a file ends here: all goes over that is not derived
-            read_again = Book(msgspec.json.decode(msgspec.json.encode(read_again.left()), type=BookState))
+            read_again = AdmissionStore(
+                msgspec.json.decode(msgspec.json.encode(read_again.left()), type=BookState)
+            )
     assert facts(read_again) == story.books[-1] == facts(story.book)
     gate = read_again.gate
     if gate is not None:
@@ -150,7 +152,7 @@ def test_a_death_at_any_point_loses_nothing_that_was_answered(first, then, alloc
     again.play()
     names = [record.admission for record in again.records if isinstance(record, AdmissionAsked)]
     assert len(set(names)) == len(names)
-    whole = Book()
+    whole = AdmissionStore()
     for record in again.records[1:]:
         assert whole.problem(record) == ""
         whole.take(record)
@@ -162,7 +164,7 @@ def test_a_death_at_any_point_loses_nothing_that_was_answered(first, then, alloc
 def test_what_is_let_in_fits_into_what_is_free(steps, allocator):
     story = Story(allocator, steps)
     story.play()
-    book = Book()
+    book = AdmissionStore()
     for record in story.records[1:]:
         if isinstance(record, AdmissionRound) and record.granted:
             assert book.gate is not None

@@ -17,7 +17,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.records import Contact, Record
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.rebuild import rebuild, repair
 
 
 @contextmanager
@@ -63,11 +63,11 @@ def test_half_a_line_is_kept_whole_or_not_at_all(tmp_path: Path) -> None:
         file.write(b'{"type":"contact","at_ms":')
     whole = path.read_bytes()
     with full(0), pytest.raises(OSError, match="start again") as told:
-        mend(path)
+        repair(path)
     assert "journal.jsonl.torn-" in str(told.value.filename)
     assert [one.name for one in tmp_path.iterdir()] == ["journal.jsonl"]
     assert path.read_bytes() == whole
-    beside = mend(path)
+    beside = repair(path)
     assert beside is not None
     assert beside.read_bytes() == b'{"type":"contact","at_ms":'
 

@@ -173,7 +173,7 @@ def test_what_a_step_did_stands_behind_a_step_of_that_instant(name: str) -> None
         if begins:
             assert fold.now_ms == max(before_ms, told["at_ms"]), told
         elif told["type"] == "forgotten":
-            assert [type(record) for record in made] == [today.Forgotten]
+            assert [type(record) for record in made] == [today.UnknownApplication]
 
 
 def test_a_step_is_begun_once_for_all_that_it_did() -> None:

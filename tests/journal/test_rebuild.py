@@ -21,7 +21,7 @@ from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import Different
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import ledger_of, state_of
-from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import Replay, replay
 from yarnctl.units import Resources
 
@@ -129,10 +129,10 @@ def test_of_a_file_that_holds_half_a_line_nothing_is_left(tmp_path: Path, size_b
     path = tmp_path / "journal.jsonl"
     torn = b"{" * size_bytes
     path.write_bytes(torn)
-    beside = mend(path)
+    beside = repair(path)
     assert beside == tmp_path / "journal.jsonl.torn-0"
     assert (beside.read_bytes(), path.read_bytes()) == (torn, b"")
-    assert mend(path) is None
+    assert repair(path) is None
 
 
 def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
@@ -146,7 +146,7 @@ def test_only_waiting_askers_make_unclaimed_room_misdirected() -> None:
         (Unclaimed(12_000, True), True),
     ):
         watch = Misdirection()
-        watch.take([unclaimed(why)] * 3)
+        watch.apply([unclaimed(why)] * 3)
         assert bool(watch.why) is counts
 
 

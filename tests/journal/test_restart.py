@@ -15,12 +15,12 @@ from emulator.virtual.schemes import SCHEMES
 from emulator.workload.job import Job
 from tests.thoroughness import examples
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Action, Fact, Observation, Outcome, Scope
+from yarnctl.deciding.model import Action, Fact, Observation, ObservationRequest, Outcome
 from yarnctl.deciding.records import Record, Resumed, State, Transition, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import Fold
-from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import replay
 from yarnctl.loop import ClusterIdentity, ClusterPort, tick
 from yarnctl.units import Resources
@@ -59,7 +59,7 @@ class Fragile:
     def identify(self) -> ClusterIdentity:
         return self.port.identify()
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         seen = self.port.observe(scope)
         self.told = seen.facts
         return seen
@@ -79,7 +79,7 @@ class MortalRun(Run):
         return self
 
     def _open(self) -> None:
-        mend(self.path)
+        repair(self.path)
         rebuilt = rebuild(self.path)
         fold = None if rebuilt is None or self.segment_bytes is None else rebuilt.fold
         self.file = JournalFile(self.path, durable=False, segment_bytes=self.segment_bytes, fold=fold)
@@ -196,7 +196,7 @@ def test_a_torn_line_is_cut_off_and_kept(tmp_path: Path) -> None:
     played(path, ())
     whole = path.read_bytes()
     path.write_bytes(whole[:-40])
-    beside = mend(path)
+    beside = repair(path)
     assert beside is not None
     assert whole.startswith(path.read_bytes())
     assert path.read_bytes() + beside.read_bytes() == whole[:-40]

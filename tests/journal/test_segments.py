@@ -18,7 +18,7 @@ from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import body_of
 from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import Fold
-from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import replay
 from yarnctl.journal.segments import STATE, segments
 
@@ -191,7 +191,7 @@ def test_whoever_dies_while_files_are_changed_has_a_journal(
     points = 0
     for _, path, done in deaths(tmp_path, steps, monkeypatch):
         points += 1
-        assert mend(path) is None
+        assert repair(path) is None
         assert records_of(path) == steps[:done]
         rebuilt = rebuild(path)
         assert rebuilt is not None
@@ -237,7 +237,7 @@ def test_half_a_line_at_the_end_of_a_file_that_was_set_aside_is_cut_off(
     path.unlink()
     last = segments(path)[-1]
     last.write_bytes(last.read_bytes()[:-20])
-    beside = mend(path)
+    beside = repair(path)
     assert beside is not None
     assert beside.name.startswith(last.name + ".torn-")
     before = records_of(path)

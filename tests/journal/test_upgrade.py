@@ -24,7 +24,7 @@ from tests.unit.daemon.test_holding import RESEARCH, Queues, holder_of
 from tests.unit.daemon.test_loop import Attached, taken
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.priority_restoring import Restorer
+from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
@@ -206,9 +206,9 @@ def test_what_was_open_is_known_after_the_upgrade_and_ends_well(name: str, tmp_p
         order.order for order in orders if order.state in ("asked", "suspending")
     }
     queues = Queues(0.05)
-    holder_of(queues, life.left.held, enabled=False).follow(life.write, life.now_ms, 0, False, None)
+    holder_of(queues, life.left.held, enabled=False).reconcile(life.write, life.now_ms, 0, False, None)
     assert queues.maximum_ratio == life.left.held[RESEARCH].before_ratio == 0.9
-    Restorer(lambda action: Accepted(), life.left.priorities).follow(life.write, life.now_ms)
+    PriorityRestoring(lambda action: Accepted(), life.left.priorities).reconcile(life.write, life.now_ms)
     assert (end_admissions(life) > 0) is name.startswith("format-5")
     life.journal.close()
 
@@ -281,7 +281,7 @@ def test_where_freed_room_went_is_known_when_no_line_of_it_is_read(tmp_path: Pat
     left = left_by(path)
     assert not [record for record in left.recent if isinstance(record, Transition)]
     assert left.misdirection.why is None
-    left.misdirection.take([taken(3, "taken")])
+    left.misdirection.apply([taken(3, "taken")])
     assert left.misdirection.why is not None
     journal = begun(path, left.fold)
     journal.append([taken(3, "taken")])

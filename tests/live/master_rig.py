@@ -17,7 +17,7 @@ from emulator.live.node.node_manager import Gone, LiveNode, StartedContainer
 from emulator.live.node.processes import Processes, open_processes
 from emulator.live.programs.master_program import open_master
 from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration, Signal
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import ModelledJob, SubmittedJob, write_job
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 
@@ -33,7 +33,7 @@ class InProcess:
     def __init__(self, master: LiveMaster) -> None:
         self.master = master
 
-    def ring(self, signal: Signal) -> None:
+    def notify(self, signal: Signal) -> None:
         if signal != "OUTPUT_THREAD_DUMP":
             self.end()
 
@@ -45,7 +45,7 @@ class Rig(ProcessLauncher):
     """The cluster: ``nodes`` of ``slots`` containers. Use ``async with``."""
 
     def __init__(self, work: Path, nodes: int = 2, slots: int = 4, timing: Timing = QUICK) -> None:
-        self.pace = Pace(Kernel())
+        self.pace = RealTimeDriver(Kernel())
         self.timing = timing
         self.yarn = LiveResourceManager(self.pace.sibling(Kernel()), ManagerSettings(timing=timing))
         self.masters: list[LiveMaster] = []
@@ -73,7 +73,7 @@ class Rig(ProcessLauncher):
             master.end()
         for node in self.nodes.values():
             node.leave()
-            node._pace.stop()
+            node._driver.stop()
         self.yarn.stop()
         await self.processes.close()
 
@@ -91,9 +91,9 @@ class Rig(ProcessLauncher):
         master.start("http://master")
         return InProcess(master)
 
-    def ring_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: Doorbell) -> None:
         for master in self.masters:
-            master.ring(bell.container)
+            master.notify(bell.container)
 
     def submit(self, job: SubmittedJob, queue: str = "research") -> str:
         name = self.yarn.new_application()

@@ -14,13 +14,13 @@ from emulator.live.wire.messages import (
     Allocated,
     AskChange,
     EndedContainer,
-    MasterFarewell,
     MasterRegistration,
+    MasterUnregistration,
     NodeOrders,
     NodeRegistration,
     NodeReport,
 )
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.units import Resources
 
 EPOCH = 1_700_000_000_000
@@ -31,7 +31,7 @@ class Played:
 
     def __init__(self, settings: ManagerSettings | None = None) -> None:
         self.wall_ms = EPOCH
-        self.pace = Pace(Kernel(), 1.0, lambda: self.wall_ms)
+        self.pace = RealTimeDriver(Kernel(), 1.0, lambda: self.wall_ms)
         self.manager = LiveResourceManager(self.pace, settings)
         self.beats: dict[str, int] = {}
         self.calls: dict[tuple[str, int], int] = {}
@@ -94,8 +94,10 @@ class Played:
         )
 
     def bye(self, app: AppRecord, status: Any = "SUCCEEDED", attempt: int = 1):
-        return self.manager.farewell(
-            MasterFarewell(application=app.id, attempt=attempt, final_status=status, diagnostics="said so")
+        return self.manager.unregister(
+            MasterUnregistration(
+                application=app.id, attempt=attempt, final_status=status, diagnostics="said so"
+            )
         )
 
     def running(

@@ -151,7 +151,7 @@ def test_the_end_of_a_cluster_ends_every_process(tmp_path: Path) -> None:
         wait_until(lambda: len(client.containers(application)) == 3, "AM and two reduces")
         processes = whole._processes
         assert processes is not None
-        warden = processes.warden_pid
+        warden = processes.supervisor_pid
         wait_until(lambda: len(descendants(warden)) >= 4, "two reduces and their reducers")
         pids = [warden, *descendants(warden)]
     assert all(gone(pid) for pid in pids)
@@ -208,10 +208,10 @@ def test_a_modelled_job_runs_by_its_timetable_without_any_process(tmp_path: Path
         queue="research",
     )
     with cluster(tmp_path, ClusterPlan(nodes=2, processes=False), speed=20.0) as (client, whole):
-        before_ms = whole.site.manager.pace.now_ms()
+        before_ms = whole.site.manager.driver.now_ms()
         (row,) = play(Submitter(client.url, "alice"), (job,), speed=20.0)
         assert row.final_status == "SUCCEEDED"
-        assert whole.site.manager.pace.now_ms() - before_ms > 3000 + 4000
+        assert whole.site.manager.driver.now_ms() - before_ms > 3000 + 4000
         assert not (tmp_path / "work" / "nodes").exists()
 
 

@@ -20,7 +20,7 @@ from yarnctl.journal.rendering import said
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
-BEGIN = Facts(us="yarnctl")
+BEGIN = Facts(caller_identity="yarnctl")
 REQUESTS = "/yarnctl/requests"
 
 
@@ -102,12 +102,12 @@ def test_a_lock_that_cannot_be_made_or_written_is_named(hdfs: Store) -> None:
 def test_what_is_changed_later_closes_the_gate_and_what_is_mended_opens_it(hdfs: Store) -> None:
     folders, root = begins(hdfs), hdfs.as_user("hdfs")
     root.set_mode(CHECKPOINTS, 0o777)
-    folders.keep(AGAIN_MS - 1)
+    folders.recheck(AGAIN_MS - 1)
     assert folders.why is None
-    folders.keep(AGAIN_MS)
+    folders.recheck(AGAIN_MS)
     assert "not sticky" in said(folders.why)
     root.set_mode(CHECKPOINTS, 0o1777)
-    folders.keep(2 * AGAIN_MS)
+    folders.recheck(2 * AGAIN_MS)
     assert folders.why is None
 
 
@@ -118,12 +118,12 @@ def test_what_may_not_be_made_is_said_with_what_to_make(hdfs: Store) -> None:
 
 
 def test_an_hdfs_that_is_away_is_waited_for(hdfs: Store) -> None:
-    quick = CallLimits(connect_ms=300, silence_ms=300, answer_ms=300, retries=0)
+    quick = CallLimits(connect_ms=300, read_timeout_ms=300, answer_ms=300, retries=0)
     away = Folders(WebHdfs(["http://127.0.0.1:9"], Identity(user="yarnctl"), quick), BEGIN)
     away.require(0)
     assert isinstance(away.why, FoldersUnreachable)
     away._hdfs = hdfs.as_user("yarnctl")
-    away.keep(RETRY_MS - 1)
+    away.recheck(RETRY_MS - 1)
     assert away.why is not None
-    away.keep(RETRY_MS)
+    away.recheck(RETRY_MS)
     assert away.why is None

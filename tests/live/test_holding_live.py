@@ -14,15 +14,15 @@ from tests.live.test_all_in_one import cluster
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import attach
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.queue_caps import Holder
-from yarnctl.deciding.model import Accepted, Refused, Scope, SetQueueMaximum
+from yarnctl.daemon.queue_caps import QueueCaps
+from yarnctl.deciding.model import Accepted, ObservationRequest, Refused, SetQueueMaximum
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
 
-QUICK = CallLimits(connect_ms=4000, silence_ms=10_000, answer_ms=20_000, retries=0)
+QUICK = CallLimits(connect_ms=4000, read_timeout_ms=10_000, answer_ms=20_000, retries=0)
 
 
 def maximum_of(url: str) -> str:
@@ -35,21 +35,25 @@ def maximum_of(url: str) -> str:
 def test_a_queue_is_held_at_its_guarantee_and_put_back(tmp_path: Path, mutable: bool) -> None:
     with cluster(tmp_path, ClusterPlan(nodes=1, processes=False)) as (client, whole):
         told = ClusterAddress(resource_managers=(client.url,), user="yarnctl")
-        port = attach(told, Attachment(enforce=True, allow_hold=True), lambda: time.time_ns() // 1_000_000)
+        port = attach(
+            told, Attachment(enforce=True, allow_queue_cap=True), lambda: time.time_ns() // 1_000_000
+        )
         try:
             deadline_s = time.monotonic() + 60
-            while port.observe(Scope()).cluster == "unreachable" and time.monotonic() < deadline_s:
+            while (
+                port.observe(ObservationRequest()).cluster == "unreachable" and time.monotonic() < deadline_s
+            ):
                 pass  # the first looks see whether its nodes stand still
             before = maximum_of(client.url)
             whole.site.scheduler_conf.mutable = mutable
-            holder = Holder(
+            holder = QueueCaps(
                 port.queue_settings.limits, port.perform, ("research",), stands=port.queue_settings.maximum
             )
             records = list[Record]()
-            holder.follow(records.append, 0, 1, True, None)
+            holder.reconcile(records.append, 0, 1, True, None)
             if not mutable:
                 assert "MutableConfScheduler" in str(port.queue_settings.limits("research"))
-                assert (records, holder.held) == ([], {})
+                assert (records, holder.capped) == ([], {})
                 return
             assert port.queue_settings.limits("research") == ("root.research", QueueLimits(0.05, 0.05))
             assert maximum_of(client.url) == "5"

@@ -54,7 +54,7 @@ def strike(cluster: Turned, kind: str, pick: int) -> None:
 
 def assert_all_end(cluster: Turned, apps: list[AppRecord]) -> None:
     for node in cluster.nodes.values():
-        if node.welcome is None:
+        if node.registration is None:
             node.join()
     ended = cluster.until(lambda: all(app.over for app in apps), ENDS_WITHIN_MS)
     assert ended, story(cluster.yarn, cluster.nodes, cluster.masters)

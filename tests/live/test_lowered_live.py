@@ -13,7 +13,7 @@ import pytest
 from tests.live.lowered_live import POINTS, ROOT, Daemon, LoweringCluster, lowering
 from tests.live.test_all_in_one import wait_until
 from yarnctl.journal.file import read
-from yarnctl.journal.rebuild import mend
+from yarnctl.journal.rebuild import repair
 from yarnctl.journal.replay import replay
 
 SERVING = ("--cap-queue", "--in-flight-least", "4")
@@ -69,7 +69,7 @@ def test_it_is_back_or_named_and_the_next_daemon_puts_it_back(tmp_path: Path, po
         wait_until(lambda: whole.maximum == before and not whole.records, "back, and no record left")
         assert again.end() == 0, again.said
         assert (whole.maximum, whole.records) == (before, [])
-    mend(state / "journal.jsonl")
+    repair(state / "journal.jsonl")
     replay(read(state / "journal.jsonl"), "journal", closed=False)
 
 

@@ -15,27 +15,27 @@ from emulator.live.wire.messages import (
     EndedContainer,
     MasterLaunch,
     NodeOrders,
+    NodeRegistered,
     NodeRegistration,
     NodeReport,
-    NodeWelcome,
     Signal,
     TaskLaunch,
     TaskStop,
 )
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 
 START_MS = 1_000_000_000_000
 PHASE_MS = 250
 
 
-class TurnedPace(Pace):
+class TurnedPace(RealTimeDriver):
     """A pace whose wall clock is turned by hand."""
 
     def __init__(self) -> None:
         self.wall = START_MS
         super().__init__(Kernel(), wall_ms=lambda: self.wall)
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         pass
 
     def to(self, at_ms: int) -> None:
@@ -55,7 +55,7 @@ class Started:
         self.signals: list[Signal] = []
         self.ends = 0
 
-    def ring(self, signal: Signal) -> None:
+    def notify(self, signal: Signal) -> None:
         self.signals.append(signal)
 
     def end(self) -> None:
@@ -81,10 +81,10 @@ class Rig:
 
     # the wire
     def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
+        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
         self.registrations.append(registration)
-        answered(NodeWelcome(epoch=1, heartbeat_ms=1000, phase_ms=PHASE_MS))
+        answered(NodeRegistered(epoch=1, heartbeat_ms=1000, phase_ms=PHASE_MS))
 
     def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
         sent = len(self.reports) + 1
@@ -106,7 +106,7 @@ class Rig:
         self.started.append(Started(launch, gone))
         return self.started[-1]
 
-    def ring_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: Doorbell) -> None:
         self.rung.append(bell)
 
     @property

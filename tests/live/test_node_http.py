@@ -19,13 +19,13 @@ from emulator.live.wire.messages import (
     Allocate,
     Allocated,
     Granted,
-    MasterFarewell,
+    MasterRegistered,
     MasterRegistration,
-    MasterWelcome,
+    MasterUnregistration,
     NodeOrders,
+    NodeRegistered,
     NodeRegistration,
     NodeReport,
-    NodeWelcome,
     TaskLaunch,
     TaskStop,
 )
@@ -55,12 +55,12 @@ class Manager:
             (
                 "register_node",
                 NodeRegistration,
-                lambda _: NodeWelcome(epoch=1, heartbeat_ms=1000, phase_ms=7),
+                lambda _: NodeRegistered(epoch=1, heartbeat_ms=1000, phase_ms=7),
             ),
             ("node_heartbeat", NodeReport, lambda report: NodeOrders(number=report.number, stop=("c1",))),
-            ("register_master", MasterRegistration, lambda _: MasterWelcome(heartbeat_ms=1000)),
+            ("register_master", MasterRegistration, lambda _: MasterRegistered(heartbeat_ms=1000)),
             ("allocate", Allocate, lambda message: Allocated(number=message.number, granted=(GRANTED,))),
-            ("farewell", MasterFarewell, lambda _: Acknowledged()),
+            ("unregister", MasterUnregistration, lambda _: Acknowledged()),
         ]
         for name, kind, answer in answers:
             web.call(PATHS[name], kind, self._keeping(answer))
@@ -91,8 +91,8 @@ async def heartbeat(wire: HttpNodeTransport, number: int) -> NodeOrders | None:
     return await heard
 
 
-async def register(wire: HttpNodeTransport) -> NodeWelcome | None:
-    heard: asyncio.Future[NodeWelcome | None] = asyncio.get_running_loop().create_future()
+async def register(wire: HttpNodeTransport) -> NodeRegistered | None:
+    heard: asyncio.Future[NodeRegistered | None] = asyncio.get_running_loop().create_future()
     wire.register_node(REGISTRATION, heard.set_result)
     return await heard
 
@@ -104,7 +104,7 @@ def test_a_nodes_calls_over_one_connection() -> None:
         async def test() -> None:
             pool = HttpPool(Address(server.url), connections=1)
             wire = HttpNodeTransport(pool, lambda: 0.0, lambda text: pytest.fail(text))
-            assert await register(wire) == NodeWelcome(epoch=1, heartbeat_ms=1000, phase_ms=7)
+            assert await register(wire) == NodeRegistered(epoch=1, heartbeat_ms=1000, phase_ms=7)
             beats = await asyncio.gather(*(heartbeat(wire, number) for number in range(1, 51)))
             assert beats == [NodeOrders(number=number, stop=("c1",)) for number in range(1, 51)]
             assert pool.opened == 1
@@ -135,7 +135,7 @@ def test_it_registers_until_somebody_answers_and_says_so_once() -> None:
         await refused.wait()
         listener.close()
         with Background(manager.web, port=port):
-            assert await registering == NodeWelcome(epoch=1, heartbeat_ms=1000, phase_ms=7)
+            assert await registering == NodeRegistered(epoch=1, heartbeat_ms=1000, phase_ms=7)
             wire.close()
 
     on_a_loop(test)
@@ -246,10 +246,10 @@ def test_a_masters_calls() -> None:
         async def test() -> None:
             master = Master(server.url)
             registration = MasterRegistration(application="a", attempt=1, tracking_url="http://x")
-            assert await master.call("register_master", registration) == MasterWelcome(heartbeat_ms=1000)
+            assert await master.call("register_master", registration) == MasterRegistered(heartbeat_ms=1000)
             assert (await master.call("allocate", allocate(3))).granted == (GRANTED,)
-            over = MasterFarewell(application="a", attempt=1, final_status="SUCCEEDED")
-            assert await master.call("farewell", over) == Acknowledged()
+            over = MasterUnregistration(application="a", attempt=1, final_status="SUCCEEDED")
+            assert await master.call("unregister", over) == Acknowledged()
             manager.failures = 1
             with pytest.raises(Unreachable, match="status 500"):
                 await master.call("allocate", allocate(4))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.node.process_supervisor import Group, Warden, living, stat_fields
+from emulator.live.node.process_supervisor import Group, ProcessSupervisor, living, stat_fields
 from emulator.live.node.processes import Process, Processes, clean_environment, open_processes
 
 PATIENCE_S = 60.0
@@ -140,11 +140,11 @@ def test_the_doorbell_reaches_every_process_of_the_group(tmp_path: Path) -> None
         container = Container(processes, tmp_path / "c1", *python(STUBBORN))
         await container.said("child ready")
         await container.said("ready\n")
-        container.process.ring("OUTPUT_THREAD_DUMP")
+        container.process.notify("OUTPUT_THREAD_DUMP")
         while (await container.said("SIGQUIT")).count("SIGQUIT") < 2:
             await asyncio.sleep(0.005)
         assert not container.over.done()
-        container.process.ring("FORCEFUL_SHUTDOWN")
+        container.process.notify("FORCEFUL_SHUTDOWN")
         assert await container.over == (128 + signal.SIGKILL, "")
 
     run(test)
@@ -249,7 +249,7 @@ def test_a_warden_that_was_killed_is_followed_by_another(tmp_path: Path) -> None
     async def test(processes: Processes) -> None:
         container = Container(processes, tmp_path / "c1", *python(STUBBORN))
         await container.said("child ready")
-        os.kill(processes.warden_pid, signal.SIGKILL)
+        os.kill(processes.supervisor_pid, signal.SIGKILL)
         assert await container.over == (-100, "the warden of this node's processes was killed")
         after = Container(processes, tmp_path / "c2", *python("print('here')"), name="c2")
         assert await after.over == (0, "")
@@ -262,16 +262,16 @@ def test_an_end_is_told_only_when_nobody_is_left_in_the_group() -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     last = subprocess.Popen(python("input()"), stdin=subprocess.PIPE, start_new_session=True)
-    warden = Warden(theirs)
+    warden = ProcessSupervisor(theirs)
     group = warden.groups["c1"] = Group("c1", last.pid)
     group.status = 5
-    warden._bury(group)
+    warden._drop(group)
     with pytest.raises(BlockingIOError):
         ours.recv(1)
     last.kill()
     ((key, _),) = warden.selector.select(PATIENCE_S)
     warden._unwatch(key.data, key.fd)
-    warden._bury(group)
+    warden._drop(group)
     assert json.loads(ours.recv(1000)) == {"ended": "c1", "status": 5, "diagnostics": ""}
     last.wait()
     assert last.stdin is not None

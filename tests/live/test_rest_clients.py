@@ -16,7 +16,7 @@ from emulator.cluster.timing import HADOOP3
 from emulator.live.manager.service import LiveResourceManager, ManagerSettings
 from emulator.live.rest.site import ManagerSite
 from emulator.live.wire.http_server import Background, bind
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.web import Reply, Web
 from tests.http_client import bare
 from tests.live.rm_playing import EPOCH, Played
@@ -238,7 +238,9 @@ def test_time_passes_by_itself_where_it_is_served():
     timing = msgspec.structs.replace(HADOOP3, node_expiry_ms=100)
 
     def build(url: str) -> Web:
-        manager = LiveResourceManager(Pace(Kernel()), ManagerSettings(timing=timing, silence_floor_ms=0))
+        manager = LiveResourceManager(
+            RealTimeDriver(Kernel()), ManagerSettings(timing=timing, silence_floor_ms=0)
+        )
         return ManagerSite(manager, url).web
 
     with Background(build) as server:

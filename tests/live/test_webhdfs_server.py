@@ -30,7 +30,7 @@ from yarnctl.task_runner.runner.protocol import stores
 from yarnctl.task_runner.runner.protocol.stores import check_root
 from yarnctl.task_runner.runner.protocol.webhdfs_store import open_store
 
-PATIENT = CallLimits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
+PATIENT = CallLimits(connect_ms=60_000, read_timeout_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 
 
 class Store:

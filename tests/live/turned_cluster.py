@@ -22,7 +22,7 @@ from emulator.live.node.node_manager import Gone, LiveNode, StartedContainer
 from emulator.live.programs.all_in_one import LocalMaster
 from emulator.live.programs.master_program import open_master
 from emulator.live.wire.messages import Doorbell, MasterLaunch, NodeRegistration, TaskLaunch
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import ModelledJob, write_job
 from emulator.live.wire.transports import DirectMasterTransport, DirectNodeTransport
 from emulator.workload.job import Job
@@ -51,7 +51,7 @@ class Turned:
     ) -> None:
         self.wall_ms = EPOCH
         self.work = work
-        self.pace = Pace(Kernel(), 1.0, lambda: self.wall_ms)
+        self.pace = RealTimeDriver(Kernel(), 1.0, lambda: self.wall_ms)
         self.yarn = LiveResourceManager(self.pace, settings)
         self.node_pace = self.pace.sibling(Kernel())
         self.masters: dict[str, LiveMaster] = {}
@@ -86,9 +86,9 @@ class Turned:
         live.start("http://master")
         return LocalMaster(live)
 
-    def ring_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: Doorbell) -> None:
         for live in list(self.masters.values()):
-            live.ring(bell.container)
+            live.notify(bell.container)
 
     # --- time -----------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class Turned:
         self.yarn.now_ms()
         self.node_pace.catch_up()
         for live in list(self.masters.values()):
-            live.pace.catch_up()
+            live.driver.catch_up()
 
     def pass_ms(self, span_ms: int) -> None:
         """Let a span pass, all in time."""

@@ -18,10 +18,10 @@ from emulator.cluster.entities import (
     AM,
     DRAINING,
     ENDED,
-    HOLDING,
     NEVER,
-    NOT_ASKED,
+    NOT_REQUESTED,
     REDUCE,
+    RELEASE_WAIT,
     RUNNING,
     Ask,
     Container,
@@ -211,7 +211,7 @@ def asking(watch: RunWatch) -> Any:
     return found and found.asks[0]
 
 
-RUNNING_REDUCE = {"kind": REDUCE, "state": RUNNING, "stage": NOT_ASKED}
+RUNNING_REDUCE = {"kind": REDUCE, "state": RUNNING, "stage": NOT_REQUESTED}
 
 FIELDS: dict[str, tuple[str, Corruption]] = {
     "clock-never-goes-back": ("natjam", set_on(lambda watch: watch.kernel, "now_ms", lambda _: 0)),
@@ -239,9 +239,9 @@ FIELDS: dict[str, tuple[str, Corruption]] = {
     "saved-only-grows": ("natjam", checkpoint_lost),
     "attempts-go-on-where-saved": ("natjam", set_on(first(**RUNNING_REDUCE), "log_from_key", more(1))),
     "committed-by-its-last-attempt": ("natjam", committed_by_nobody),
-    "asked-has-an-order": ("natjam", set_on(first(stage=HOLDING), "order", lambda _: "")),
+    "asked-has-an-order": ("natjam", set_on(first(stage=RELEASE_WAIT), "order", lambda _: "")),
     "draining-stops-at-a-border": ("natjam", set_on(first(stage=DRAINING), "to_key", lambda _: 24)),
-    "holding-has-a-manifest": ("natjam", set_on(first(stage=HOLDING), "to_key", more(1))),
+    "holding-has-a-manifest": ("natjam", set_on(first(stage=RELEASE_WAIT), "to_key", more(1))),
     "lost-only-by-an-end": ("natjam", set_on(spent, "lost_ms", more(1000))),
     "counters-only-grow": ("natjam", set_on(spent, "overhead_ms", more(-1))),
     "ledger-is-sound": ("natjam", order_from_the_future),
@@ -318,7 +318,7 @@ def queue_without_asking(self: PendingTasks, task: int) -> None:
 
 
 def end_without_cancelling(self: AppMaster, container: Container, ending: str) -> None:
-    container.state, container.ending = ENDED, ending
+    container.state, container.terminal_state = ENDED, ending
     self.running.pop(container.number, None)
 
 

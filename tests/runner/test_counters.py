@@ -75,7 +75,7 @@ def by_emulator(chunks: Iterator[bytes]) -> Counters:
     """Return the counters that a task of the live emulator has after these bytes."""
     reporter, lines = Reporter(), LineReader()
     for chunk in chunks:
-        for line in lines.take(chunk):
+        for line in lines.feed(chunk):
             reporter.line(line)
     for line in lines.finish():
         reporter.line(line)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.runner.running import SUM, grouped, python
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.eligibility.job_rules import Proof, prove
+from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.errors import BadInput
 from yarnctl.task_runner import wrapping
 from yarnctl.task_runner.verifying import verify
@@ -81,7 +81,7 @@ def test_a_wrapped_job_and_a_daemon_agree_by_their_defaults():
         "mapreduce.reduce.speculative": "false",
     }
     attachment = Attachment(name_nodes=("nn:9870",), store_root="/yarnctl/checkpoints")
-    assert isinstance(prove(configuration, "alice", attachment), Proof)
+    assert isinstance(judge(configuration, "alice", attachment), Eligibility)
 
 
 def test_generic_options_stay_before_those_of_streaming():

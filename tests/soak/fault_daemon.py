@@ -25,11 +25,11 @@ from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.daemon.loop import HdfsLock, Loop
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
-from yarnctl.deciding.model import Action, Observation, Outcome, Scope
+from yarnctl.deciding.model import Action, Observation, ObservationRequest, Outcome
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.records import Performed, Record
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.rebuild import rebuild, repair
 
 SOURCES = str(Path(__file__).resolve().parents[2])
 END_S = 60.0
@@ -138,10 +138,10 @@ class TrappedPort:
         self._port = port
         self._trap = trap
         self.permission, self.queue_settings = port.permission, port.queue_settings
-        self.identify, self.look = port.identify, port.look
+        self.identify, self.observe_soon = port.identify, port.observe_soon
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         """Observe."""
         self._trap.check()
         return self._port.observe(scope)
@@ -216,10 +216,10 @@ class ThreadDaemon:
 
     def looked_since(self, at_ms: int) -> str:
         """Say how it is known that it looked at the cluster after an instant, free to act; "": it is not."""
-        if not self.ready or self.loop is None or self.loop.port.seen is None:
+        if not self.ready or self.loop is None or self.loop.port.last_observation is None:
             misdirected = self.loop is not None and self.alive and self.loop.gate.misdirection.why
             return "stands aside: room went to others" if misdirected else ""
-        seen = self.loop.port.seen
+        seen = self.loop.port.last_observation
         return f"looked: {seen.cluster}" if seen.as_of_ms >= at_ms else ""
 
     def start(self) -> None:
@@ -243,7 +243,7 @@ class ThreadDaemon:
     def _run(self, stack: ExitStack, trap: Trap) -> None:
         plan = self.plan
         state = stack.enter_context(StateDir(plan.state_dir, lambda: os.urandom(4).hex()))
-        mend(state.journal)
+        repair(state.journal)
         rebuilt = rebuild(state.journal)
         told = msgspec.structs.replace(plan.attachment, instance=state.instance)
         port = attach(plan.cluster, told, clock_ms)

@@ -66,10 +66,10 @@ DECIDING = msgspec.structs.replace(
 ATTACHMENT = Attachment(
     enforce=True,
     launch_ms=300,
-    leave_ms=300,
-    proof_retry_ms=500,
-    attempt_look_ms=400,
-    ending_wait_ms=1000,
+    suspend_ms=300,
+    eligibility_retry_ms=500,
+    attempt_poll_ms=400,
+    terminal_state_wait_ms=1000,
 )
 
 
@@ -246,7 +246,7 @@ class Stage:
         masters = [live for live in self.masters(job) if not live.over]
         for live in masters:
             for one in live.attempts.all.values():
-                live.tasks.look(one)
+                live.tasks.poll(one)
         return [one for one in self.attempts(job) if one.merged_at_ms and not one.over]
 
     # --- faults ---------------------------------------------------------------------------

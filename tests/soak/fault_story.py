@@ -36,7 +36,7 @@ def story(
 def _of_node(manager: LiveResourceManager, node: LiveNode) -> str:
     known = manager.nodes.get(node.name)
     counts = "lost" if known is None else f"counts, {known.actor.free_mib} MiB free"
-    beats = "beats" if node.welcome is not None else "is silent"
+    beats = "beats" if node.registration is not None else "is silent"
     return f"{node.name} {beats}, {counts}, holds {list(map(_short, node.running))}"
 
 

@@ -26,7 +26,7 @@ from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES
 from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import Loop, LoopParts
-from yarnctl.daemon.queue_caps import Holder
+from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.misdirection import Misdirection
@@ -39,7 +39,7 @@ from yarnctl.hadoop.http.problems import Missing
 from yarnctl.hadoop.lowered_queues import LoweredFile, command_for, read_all
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
+from yarnctl.journal.rebuild import Rebuilt, rebuild, repair
 from yarnctl.journal.replay import replay
 
 AHEAD = count(1 << 50, 1 << 20)
@@ -210,7 +210,7 @@ def play(case: Case, folder: Path) -> Ended:
         holder = _holder(scheduler, hdfs, "two", journal.rebuilt)
         _loop(cluster, journal, holder, journal.rebuilt).run(max(LIVES))
     for journal_path in (here / "journal.jsonl", state / "journal.jsonl"):
-        mend(journal_path)
+        repair(journal_path)
         if journal_path.stat().st_size:
             replay(read(journal_path), str(journal_path), closed=False)
     return Ended(*struck, scheduler.maximum_ratio, len(hdfs.files))
@@ -221,7 +221,7 @@ class JournalOf:
 
     def __init__(self, state: Path) -> None:
         path = state / "journal.jsonl"
-        mend(path)
+        repair(path)
         self.rebuilt = rebuild(path)
         self.file = JournalFile(path, durable=False)
 
@@ -256,7 +256,7 @@ def _first_life(
         loop._end = lambda: None  # type: ignore[method-assign]  # who is killed ends nothing
     try:
         loop.run(case.ticks)
-        loop._take_back()
+        loop._undo()
     except Died:
         pass
     except OSError as error:
@@ -266,12 +266,12 @@ def _first_life(
     return struck[0] if struck else ("", False, "")
 
 
-def _watch(loop: Loop, holder: Holder, trap: Trap) -> None:
+def _watch(loop: Loop, holder: QueueCaps, trap: Trap) -> None:
     """Make each tick while the queue is held a point, too."""
     once, ticks = loop._once, count(1)
 
     def watched() -> int:
-        if holder.held and next(ticks) in WATCHED:
+        if holder.capped and next(ticks) in WATCHED:
             trap.point("held")
         return once()
 
@@ -279,7 +279,7 @@ def _watch(loop: Loop, holder: Holder, trap: Trap) -> None:
 
 
 def _loop(
-    cluster: Attached, journal: WatchedJournal | JournalOf, holder: Holder, rebuilt: Rebuilt | None
+    cluster: Attached, journal: WatchedJournal | JournalOf, holder: QueueCaps, rebuilt: Rebuilt | None
 ) -> Loop:
     gate = Gate(Lock(), cluster.permission.why_nothing, Misdirection())
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
@@ -293,10 +293,10 @@ def _loop(
     )
 
 
-def _holder(scheduler: Scheduler, hdfs: Folder, name: str, rebuilt: Rebuilt | None) -> Holder:
+def _holder(scheduler: Scheduler, hdfs: Folder, name: str, rebuilt: Rebuilt | None) -> QueueCaps:
     keeper = LoweredFile(hdfs.store, FOLDER, name)
     held = None if rebuilt is None else rebuilt.held
-    return Holder(
+    return QueueCaps(
         scheduler.limits, scheduler.perform, ("research",), held, stands=scheduler.stands, keeper=keeper
     )
 

@@ -28,7 +28,7 @@ from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import SUPERUSER, Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
-from yarnctl.attach.connection.connection import SeenStore
+from yarnctl.attach.connection.connection import CheckpointStore
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
@@ -267,9 +267,9 @@ class LiveCluster:
         attachment = msgspec.structs.replace(Attachment(enforce=True), **changes)
         return attach(self.config, attachment, clock_ms)
 
-    def store(self) -> SeenStore:
+    def store(self) -> CheckpointStore:
         """Return the store of checkpoints, to look at."""
-        return SeenStore(self.config.store(), CHECKPOINTS)
+        return CheckpointStore(self.config.store(), CHECKPOINTS)
 
     def manifests(self, application: str, even_aside: bool = False) -> list[Manifest]:
         """Return every valid manifest of an application, by attempt; ``even_aside``: also those set aside."""

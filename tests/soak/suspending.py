@@ -19,9 +19,9 @@ from yarnctl.deciding.model import (
     Accepted,
     ContainerEnded,
     ManifestSeen,
+    ObservationRequest,
     Outcome,
     Release,
-    Scope,
     Suspend,
     Withdraw,
 )
@@ -112,7 +112,7 @@ class Suspender:
         wait_until(self._may_act, "yarnctl free to act on a cluster that it has just met")
 
     def _may_act(self) -> bool:
-        self.port.observe(Scope())
+        self.port.observe(ObservationRequest())
         return not self.port.permission.why_nothing()
 
     def tick(self) -> None:
@@ -121,7 +121,7 @@ class Suspender:
             for seen in self.cluster.reduces(victim.application):
                 self._look(victim, seen)
         if self._orders:
-            observed = self.port.observe(Scope(cluster=False, orders=tuple(self._orders)))
+            observed = self.port.observe(ObservationRequest(cluster=False, orders=tuple(self._orders)))
             for fact in observed.facts:
                 self._take(fact)
             for entry in list(self._orders.values()):

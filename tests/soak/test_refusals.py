@@ -29,7 +29,15 @@ from tests.soak.rig import LiveCluster, Seen, clock_ms, live_cluster, wait_until
 from tests.soak.workloads import WORKLOADS, job_of, write_input
 from yarnctl.attach.port import AttachedPort
 from yarnctl.daemon.running import Plan
-from yarnctl.deciding.model import Accepted, ManifestSeen, Outcome, Refused, Release, Scope, Suspend
+from yarnctl.deciding.model import (
+    Accepted,
+    ManifestSeen,
+    ObservationRequest,
+    Outcome,
+    Refused,
+    Release,
+    Suspend,
+)
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.journal.file import read
 from yarnctl.journal.rendering import text
@@ -143,7 +151,8 @@ def scenes(cluster: LiveCluster) -> dict[str, Scene]:
     """Suspend a job for each harm, harm its checkpoint while it holds, have it released, and wait."""
     port = cluster.attach()
     wait_until(
-        lambda: port.observe(Scope()).now_ms and not port.permission.why_nothing(), "the cluster is known"
+        lambda: port.observe(ObservationRequest()).now_ms and not port.permission.why_nothing(),
+        "the cluster is known",
     )
     found: dict[str, Scene] = {}
     for name in HARMS:
@@ -182,7 +191,7 @@ def saved(cluster: LiveCluster, port: AttachedPort, application: str, name: str)
     told: list[Any] = []
 
     def is_saved() -> bool:
-        told.extend(port.observe(Scope(cluster=False, orders=(f"o-{name}",))).facts)
+        told.extend(port.observe(ObservationRequest(cluster=False, orders=(f"o-{name}",))).facts)
         return any(isinstance(fact, ManifestSeen) for fact in told)
 
     wait_until(is_saved, f"the manifest of {name}")

@@ -37,13 +37,13 @@ def test_a_planted_difference_is_told_in_the_form_of_the_shelf(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The controller forgets all tries when it is shown the cluster: no record says so."""
-    take_up = Controller._take_up
+    take_up = Controller._continue_deferred
 
     def forgetful(self: Controller, *arguments: Any) -> None:
         self.ledger.tries.clear()
         take_up(self, *arguments)
 
-    monkeypatch.setattr(Controller, "_take_up", forgetful)
+    monkeypatch.setattr(Controller, "_continue_deferred", forgetful)
     monkeypatch.setattr(replay, "BATCH", 20)
     monkeypatch.setattr(replay, "MOST_TOLD", 1)
     # the workers are forked, with the fault in them

@@ -15,7 +15,14 @@ from tests.soak.rig import LiveCluster, Seen, clock_ms, live_cluster, wait_until
 from tests.soak.workloads import WORKLOADS, job_of, write_input
 from yarnctl.attach.observing.status_line import parse
 from yarnctl.attach.port import AttachedPort
-from yarnctl.deciding.model import Accepted, ContainerEnded, ManifestSeen, Release, Scope, Suspend
+from yarnctl.deciding.model import (
+    Accepted,
+    ContainerEnded,
+    ManifestSeen,
+    ObservationRequest,
+    Release,
+    Suspend,
+)
 
 pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("telling jobs")]
 
@@ -51,7 +58,7 @@ def suspended(cluster: LiveCluster, port: AttachedPort, application: str, name: 
     told: list[Any] = []
 
     def is_told(kind: type) -> bool:
-        told.extend(port.observe(Scope(cluster=False, orders=(order,))).facts)
+        told.extend(port.observe(ObservationRequest(cluster=False, orders=(order,))).facts)
         return any(isinstance(fact, kind) for fact in told)
 
     wait_until(lambda: is_told(ManifestSeen), f"the manifest of {name}")
@@ -67,7 +74,8 @@ def test_a_telling_job_is_suspended_like_a_quiet_one(tmp_path: Path) -> None:
     with live_cluster(tmp_path, nodes=2, slots=10) as cluster:
         port = cluster.attach()
         wait_until(
-            lambda: port.observe(Scope()).now_ms and not port.permission.why_nothing(), "the cluster is known"
+            lambda: port.observe(ObservationRequest()).now_ms and not port.permission.why_nothing(),
+            "the cluster is known",
         )
         for work in (QUIET, TELLING):
             folder = tmp_path / work.name

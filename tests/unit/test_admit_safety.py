@@ -69,7 +69,7 @@ def test_who_is_answered_at_once_does_not_ask_at_once_again(monkeypatch):
     begin = gate_asking.GateRequest.begin
 
     def beginning(asking: gate_asking.GateRequest, *given: bool) -> object:
-        asking._pace = Pace()
+        asking._interval_s = Pace()
         return begin(asking, *given)
 
     monkeypatch.setattr(gate_asking.GateRequest, "begin", beginning)

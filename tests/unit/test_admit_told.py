@@ -69,7 +69,7 @@ def test_a_daemon_that_dies_under_the_first_question_is_asked_again_with_the_sam
 
 @pytest.mark.usefixtures("hasty")
 def test_a_daemon_that_stays_away_is_3_in_words(monkeypatch, capsys):
-    monkeypatch.setattr(gate_asking, "SILENCE_S", 0.0)
+    monkeypatch.setattr(gate_asking, "UNREACHABLE_S", 0.0)
     with Daemon(CUT) as daemon:
         assert admit(daemon, *TEN_MINUTES) == 3
     told = capsys.readouterr().err
@@ -95,7 +95,7 @@ def test_it_says_so_while_the_first_question_is_not_answered(monkeypatch):
     said: list[str] = []
 
     class Heedful(StderrNotes):
-        def stands(self, problem: str) -> None:
+        def waiting(self, problem: str) -> None:
             said.append(problem)
             told.set()
 

@@ -80,7 +80,7 @@ def test_slow_start_holds_the_reduces_back(ratio, maps_done):
 
     def look(watch: RunWatch) -> None:
         master = watch.masters[0] if watch.masters else None
-        if master and master.reduces_asked and not done_then:
+        if master and master.reduces_requested and not done_then:
             done_then.append(len(master.map_node) - master.maps_left)
 
     timing = msgspec.structs.replace(PAPER, slow_start_ratio=ratio)
@@ -93,7 +93,7 @@ def test_reduces_are_not_asked_for_while_a_map_has_no_container():
     def look(watch: RunWatch) -> None:
         for master in watch.masters:
             if master.alive and master.pending.unassigned[MAP_PRIORITY]:
-                assert not master.reduces_asked
+                assert not master.reduces_requested
 
     seen = Seen(bare(job("j", "research", 0, 7, 2), nodes=1), look)
     last_map = max(container.granted_at_ms for container in seen.of(MAP))
@@ -137,7 +137,7 @@ def test_a_failed_map_asks_at_priority_5_and_is_served_before_the_reduces():
     seen = Seen(stage)
     (again,) = [each for each in seen.of(MAP) if each.priority == FAILED_MAP]
     first = next(each for each in seen.of(MAP, again.task) if each is not again)
-    assert (again.attempt, first.ending, again.ending) == (1, "failed", "completed")
+    assert (again.attempt, first.terminal_state, again.terminal_state) == (1, "failed", "completed")
     assert all(again.granted_at_ms <= reduce.granted_at_ms for reduce in seen.of(REDUCE))
     assert seen.master().lost_ms == 9000 - first.work_at_ms
 
@@ -146,7 +146,7 @@ def test_a_killed_reduce_starts_again_from_its_first_key():
     stage = bare(job("j", "research", 0, 1, 2), meddling=((16_000, "kill", 0),))
     seen = Seen(stage)
     killed, again = seen.of(REDUCE, 0)
-    assert (killed.ending, again.ending) == ("killed", "completed")
+    assert (killed.terminal_state, again.terminal_state) == ("killed", "completed")
     assert (again.attempt, again.from_key, again.priority) == (1, 0, REDUCE_PRIORITY)
     assert seen.master().lost_ms == 16_000 - killed.work_at_ms > 0
     assert [piece[:] for piece in seen.master().keys.pieces(0)] == [(1, 0, 24)]
@@ -167,7 +167,7 @@ def test_maps_that_must_run_again_take_the_room_of_a_reduce_in_shuffle():
     stage = bare(job("j", "research", 0, 3, 4, map_ms=maps), nodes=1, faults=(TaskDead(20_000, 0, 0),))
     seen = Seen(stage)
     (again,) = [each for each in seen.of(MAP) if each.priority == FAILED_MAP]
-    given_up = [each for each in seen.of(REDUCE) if each.ending == "killed"]
+    given_up = [each for each in seen.of(REDUCE) if each.terminal_state == "killed"]
     assert len(given_up) <= 1
     assert again.granted_at_ms <= 20_000 + 8000
     assert seen.master().lost_ms == 20_000 - min(each.work_at_ms for each in seen.of(MAP, again.task))
@@ -181,8 +181,8 @@ def test_a_restarted_master_keeps_done_maps_and_committed_reduces_and_nothing_th
     seen = Seen(bare(uneven, faults=(MasterDead(24_000, 0),)))
     assert [master.attempt for master in seen.of(AM)] == [1, 2]
     assert len(seen.of(MAP)) == 2
-    assert [each.ending for each in seen.of(REDUCE, 0)] == ["completed"]
-    assert [each.ending for each in seen.of(REDUCE, 1)] == ["killed", "completed"]
+    assert [each.terminal_state for each in seen.of(REDUCE, 0)] == ["completed"]
+    assert [each.terminal_state for each in seen.of(REDUCE, 1)] == ["killed", "completed"]
     assert seen.of(AM)[1].granted_at_ms >= 24_000 + PAPER.am_retry_ms
 
 
@@ -241,7 +241,7 @@ def test_a_lost_node_takes_the_output_of_its_maps_while_reduces_are_left():
 def test_a_job_without_reduces_has_its_map_output_safe():
     maps = (1000,) * 7 + (30_000,)
     seen = Seen(bare(job("j", "research", 0, 8, 0, map_ms=maps), nodes=3, faults=(NodeLost(16_000, 1),)))
-    done = [each for each in seen.of(MAP) if each.ending == "completed"]
+    done = [each for each in seen.of(MAP) if each.terminal_state == "completed"]
     assert len(done) == 8
 
 
@@ -255,7 +255,11 @@ def test_a_container_granted_before_its_node_died_does_no_work_though_launched_a
     assert fault.at_ms <= victim.launched_at_ms
     seen = Seen(bare(job("j", "research", 0, 6, 1), nodes=3, faults=(fault,)))
     dead = seen.containers[victim.number]
-    assert (dead.launched_at_ms, dead.ending, dead.finish_at_ms) == (victim.launched_at_ms, "lost", NEVER)
+    assert (dead.launched_at_ms, dead.terminal_state, dead.finish_at_ms) == (
+        victim.launched_at_ms,
+        "lost",
+        NEVER,
+    )
 
 
 def test_a_master_whose_node_dies_before_it_is_up_never_comes_up_there():
@@ -266,7 +270,7 @@ def test_a_master_whose_node_dies_before_it_is_up_never_comes_up_there():
     both = (job("a", "research", 0, 1, 1), job("b", "research", 10, 1, 1))
     seen = Seen(bare(*both, nodes=3, faults=(fault,)))
     again = [each for each in seen.of(AM) if each.app.number == am.app.number]
-    assert [each.ending for each in again] == ["lost", "completed"]
+    assert [each.terminal_state for each in again] == ["lost", "completed"]
 
 
 def test_a_new_master_is_left_alone_when_the_node_of_the_old_one_is_lost():

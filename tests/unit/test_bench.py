@@ -46,7 +46,7 @@ def test_tick_notices_another_order_of_leaving(monkeypatch: pytest.MonkeyPatch) 
 
     size = tick.Size(nodes=20, applications=10, containers=200, wanted=8)
     tick.measure(0.3, size)
-    monkeypatch.setattr(controller, "in_leaving_order", reversed_order)
+    monkeypatch.setattr(controller, "in_suspend_order", reversed_order)
     with pytest.raises(AssertionError):
         tick.measure(0.3, size)
 

@@ -12,10 +12,10 @@ from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES, WITHOUT_SCHEDULER, judge
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
 from yarnctl.cli import PROGRAM
-from yarnctl.cli.check import _tell
+from yarnctl.cli.check import _print
 from yarnctl.command_line import exit_status_of
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord
+from yarnctl.hadoop.lowered_queues import LoweredQueue, LoweredRecord
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
@@ -43,10 +43,10 @@ SCHEDULER = {
     "yarn.scheduler.capacity.resource-calculator": "org.apache.DominantResourceCalculator",
 }
 RESEARCH_MAXIMUM = "yarn.scheduler.capacity.root.research.maximum-capacity"
-LOWERED = {"lowered-a-1.json": LoweredRecord("a-1", (Lowered("root.research", 1.0, 0.05),))}
+LOWERED = {"lowered-a-1.json": LoweredRecord("a-1", (LoweredQueue("root.research", 1.0, 0.05),))}
 PRODUCTION, RESEARCH = leaf("production", 95, 2), leaf("research", 5, 40)
 GOOD = Facts(
-    us="yarnctl",
+    caller_identity="yarnctl",
     info=ClusterInfo(1, version="3.4.2"),
     caller=UserInfo("yarnctl"),
     configuration=CONF,
@@ -174,7 +174,7 @@ def test_each_fault_is_found(name: str, severity: str, facts: Facts) -> None:
 
 def test_a_queue_that_stands_lowered_is_named_with_the_command_that_mends_it() -> None:
     word = RULES["lowered"](but(lowered=LOWERED, scheduler={RESEARCH_MAXIMUM: "5"}))
-    assert word.seen.startswith("root.research stands at 5 %, lowered by yarnctl from 100 %")
+    assert word.observed.startswith("root.research stands at 5 %, lowered by yarnctl from 100 %")
     assert word.fix.endswith("yarn schedulerconf -update root.research:maximum-capacity=100")
 
 
@@ -202,7 +202,7 @@ def test_the_lock_can_be_made_by_its_folders_owner_by_anybody_or_by_the_superuse
         ("hdfs", "1777", "yarnctl"),
         ("hdfs", "755", "hdfs"),
     ):
-        facts = msgspec.structs.replace(above("/yarnctl", owner, permission), us=us)
+        facts = msgspec.structs.replace(above("/yarnctl", owner, permission), caller_identity=us)
         assert RULES["lock"](facts).severity == "ok", (owner, permission, us)
 
 
@@ -283,7 +283,7 @@ def test_another_scheduler_is_one_failure_and_one_line_of_what_is_not_judged(cap
     assert seen["scheduler"][2].endswith(".scheduler.capacity.CapacityScheduler (yarn-site.xml)")
     assert [one for one in seen.values() if one[0] == "fail"] == [seen["scheduler"]]
     assert not any("right daemon" in one[1] for one in seen.values())
-    _tell(judge(fair), "table")
+    _print(judge(fair), "table")
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("unknown")]
     assert len(lines) == 1
     for rule in ("queues", "hurried-share", "victim-share", "maxima", "user-limit", "am-share"):

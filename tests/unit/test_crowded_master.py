@@ -12,18 +12,18 @@ from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
 from emulator.cluster.faults import MasterDead, NodeLost, TaskDead
 from emulator.cluster.pending_tasks import REDUCE_PRIORITY
-from emulator.cluster.timing import HADOOP3, PAPER, Timing, crowded
+from emulator.cluster.timing import HADOOP3, PAPER, Timing, shared_cpu
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
-from emulator.virtual.shared_cpu import CrowdedMaster
+from emulator.virtual.shared_cpu import SharedCpuMaster
 from emulator.workload.job import Job
 from tests.property.stories import PRODUCTION, RESEARCH, bare, job, tell
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.units import Resources
 
-CROWDED = crowded(PAPER, launch_ms=200, launch_cpu_ms=1000, machine_nodes=100)
+CROWDED = shared_cpu(PAPER, launch_ms=200, launch_cpu_ms=1000, machine_nodes=100)
 
 
 class Seen:
@@ -149,7 +149,7 @@ def test_a_killed_launch_leaves_its_share_to_the_others():
 
 
 def test_suspended_tasks_come_back_through_the_crowd():
-    timing = crowded(
+    timing = shared_cpu(
         HADOOP3,
         launch_ms=200,
         launch_cpu_ms=2000,
@@ -172,14 +172,14 @@ def test_suspended_tasks_come_back_through_the_crowd():
     check_end(watch)
     assert result.suspensions > 0
     assert result.lost_work_ms == 0
-    assert all(type(master) is CrowdedMaster for master in run.cluster.masters)
+    assert all(type(master) is SharedCpuMaster for master in run.cluster.masters)
 
 
 # --- heartbeats -------------------------------------------------------------------------------
 
 
 def test_asks_for_reduces_leave_a_heartbeat_later_and_maps_do_not():
-    late = crowded(PAPER, asks_after_beat=True)
+    late = shared_cpu(PAPER, asks_after_beat=True)
     ours, others = (Seen(job("j", "research", 0, 1, 1), timing=timing) for timing in (late, PAPER))
     assert ours.of(MAP)[0].launched_at_ms == others.of(MAP)[0].launched_at_ms
     later_ms = ours.of(REDUCE)[0].launched_at_ms - others.of(REDUCE)[0].launched_at_ms
@@ -187,14 +187,14 @@ def test_asks_for_reduces_leave_a_heartbeat_later_and_maps_do_not():
 
 
 def test_a_node_tells_at_once_what_is_done():
-    soon = crowded(PAPER, beats_at_exit=True)
+    soon = shared_cpu(PAPER, beats_at_exit=True)
     maps = Seen(job("j", "research", 0, 3, 1), timing=soon).of(MAP)
     assert [each.released_at_ms - each.exit_at_ms for each in maps] == [0, 0, 0]
 
 
 def test_a_master_that_lingers_keeps_its_container():
     def free_at_ms(linger_ms: int) -> int:
-        timing = crowded(PAPER, am_linger_ms=linger_ms)
+        timing = shared_cpu(PAPER, am_linger_ms=linger_ms)
         seen = Seen(job("j", "research", 0, 1, 0), job("k", "research", 60_000, 1, 0), timing=timing)
         am = seen.of(AM)[0]
         assert am.task == 0

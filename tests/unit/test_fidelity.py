@@ -14,7 +14,7 @@ import pytest
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.entities import AM, MAP, NEVER, REDUCE, Container
-from emulator.cluster.timing import HADOOP3, crowded
+from emulator.cluster.timing import HADOOP3, shared_cpu
 from emulator.virtual.run import Run
 from tests.cluster import fidelity, spans
 from tests.cluster.fidelity import Calibration, jobs_of, setup_of, twin
@@ -25,7 +25,7 @@ from yarnctl.cli import PROGRAM
 from yarnctl.errors import BadInput
 
 TRUE = Fit(
-    crowded(
+    shared_cpu(
         HADOOP3,
         submit_ms=400,
         am_start_ms=5000,
@@ -96,7 +96,7 @@ class Recorder:
     def _row(self, each: Container, zero_ms: int) -> tuple[int | str, ...]:
         exit_ms = each.exit_at_ms - TRUE.timing.exit_ms
         first_ms = self.works_at_ms.get(each.number, zero_ms - 1)
-        if each.ending == "completed":
+        if each.terminal_state == "completed":
             last_ms, state = exit_ms - TRUE.timing.task_commit_ms, "SUCCEEDED"
         else:
             last_ms, state = exit_ms - TRUE.timing.drain_ms - TRUE.timing.upload_ms, "KILLED"

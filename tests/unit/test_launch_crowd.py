@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from emulator.cluster.kernel import Kernel
-from emulator.virtual.shared_cpu import SLACK, UNIT, LaunchCrowd
+from emulator.virtual.shared_cpu import SLACK, UNIT, ProcessorSharing
 
 
 def up_at(
@@ -16,7 +16,7 @@ def up_at(
 ) -> list[int]:
     """Return when each launch (at ms, CPU ms) is up; -1: never."""
     kernel = Kernel()
-    crowd = LaunchCrowd[int](kernel, cores, width)
+    crowd = ProcessorSharing[int](kernel, cores, width)
     done = [-1] * len(joins)
 
     def up(number: int) -> None:

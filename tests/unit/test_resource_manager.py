@@ -140,7 +140,11 @@ def test_a_kill_at_the_rm_frees_the_room_at_once_and_tells_the_application_later
     office.beat()
     (container,), _ = office.rm.allocate(app, [])
     office.rm.kill_now(container, "killed", office.now_ms)
-    assert (office.rm.nodes[0].free_mib, container.state, container.ending) == (1024, RELEASED, "killed")
+    assert (office.rm.nodes[0].free_mib, container.state, container.terminal_state) == (
+        1024,
+        RELEASED,
+        "killed",
+    )
     assert office.rm.allocate(app, []) == ([], [container])
     office.rm.kill_now(container, "killed", office.now_ms)  # twice is once
     assert office.rm.nodes[0].free_mib == 1024
@@ -326,7 +330,7 @@ def test_a_lost_node_takes_its_containers_and_its_share_of_every_limit():
     lost = office.rm.lose_node(office.rm.nodes[1], office.now_ms)
     assert (queue.guaranteed.memory_mib, queue.maximum_mib, office.rm.total.vcores) == (1024, 4096, 4)
     assert app.containers == 7 - len(lost)
-    assert {container.ending for container in lost} == {"lost"}
+    assert {container.terminal_state for container in lost} == {"lost"}
     assert office.rm.allocate(app, [])[1] == lost
 
 

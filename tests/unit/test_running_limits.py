@@ -56,6 +56,6 @@ def test_a_new_resource_manager_knows_of_nothing():
     limits = RunningLimits({MAPS: "2"})
     limits.asked(MAP_PRIORITY, 3)
     assert list(limits.due([])) == [(MAP_PRIORITY, 2)]
-    limits.forget()
+    limits.drop()
     limits.asked(MAP_PRIORITY, 3)
     assert list(limits.due([])) == [(MAP_PRIORITY, 2)]

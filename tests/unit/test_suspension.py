@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from emulator.cluster.entities import ASKED, DRAINING, HOLDING, NEVER, NOT_ASKED, REDUCE, Container
+from emulator.cluster.entities import (
+    DRAINING,
+    NEVER,
+    NOT_REQUESTED,
+    REDUCE,
+    RELEASE_WAIT,
+    REQUESTED,
+    Container,
+)
 from emulator.cluster.faults import Fault, MasterDead, NodeLost, StoreDown
 from emulator.cluster.task import key_end_ms, keys_done
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
@@ -112,7 +120,7 @@ def alone() -> Played:
 def test_a_suspended_reduce_goes_on_at_its_key_and_nothing_is_done_twice():
     played = Played(*SUSPENDED)
     first, second = played.reduces
-    assert (first.ending, second.ending, second.resumed) == ("suspended", "completed", True)
+    assert (first.terminal_state, second.terminal_state, second.resumed) == ("suspended", "completed", True)
     cut = first.to_key
     assert 0 < cut < 24
     assert (second.from_key, second.log_from_key) == (cut, cut)
@@ -153,7 +161,7 @@ def test_the_doorbell_is_heard_on_the_nodes_next_heartbeat():
 def test_under_natjam_the_task_asks_by_itself_and_releases_itself():
     played = Played(SUSPEND, timing=PAPER)
     first, second = played.reduces
-    assert first.ending == "suspended"
+    assert first.terminal_state == "suspended"
     assert second.priority == PAPER.resume_priority == 3
     (heard,) = [fact for fact in played.facts if isinstance(fact, UploadProgressed)]
     asked_ms = first.work_at_ms + 3000
@@ -176,7 +184,7 @@ def test_a_second_checkpoint_is_a_second_generation():
 
 def test_withdrawn_before_it_is_heard_it_has_cost_nothing(alone):
     played = Played(SUSPEND, Told(3001, "withdraw"))
-    assert played.stages == [NOT_ASKED, ASKED]
+    assert played.stages == [NOT_REQUESTED, REQUESTED]
     assert played.finished_ms == alone.finished_ms
     assert played.reduces[0].order == ""
     assert played.pieces() == [(0, 0, 24)]
@@ -205,7 +213,7 @@ def test_withdrawn_while_the_store_is_down_it_goes_on_unsaved(alone):
 
 def test_withdrawn_while_it_holds_it_goes_on_and_what_it_saved_stays_saved(alone):
     played = Played(SUSPEND, Told(3000 + SAVED_MS, "withdraw"))
-    assert played.stages[1] == HOLDING
+    assert played.stages[1] == RELEASE_WAIT
     assert len(played.reduces) == 1
     cut = played.master.store[0].keys_done
     assert played.pieces() == [(0, 0, cut), (0, cut, 24)]
@@ -227,7 +235,7 @@ def test_a_hold_that_nobody_ends_ends_by_itself():
     manifest = next(fact for fact in played.facts if isinstance(fact, ManifestSeen))
     (reduce,) = played.reduces
     assert reduce.work_at_ms == manifest.at_ms + 5000 + timing.restart_ms
-    assert (reduce.from_key, reduce.ending) == (manifest.keys_done, "completed")
+    assert (reduce.from_key, reduce.terminal_state) == (manifest.keys_done, "completed")
     assert played.master.lost_ms == 0
 
 
@@ -281,7 +289,7 @@ def test_asked_with_its_last_key_begun_it_completes_by_itself(alone):
 def test_killed_while_it_holds_it_loses_nothing():
     played = Played(SUSPEND, Told(3000 + SAVED_MS, "kill"))
     first, second = played.reduces
-    assert (first.ending, first.stage) == ("killed", HOLDING)
+    assert (first.terminal_state, first.stage) == ("killed", RELEASE_WAIT)
     assert second.from_key == first.to_key
     assert played.master.lost_ms == 0
 
@@ -293,7 +301,7 @@ def test_killed_after_it_went_on_it_loses_what_it_had_not_saved():
     began_ms = played.began_ms
     heard_ms = first.node.next_beat_ms(began_ms + 3000 + SAVED_MS + 1, HADOOP3.nm_heartbeat_ms)
     worked_ms = began_ms + 10_000 - heard_ms - HADOOP3.restart_ms
-    assert (first.ending, played.master.lost_ms) == ("killed", worked_ms)
+    assert (first.terminal_state, played.master.lost_ms) == ("killed", worked_ms)
 
 
 @pytest.mark.parametrize("timing", [HADOOP3, PAPER])
@@ -304,7 +312,7 @@ def test_on_a_node_that_has_died_a_request_is_taken_and_never_heard(timing):
     played = Played(SUSPEND, timing=timing, faults=(lost,))
     assert played.answers == [Accepted()]
     assert not any(isinstance(fact, ManifestSeen | UploadProgressed) for fact in played.facts)
-    assert (played.reduces[0].ending, played.reduces[1].from_key) == ("lost", 0)
+    assert (played.reduces[0].terminal_state, played.reduces[1].from_key) == ("lost", 0)
 
 
 @pytest.mark.parametrize("after_ms", [3800, 4500, 7000])
@@ -313,7 +321,7 @@ def test_withdrawn_on_a_node_that_has_died_nothing_goes_on(after_ms):
     lost = NodeLost(plain.work_at_ms + after_ms, plain.node.index)
     played = Played(SUSPEND, Told(8000, "withdraw"), faults=(lost,))
     assert played.reduces[0].finish_at_ms == NEVER
-    assert played.reduces[0].ending == "lost"
+    assert played.reduces[0].terminal_state == "lost"
 
 
 def test_without_its_master_an_attempt_is_neither_asked_nor_released():
@@ -332,7 +340,7 @@ def test_a_restarted_master_finds_the_checkpoint_and_goes_on_there():
     plain = Played().reduces[0]
     played = Played(SUSPEND, faults=(MasterDead(plain.work_at_ms + 8000, 0),))
     first, second = played.reduces
-    assert (first.ending, first.stage) == ("killed", HOLDING)
+    assert (first.terminal_state, first.stage) == ("killed", RELEASE_WAIT)
     assert (second.resumed, second.from_key) == (True, first.to_key)
     assert played.master.lost_ms == 0
 

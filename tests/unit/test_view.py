@@ -9,9 +9,16 @@ import msgspec
 import pytest
 
 from tests.unit.service.played import PublishedRun, busy, last, views
-from yarnctl.daemon.view.occupancy import SPACING_MAX_MS, SPACING_MIN_MS, Held, Occupancy, Sample, class_of
-from yarnctl.daemon.view.published import BOUNDS_MS, Counted, Histogram, LoopStatus, Publisher, View, quieted
-from yarnctl.daemon.view.recent_decisions import Remembered
+from yarnctl.daemon.view.occupancy import (
+    SPACING_MAX_MS,
+    SPACING_MIN_MS,
+    ClassUsage,
+    Occupancy,
+    Sample,
+    class_of,
+)
+from yarnctl.daemon.view.published import BOUNDS_MS, Counting, Histogram, LoopStatus, Publisher, View, quieted
+from yarnctl.daemon.view.recent_decisions import RecentDecisions
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Observation
@@ -123,7 +130,7 @@ def test_a_new_status_leaves_the_rest_as_it_is():
     run = PublishedRun()
     run.go()
     before = run.publisher.view
-    run.publisher.say(LoopStatus(state="paused", why=(Paused("noon"),)), before.now_ms + 5)
+    run.publisher.set_status(LoopStatus(state="paused", why=(Paused("noon"),)), before.now_ms + 5)
     after = run.publisher.view
     assert (after.loop.state, after.now_ms, after.version) == (
         "paused",
@@ -139,7 +146,7 @@ def test_a_new_status_leaves_the_rest_as_it_is():
 
 
 def test_when_nobody_hurried_waits_none_is_shown_waiting():
-    assert last().quiet
+    assert last().no_demand
     shown = last().snapshot
     assert shown is not None
     for view in shown.applications:
@@ -155,12 +162,12 @@ def test_between_two_looks_nothing_is_said_to_be_quiet():
     controller = Controller(DEFAULT)
     publisher.tick(controller, Observation(now_ms=1000, as_of_ms=1000, snapshot=snapshot), RUNNING)
     publisher.tick(controller, Observation(now_ms=1250, as_of_ms=1250), RUNNING)
-    assert not publisher.view.quiet
+    assert not publisher.view.no_demand
     publisher.tick(controller, Observation(now_ms=9000, as_of_ms=9000, cluster="unreachable"), RUNNING)
-    assert not publisher.view.quiet
+    assert not publisher.view.no_demand
     assert publisher.view.snapshot is snapshot
     publisher.tick(controller, Observation(now_ms=9250, as_of_ms=9250), RUNNING)
-    assert publisher.view.quiet
+    assert publisher.view.no_demand
     assert publisher.view.snapshot_at_ms == 1000
     publisher.tick(controller, Observation(now_ms=9500, as_of_ms=9500), RUNNING, snapshot=snapshot)
     assert (publisher.view.quiet, publisher.view.snapshot_at_ms) == (False, 9500)
@@ -171,7 +178,12 @@ def test_between_two_looks_nothing_is_said_to_be_quiet():
 
 def sample(at_ms: int) -> Sample:
     return Sample(
-        at_ms=at_ms, total=Resources(1, 1), hurried=Held(), victim=Held(), other=Held(), open_orders=0
+        at_ms=at_ms,
+        total=Resources(1, 1),
+        hurried=ClassUsage(),
+        victim=ClassUsage(),
+        other=ClassUsage(),
+        open_orders=0,
     )
 
 
@@ -203,26 +215,26 @@ def all_records():
     logged = [each for decided in last().decisions for each in decided.log]
     return [
         last().decisions[0].header,
-        *(each.record for each in sorted(logged, key=lambda each: each.place)),
+        *(each.record for each in sorted(logged, key=lambda each: each.rank)),
     ]
 
 
 def test_the_oldest_decisions_are_forgotten_with_all_that_belongs_to_them():
-    remembered = Remembered(decisions_max=1)
+    remembered = RecentDecisions(decisions_max=1)
     for record in all_records():
-        remembered.take(record)
+        remembered.apply(record)
     [kept] = remembered.newest_first()
     assert kept.record.number == 2
-    remembered = Remembered(logged_max=1)
+    remembered = RecentDecisions(logged_max=1)
     for record in all_records():
-        remembered.take(record)
+        remembered.apply(record)
     assert [decided.record.number for decided in remembered.newest_first()] == [2]
 
 
 def test_a_controller_that_numbers_anew_replaces_what_was_before():
-    remembered = Remembered()
+    remembered = RecentDecisions()
     for record in all_records() * 2:
-        remembered.take(record)
+        remembered.apply(record)
         numbers = [decided.record.number for decided in remembered.newest_first()]
         assert len(numbers) == len(set(numbers))
     assert len(remembered.newest_first()) == 2
@@ -260,12 +272,12 @@ def test_a_span_falls_into_the_bucket_that_holds_it(span_ms, place):
 
 
 def test_counts_are_values():
-    counted = Counted()
+    counted = Counting()
     for record in all_records():
-        counted.take(record)
+        counted.apply(record)
     first = counted.counts()
     before = msgspec.json.encode(dict(first.ended))
     for record in all_records():
-        counted.take(record)
+        counted.apply(record)
     assert counted.counts().ended != first.ended
     assert msgspec.json.encode(dict(first.ended)) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.cluster.timing import HADOOP3, crowded
+from emulator.cluster.timing import HADOOP3, shared_cpu
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Result, Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
@@ -16,7 +16,7 @@ from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import Line
 from yarnctl.journal.replay import replay
 
-FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
+FITTED = Fit(shared_cpu(HADOOP3), 1000, 1.0, 1.0, 0.0)
 
 
 def play(scheme: str, seed: int) -> tuple[Result, MemoryJournal]:

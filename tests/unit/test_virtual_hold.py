@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from emulator.cluster.timing import HADOOP3, crowded
+from emulator.cluster.timing import HADOOP3, shared_cpu
 from emulator.invariants import RunWatch, check_all, check_end
 from emulator.virtual.run import Run
 from tests.cluster.fidelity import jobs_of, setup_of, twin
 from tests.cluster.schemes import ALL
 from tests.cluster.spans import Fit
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, action_of
+from yarnctl.deciding.queue_hold import CAP_AFTER_MS, action_of
 from yarnctl.deciding.reasons.orders import DemandOver
 from yarnctl.deciding.records import Holding, Performed, is_of
 from yarnctl.journal.chain import MemoryJournal
 
-FITTED = Fit(crowded(HADOOP3), 1000, 1.0, 1.0, 0.0)
+FITTED = Fit(shared_cpu(HADOOP3), 1000, 1.0, 1.0, 0.0)
 
 
 def play(
@@ -40,8 +40,8 @@ def test_a_queue_is_held_at_its_guarantee_and_put_back():
     held = [record for record in journal.records if isinstance(record, Holding)]
     assert [(one.before_ratio, one.ratio) for one in held] == [(1.0, 0.05), (0.05, 1.0)]
     assert run.cluster.rm.scheduler.queues["research"].config.maximum_ratio == 1.0
-    assert run.hold is not None
-    assert not run.hold.held
+    assert run.queue_cap is not None
+    assert not run.queue_cap.capped
 
 
 def test_it_is_put_back_when_nobody_hurried_has_waited_for_a_while():
@@ -56,7 +56,7 @@ def test_it_is_put_back_when_nobody_hurried_has_waited_for_a_while():
     (back,) = [
         record for record in journal.records if isinstance(record, Holding) and record.why == DemandOver()
     ]
-    assert HOLD_AFTER_MS - 1000 <= back.at_ms - waited_at_ms[0] <= HOLD_AFTER_MS + 1000
+    assert CAP_AFTER_MS - 1000 <= back.at_ms - waited_at_ms[0] <= CAP_AFTER_MS + 1000
 
 
 def test_what_is_changed_is_written_first():
@@ -78,5 +78,5 @@ def test_while_it_is_held_nobody_there_is_given_anything():
 
 def test_without_the_option_nothing_is_held():
     run, journal = play("yarnctl-no-hold")
-    assert run.hold is None
+    assert run.queue_cap is None
     assert not [record for record in journal.records if isinstance(record, Holding)]

@@ -19,17 +19,26 @@ import msgspec
 
 from yarnctl.attach.connection.connection import Connection, told
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.eligibility.job_reader import Prover
+from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
-from yarnctl.attach.observing.cluster_state import ClusterLook, LiveContainers, Queues
-from yarnctl.attach.observing.predicted_demand import FirstAsksOf, StartingJobs
-from yarnctl.attach.observing.resume_cost import Returning
-from yarnctl.attach.observing.task_state import TaskLook
-from yarnctl.attach.orders.performing import Acting
+from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
+from yarnctl.attach.observing.predicted_demand import FirstAsksOf, PredictedDemand
+from yarnctl.attach.observing.resume_cost import ResumeCosts
+from yarnctl.attach.observing.task_state import TaskObserver
+from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.saved_work import task_of
-from yarnctl.attach.orders.tracking import Watch
+from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.config import ClusterAddress
-from yarnctl.deciding.model import Action, EpochChanged, Fact, Observation, Outcome, Scope, Snapshot, TaskView
+from yarnctl.deciding.model import (
+    Action,
+    EpochChanged,
+    Fact,
+    Observation,
+    ObservationRequest,
+    Outcome,
+    Snapshot,
+    TaskView,
+)
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
@@ -62,16 +71,16 @@ class AttachedPort:
     ) -> None:
         self.attachment = attachment
         self._link = link = Connection(manager, master, hdfs, attachment, clock)
-        self._look = ClusterLook(link)
-        self._starting = StartingJobs(link, first_asks)
+        self._observer = ClusterObserver(link)
+        self._predicted = PredictedDemand(link, first_asks)
         self._live = LiveContainers(link)
-        self._prover = Prover(link)
-        self._returning = Returning(link, self._live)
-        self._tasks = TaskLook(link, self._live, self._returning)
-        self._watch = Watch(link, self._live, self._tasks, self._returning, self._prover)
-        self.permission = Permission(link, self._prover)
+        self._eligibility = EligibilityReader(link)
+        self._resume_costs = ResumeCosts(link, self._live)
+        self._tasks = TaskObserver(link, self._live, self._resume_costs)
+        self._tracking = OrderTracking(link, self._live, self._tasks, self._resume_costs, self._eligibility)
+        self.permission = Permission(link, self._eligibility)
         self.queue_settings = Queues(link)
-        self._acting = Acting(link, self._watch, self._prover, self.permission)
+        self._acting = Performing(link, self._tracking, self._eligibility, self.permission)
         self._epoch = ""
         self._node_counts: list[int] = []
         self._tracked: tuple[str, ...] = ()
@@ -97,7 +106,7 @@ class AttachedPort:
     @property
     def why_not(self) -> dict[str, EligibilityReason]:
         """Return application -> why its reduces may not be suspended."""
-        return self._prover.why_not
+        return self._eligibility.reasons
 
     def left_alone(self) -> dict[str, str]:
         """Return attempt -> why its runner cannot suspend it, in its own words, as seen last."""
@@ -106,7 +115,7 @@ class AttachedPort:
     @property
     def notes(self) -> dict[str, str]:
         """Return order -> the last thing that was said about it (an answer, a doorbell that failed)."""
-        return self._watch.notes
+        return self._tracking.notes
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before this port began (a restart), with what they name.
@@ -116,7 +125,7 @@ class AttachedPort:
         """
         self._epoch = epoch or self._epoch
         for order in orders:
-            one = self._watch.begin(
+            one = self._tracking.begin(
                 order.order, order.victim, order.attempt, order.container, order.generation, order.verb
             )
             if one is None:
@@ -138,7 +147,7 @@ class AttachedPort:
             task = task_of(order.victim, order.attempt)
             if task is not None:
                 saved = max(1, order.generation - 1)
-                self._returning.left(order.order, order.victim, task.task, order.attempt, -1, None, saved)
+                self._resume_costs.began(order.order, order.victim, task.task, order.attempt, -1, None, saved)
 
     def close(self) -> None:
         """End the threads that look."""
@@ -146,7 +155,7 @@ class AttachedPort:
 
     # --- observing ----------------------------------------------------------------------------
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         """Look at what ``scope`` names; what cannot be seen is said so."""
         as_of_ms = self._link.clock()
         facts: list[Fact] = []
@@ -159,10 +168,10 @@ class AttachedPort:
             except Exception as problem:
                 # Nothing that an owner wrote may hide the orders that are open.
                 cluster, self._link.last_problem = "unreachable", ClusterFault(told(problem)[:FAULT_MAX])
-        tasks, unreachable = self._victims(scope.victims)
+        tasks, unreachable = self._observe_victims(scope.victims)
         facts += self._orders(scope.orders, scope.askers)
         if scope.cluster and cluster != "unreachable":
-            facts += self._returning.look()
+            facts += self._resume_costs.poll()
         now_ms = max(as_of_ms, self._link.clock())
         return Observation(
             now_ms=now_ms,
@@ -174,43 +183,47 @@ class AttachedPort:
             facts=tuple(facts),
         )
 
-    def _cluster(self, scope: Scope, facts: list[Fact]) -> tuple[Snapshot | None, str]:
+    def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Pass the gate and make a snapshot; "unreachable" while a new ResourceManager settles."""
         nodes: tuple[yarn.NodeRow, ...] | None = None
         self._check_epoch(str(self._link.manager.identify().epoch), facts)
         if self._link.settling:
             nodes = self._link.manager.nodes()
-            if not self._has_settled(len(nodes)):
+            if not self._nodes_are_stable(len(nodes)):
                 self._link.last_problem = ManagerSettling()
                 return None, "unreachable"
         self._link.read_configuration()
-        root = self._look.tree() if self._starting.expected else self._look.gate(scope.gate_queues)
+        root = (
+            self._observer.tree()
+            if self._predicted.expected
+            else self._observer.probe_demand(scope.probe_queues)
+        )
         if root is None:
             return None, "quiet"
         nodes = self._both(nodes)
-        self._forget(self._link.applications.ended())
-        self._prover.look(self._link.applications.unjudged())
-        snapshot = self._look.snapshot(root, nodes, self._prover.why_not)
-        return self._starting.added(snapshot, self._link.clock()), "seen"
+        self._drop(self._link.applications.ended())
+        self._eligibility.read_some(self._link.applications.unjudged())
+        snapshot = self._observer.snapshot(root, nodes, self._eligibility.reasons)
+        return self._predicted.added(snapshot, self._link.clock()), "seen"
 
-    def look(self) -> Snapshot | None:
+    def observe_soon(self) -> Snapshot | None:
         """Show the cluster for people's sake, though nobody hurried waits; None if it cannot be seen."""
         if self._link.settling:
             self._link.last_problem = self._link.last_problem or ManagerSettling()
             return None
         try:
-            root = self._look.tree()
+            root = self._observer.tree()
             nodes = self._both(None)
-            self._forget(self._link.applications.ended())
-            self._prover.look(self._link.applications.unjudged())
-            return self._look.snapshot(root, nodes, self._prover.why_not)
+            self._drop(self._link.applications.ended())
+            self._eligibility.read_some(self._link.applications.unjudged())
+            return self._observer.snapshot(root, nodes, self._eligibility.reasons)
         except Exception as problem:
             self._link.last_problem = ClusterFault(told(problem)[:FAULT_MAX])
             return None
 
     def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:
         """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
-        refreshed = self._link.calls.begin(self._look.refresh)
+        refreshed = self._link.calls.begin(self._observer.refresh)
         try:
             return self._link.manager.nodes() if nodes is None else nodes
         finally:
@@ -221,42 +234,44 @@ class AttachedPort:
             facts.append(EpochChanged(epoch, self._link.clock()))
             self._link.settling, self._node_counts = True, []
             self._link.configuration = None
-            self._live.forget()
+            self._live.drop()
         self._epoch = epoch
 
-    def _has_settled(self, nodes: int) -> bool:
+    def _nodes_are_stable(self, nodes: int) -> bool:
         """Say whether the number of nodes has been the same, and not 0, for some looks."""
-        least = self.attachment.stable_looks
+        least = self.attachment.stable_observations
         self._node_counts = counts = [*self._node_counts, nodes][-least:]
         if len(counts) < least or not nodes or len(set(counts)) > 1:
             return False
         self._link.settling = False
         return True
 
-    def _victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
+    def _observe_victims(
+        self, victims: tuple[str, ...]
+    ) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
         """Look at the tasks of the jobs that may be hit."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
-        for name, found in self._tasks.look(victims).items() if victims else ():
+        for name, found in self._tasks.observe(victims).items() if victims else ():
             if found is not None:
                 tasks[name] = found.tasks
                 if found.sizes is not None:
-                    self._look.sizes[name] = found.sizes
+                    self._observer.sizes[name] = found.sizes
         return tasks, tuple(name for name in victims if name not in tasks)
 
     # --- orders -------------------------------------------------------------------------------
 
     def _orders(self, orders: tuple[str, ...], askers: tuple[str, ...]) -> list[Fact]:
         """Look at the attempts that are under order, and at who is given their room."""
-        self._watch.keep(orders)
-        if not self._watch.orders:
+        self._tracking.retain(orders)
+        if not self._tracking.orders:
             self._tracked = ()
-            self._live.forget()
+            self._live.drop()
             return []
         tracked = self._to_track(askers)
         new = self._new_applications(tracked)
-        self._live.forget(tracked)
+        self._live.drop(tracked)
         self._tracked = tracked
-        return self._watch.look(tracked, new)
+        return self._tracking.poll(tracked, new)
 
     def _to_track(self, askers: tuple[str, ...]) -> tuple[str, ...]:
         """Choose whose containers are watched: victims, those that orders are for, then others that wait.
@@ -264,9 +279,9 @@ class AttachedPort:
         Who the orders are for is watched however many they are: their grants settle the orders.
         """
         settings = self.attachment
-        victims = dict.fromkeys(one.application for one in self._watch.orders.values())
+        victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._link.rows.values()
-        hurried = [row.application for row in rows if settings.is_hurried(row.queue)]
+        hurried = [row.application for row in rows if settings.is_preempting(row.queue)]
         waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
         gone = [name for name in self._tracked if name not in self._link.rows]  # their end is to be told
         first = dict.fromkeys([*victims, *askers, *gone])
@@ -280,12 +295,12 @@ class AttachedPort:
             return ()
         return tuple(name for name in tracked if name not in born and name not in self._tracked)
 
-    def _forget(self, ended: set[str]) -> None:
+    def _drop(self, ended: set[str]) -> None:
         """Let go of what belongs to applications that are no more."""
-        gone = ended - {one.application for one in self._watch.orders.values()}
-        self._prover.forget(gone)
-        self._tasks.forget(gone)
-        self._live.forget_attempts(gone.difference(self._tracked))
+        gone = ended - {one.application for one in self._tracking.orders.values()}
+        self._eligibility.drop(gone)
+        self._tasks.drop(gone)
+        self._live.drop_attempts(gone.difference(self._tracked))
         self._link.forget(gone)
 
     # --- performing ---------------------------------------------------------------------------
@@ -305,7 +320,7 @@ def loop_limits(limits: CallLimits) -> CallLimits:
     return msgspec.structs.replace(
         limits,
         connect_ms=min(limits.connect_ms, 2_000),
-        silence_ms=min(limits.silence_ms, 4_000),
+        read_timeout_ms=min(limits.read_timeout_ms, 4_000),
         answer_ms=min(limits.answer_ms, 5_000),
         retries=0,
     )

@@ -19,7 +19,7 @@ from yarnctl.hadoop.http.transport import HISTORY_INFO, MANAGER_INFO, Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 
 
-class Ending(msgspec.Struct, frozen=True):
+class ApplicationEnd(msgspec.Struct, frozen=True):
     """``state`` "" : unknown, ``why`` says so. ``ended_at_ms`` 0: not ended, or not told.
 
     ``is_forgotten``: ResourceManager and history server both answered, and neither knows it.
@@ -29,10 +29,10 @@ class Ending(msgspec.Struct, frozen=True):
     ended_at_ms: int = 0
     user: str = ""
     why: str = ""
-    is_forgotten: bool = False
+    is_unknown: bool = False
 
 
-class Endings:
+class ApplicationEnds:
     """Asks the ResourceManager, then the history server if there is one; remembers what is unreachable."""
 
     def __init__(self, manager: Transport, history: Transport | None = None) -> None:
@@ -41,19 +41,19 @@ class Endings:
         self.unreachable: list[str] = []
         self.has_history = history is not None
 
-    def of(self, application: str) -> Ending:
+    def of(self, application: str) -> ApplicationEnd:
         """Return what is known of an application's end."""
         number = application.removeprefix("application_")
         if not JOB.fullmatch(f"job_{number}"):
-            return Ending(why="no application's id")
+            return ApplicationEnd(why="no application's id")
         seen = self._ask_manager(application)
         if seen.state and (seen.ended_at_ms or self._history is None):
             return seen
         told = self._ask_history(f"job_{number}")
         if told.state:
             return told
-        is_forgotten = seen.is_forgotten and told.is_forgotten
-        return msgspec.structs.replace(seen, why=told.why or seen.why, is_forgotten=is_forgotten)
+        is_forgotten = seen.is_unknown and told.is_unknown
+        return msgspec.structs.replace(seen, why=told.why or seen.why, is_unknown=is_forgotten)
 
     def epoch_ms(self) -> int | None:
         """Return when the ResourceManager that answers was started; None: not known."""
@@ -74,32 +74,32 @@ class Endings:
         known = [span for span in ahead if span is not None]
         return clock_ms() + min(0, *known) if known and len(known) == len(ahead) else None
 
-    def _ask_manager(self, application: str) -> Ending:
+    def _ask_manager(self, application: str) -> ApplicationEnd:
         if self._manager is None:
-            return Ending(why="the ResourceManager does not answer")
+            return ApplicationEnd(why="the ResourceManager does not answer")
         try:
             end = ResourceManager(self._manager).application_end(application)
-            return Ending(end.state, end.ended_at_ms, end.user)
+            return ApplicationEnd(end.state, end.ended_at_ms, end.user)
         except Missing:
-            return Ending(why="the ResourceManager does not know it (any more)", is_forgotten=True)
+            return ApplicationEnd(why="the ResourceManager does not know it (any more)", is_unknown=True)
         except BadAnswer as error:
-            return Ending(why=f"the ResourceManager's answer cannot be used: {error}"[:300])
+            return ApplicationEnd(why=f"the ResourceManager's answer cannot be used: {error}"[:300])
         except YarnctlError as error:
             self.unreachable.append(str(error))
             self._manager = None
-            return Ending(why="the ResourceManager does not answer")
+            return ApplicationEnd(why="the ResourceManager does not answer")
 
-    def _ask_history(self, job: str) -> Ending:
+    def _ask_history(self, job: str) -> ApplicationEnd:
         if self._history is None:
-            return Ending()
+            return ApplicationEnd()
         try:
             told = HistoryServer(self._history).job(job)
-            return Ending(told.state, told.finished_at_ms, told.user)
+            return ApplicationEnd(told.state, told.finished_at_ms, told.user)
         except Missing:
-            return Ending(why="neither ResourceManager nor history server know it", is_forgotten=True)
+            return ApplicationEnd(why="neither ResourceManager nor history server know it", is_unknown=True)
         except BadAnswer as error:
-            return Ending(why=f"the history server's answer cannot be used: {error}"[:300])
+            return ApplicationEnd(why=f"the history server's answer cannot be used: {error}"[:300])
         except YarnctlError as error:
             self.unreachable.append(str(error))
             self._history = None
-            return Ending(why="the history server does not answer")
+            return ApplicationEnd(why="the history server does not answer")

@@ -19,8 +19,8 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.checkpoint.application_ends import Ending
-from yarnctl.checkpoint.contents import JobHeld, application_of
+from yarnctl.checkpoint.application_ends import ApplicationEnd
+from yarnctl.checkpoint.contents import JobCheckpoints, application_of
 
 TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
 """YARN's states of an application and the history server's of a job that nothing follows."""
@@ -53,7 +53,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
     files: int = 0
 
 
-def why_kept(ending: Ending | None, now_ms: int | None, older_than_ms: int) -> str:
+def why_kept(ending: ApplicationEnd | None, now_ms: int | None, older_than_ms: int) -> str:
     """Return why a job's files must stay; "" if they may go. ``now_ms`` None: not known."""
     if ending is None or not ending.state:
         why = f" ({ending.why})" if ending is not None and ending.why else ""
@@ -72,11 +72,11 @@ def why_kept(ending: Ending | None, now_ms: int | None, older_than_ms: int) -> s
     return ""
 
 
-def why_forgotten_kept(
-    what: str, job: str, ending: Ending, now_ms: int | None, forgotten: ForgottenJobs
+def why_unknown_kept(
+    what: str, job: str, ending: ApplicationEnd, now_ms: int | None, forgotten: ForgottenJobs
 ) -> str:
     """Return why the files of an unknown job must stay; "" if they may go."""
-    if not ending.is_forgotten:
+    if not ending.is_unknown:
         return f"its state is unknown ({ending.why})"
     if forgotten.epoch_ms is None:
         return "nobody knows it, and when the ResourceManager was started is not known"
@@ -95,9 +95,9 @@ def why_forgotten_kept(
 
 
 def decide(
-    checkpoints: Sequence[JobHeld],
-    requests: Sequence[JobHeld],
-    endings: Mapping[str, Ending],
+    checkpoints: Sequence[JobCheckpoints],
+    requests: Sequence[JobCheckpoints],
+    endings: Mapping[str, ApplicationEnd],
     now_ms: int | None,
     older_than_ms: int = DAY_MS,
     forgotten: ForgottenJobs | None = None,
@@ -110,8 +110,8 @@ def decide(
 
 def _judge(
     what: Literal["checkpoints", "requests"],
-    job: JobHeld,
-    endings: Mapping[str, Ending],
+    job: JobCheckpoints,
+    endings: Mapping[str, ApplicationEnd],
     now_ms: int | None,
     older_than_ms: int,
     forgotten: ForgottenJobs | None,
@@ -119,7 +119,7 @@ def _judge(
     ending = endings.get(application_of(job.job))
     is_unknown = forgotten is not None and ending is not None and not ending.state
     if is_unknown and forgotten is not None and ending is not None:
-        why = why_forgotten_kept(what, job.job, ending, now_ms, forgotten)
+        why = why_unknown_kept(what, job.job, ending, now_ms, forgotten)
     else:
         why = why_kept(ending, now_ms, older_than_ms)
     unseen = job.problem or next((task.problem for task in job.tasks if task.problem), "")

@@ -29,7 +29,7 @@ REQUEST = re.compile(r"\.?[A-Za-z0-9._-]{1,120}\.(?:request\.json|withdrawn|tmp)
 TASK = re.compile(r"task_([0-9]{1,20}_[0-9]{1,10})_r_[0-9]{1,10}")
 
 
-class TaskHeld(msgspec.Struct, frozen=True):
+class TaskCheckpoints(msgspec.Struct, frozen=True):
     """One task's folder. ``problem`` says why its entries are not known; "" if they are."""
 
     job: str
@@ -52,17 +52,17 @@ class TaskHeld(msgspec.Struct, frozen=True):
         )
 
     @property
-    def aside(self) -> frozenset[str]:
+    def set_aside_files(self) -> frozenset[str]:
         """The manifests that an attempt has set aside."""
         return frozenset(e.name.partition(".aside-")[0] for e in self.entries if ".aside-" in e.name)
 
 
-class JobHeld(msgspec.Struct, frozen=True):
+class JobCheckpoints(msgspec.Struct, frozen=True):
     """One job's folder. ``strange``: names in it (or below) that no runner writes."""
 
     job: str
     owner: str
-    tasks: tuple[TaskHeld, ...] = ()
+    tasks: tuple[TaskCheckpoints, ...] = ()
     strange: tuple[str, ...] = ()
     problem: str = ""
 
@@ -111,19 +111,19 @@ REQUESTS = RunnerFolders(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
 """``<job>/<attempt>/<order>.request.json`` and withdrawals."""
 
 
-def held_jobs(
+def stored_jobs(
     store: Store, jobs: Sequence[str] = (), layout: RunnerFolders = CHECKPOINTS
-) -> tuple[JobHeld, ...]:
+) -> tuple[JobCheckpoints, ...]:
     """Return what lies below the root, or of ``jobs`` only, ordered by id; raises StoreError for the root."""
     found = {entry.name: entry for entry in store.list("") if entry.is_folder and JOB.fullmatch(entry.name)}
     return tuple(_job(store, found[job], layout) for job in sorted(found) if not jobs or job in jobs)
 
 
-def _job(store: Store, folder: Entry, layout: RunnerFolders) -> JobHeld:
+def _job(store: Store, folder: Entry, layout: RunnerFolders) -> JobCheckpoints:
     try:
         entries = store.list(folder.name)
     except (StoreError, Unusable) as error:
-        return JobHeld(folder.name, folder.owner, problem=str(error)[:300])
+        return JobCheckpoints(folder.name, folder.owner, problem=str(error)[:300])
     number = folder.name.removeprefix("job_")
     matched = [(entry, layout.folder.fullmatch(entry.name)) for entry in entries if entry.is_folder]
     ours = [entry for entry, match in matched if match and match[1] == number]
@@ -133,21 +133,21 @@ def _job(store: Store, folder: Entry, layout: RunnerFolders) -> JobHeld:
         strange += [
             f"{task.task}/{e.name}" for e in task.entries if e.is_folder or not layout.is_ours(e.name)
         ]
-    return JobHeld(folder.name, folder.owner, tasks, tuple(sorted(strange)))
+    return JobCheckpoints(folder.name, folder.owner, tasks, tuple(sorted(strange)))
 
 
-def _task(store: Store, job: str, folder: Entry) -> TaskHeld:
-    told = TaskHeld(job, folder.name, folder.owner, folder.mode)
+def _task(store: Store, job: str, folder: Entry) -> TaskCheckpoints:
+    told = TaskCheckpoints(job, folder.name, folder.owner, folder.mode)
     try:
         return msgspec.structs.replace(told, entries=tuple(sorted(store.list(f"{job}/{folder.name}"))))
     except (StoreError, Unusable) as error:
         return msgspec.structs.replace(told, problem=str(error)[:300])
 
 
-def newest(store: Store, held: TaskHeld) -> tuple[Manifest | None, str]:
+def newest(store: Store, held: TaskCheckpoints) -> tuple[Manifest | None, str]:
     """Return the readable manifest of the highest generation that is not set aside, and what is wrong."""
     problem = held.problem
-    names = [name for name in held.manifests if name not in held.aside]
+    names = [name for name in held.manifests if name not in held.set_aside_files]
     for name in sorted(names, key=_rank, reverse=True):
         try:
             return read_manifest(store, TaskId(held.job, held.task, ""), name), problem

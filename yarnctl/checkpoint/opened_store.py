@@ -12,19 +12,19 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.checkpoint.application_ends import Ending, Endings
+from yarnctl.checkpoint.application_ends import ApplicationEnd, ApplicationEnds
 from yarnctl.checkpoint.collecting import ForgottenJobs, JudgedFolder, decide
 from yarnctl.checkpoint.contents import (
     CHECKPOINTS,
     JOB,
     REQUESTS,
-    JobHeld,
+    JobCheckpoints,
     RunnerFolders,
-    TaskHeld,
+    TaskCheckpoints,
     application_of,
-    held_jobs,
     job_of,
     newest,
+    stored_jobs,
 )
 from yarnctl.checkpoint.verifying import CheckpointVerdict, verify_task
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
@@ -53,31 +53,31 @@ class CheckpointRow(msgspec.Struct, frozen=True):
     problem: str
 
 
-class Opening:
+class OpenedStore:
     """The store and the requests of one cluster. Both roots are SeenStores on ``hdfs``."""
 
     def __init__(
         self, hdfs: WebHdfs, manager: Transport, history: Transport | None, checkpoints: Any, requests: Any
     ) -> None:
         self._hdfs = hdfs
-        self.endings = Endings(manager, history)
+        self.application_ends = ApplicationEnds(manager, history)
         self.checkpoints = checkpoints
         self.requests = requests
 
-    def jobs(self, jobs: Sequence[str] = ()) -> tuple[JobHeld, ...]:
+    def jobs(self, jobs: Sequence[str] = ()) -> tuple[JobCheckpoints, ...]:
         """Return what lies in the store; raises Unreachable, Rejected where it cannot be listed."""
         self._reach(self.checkpoints.root)
-        return _held(self.checkpoints, jobs, CHECKPOINTS)
+        return _stored(self.checkpoints, jobs, CHECKPOINTS)
 
     def rows(self, now_ms: int) -> tuple[CheckpointRow, ...]:
         """Return ``list``'s rows, ordered by job and task."""
         return tuple(row for job in self.jobs() for row in self._rows_of(job, now_ms))
 
-    def _rows_of(self, job: JobHeld, now_ms: int) -> list[CheckpointRow]:
+    def _rows_of(self, job: JobCheckpoints, now_ms: int) -> list[CheckpointRow]:
         application = application_of(job.job)
-        state = self.endings.of(application).state
+        state = self.application_ends.of(application).state
         if job.problem:
-            blank = TaskHeld(job.job, "", job.owner, 0, problem=job.problem)
+            blank = TaskCheckpoints(job.job, "", job.owner, 0, problem=job.problem)
             return [_row(blank, None, job.problem, application, state, now_ms)]
         told = [(task, *newest(self.checkpoints, task)) for task in job.tasks]
         return [_row(task, found, why, application, state, now_ms) for task, found, why in told]
@@ -92,7 +92,7 @@ class Opening:
             for file in one.manifests
         ]
 
-    def _manifest(self, held: TaskHeld, file: str) -> Manifest | str:
+    def _manifest(self, held: TaskCheckpoints, file: str) -> Manifest | str:
         try:
             return read_manifest(self.checkpoints, TaskId(held.job, held.task, ""), file)
         except (Unusable, StoreError) as error:
@@ -135,20 +135,20 @@ class Opening:
 
         ``unknown_after_ms``: also unknown jobs whose files were written to so long ago (None: never).
 
-        ``now_ms`` by the slowest clock (:meth:`Endings.now_ms`); raises Unreachable, Rejected where a root
-        cannot be listed.
+        ``now_ms`` by the slowest clock (:meth:`ApplicationEnds.now_ms`); raises Unreachable, Rejected where a
+        root cannot be listed.
         """
         checkpoints, requests = self.jobs(), self._requests()
         names = sorted({application_of(job.job) for job in (*checkpoints, *requests)})
-        endings: dict[str, Ending] = {name: self.endings.of(name) for name in names}
-        forgotten = self._forgotten(checkpoints, requests, endings, unknown_after_ms)
+        endings: dict[str, ApplicationEnd] = {name: self.application_ends.of(name) for name in names}
+        forgotten = self._unknown(checkpoints, requests, endings, unknown_after_ms)
         return decide(checkpoints, requests, endings, now_ms, older_than_ms, forgotten)
 
-    def _forgotten(
+    def _unknown(
         self,
-        checkpoints: Sequence[JobHeld],
-        requests: Sequence[JobHeld],
-        endings: dict[str, Ending],
+        checkpoints: Sequence[JobCheckpoints],
+        requests: Sequence[JobCheckpoints],
+        endings: dict[str, ApplicationEnd],
         after_ms: int | None,
     ) -> ForgottenJobs | None:
         """Return by what unknown jobs are judged; None: they stay."""
@@ -161,9 +161,9 @@ class Opening:
                 ("requests", self.requests, requests),
             )
             for job in jobs
-            if endings[application_of(job.job)].is_forgotten
+            if endings[application_of(job.job)].is_unknown
         }
-        return ForgottenJobs(after_ms, self.endings.epoch_ms() if written else None, written)
+        return ForgottenJobs(after_ms, self.application_ends.epoch_ms() if written else None, written)
 
     def delete(
         self,
@@ -196,10 +196,10 @@ class Opening:
     ) -> str:
         """Say what speaks against deleting a folder that was judged before; "": nothing."""
         is_checkpoints = row.what == "checkpoints"
-        ends = {application_of(row.job): self.endings.of(application_of(row.job))}
+        ends = {application_of(row.job): self.application_ends.of(application_of(row.job))}
         held = self.jobs([row.job]) if is_checkpoints else self._requests([row.job])
         checkpoints, requests = (held, ()) if is_checkpoints else ((), held)
-        forgotten = self._forgotten(checkpoints, requests, ends, unknown_after_ms)
+        forgotten = self._unknown(checkpoints, requests, ends, unknown_after_ms)
         again = decide(checkpoints, requests, ends, now_ms, older_than_ms, forgotten)
         if not again:
             return "kept: it is gone already"
@@ -209,9 +209,9 @@ class Opening:
             return "kept: what is in it has changed just now"
         return ""
 
-    def _requests(self, jobs: Sequence[str] = ()) -> tuple[JobHeld, ...]:
+    def _requests(self, jobs: Sequence[str] = ()) -> tuple[JobCheckpoints, ...]:
         self._reach(self.requests.root)
-        return _held(self.requests, jobs, REQUESTS)
+        return _stored(self.requests, jobs, REQUESTS)
 
     def _reach(self, root: str) -> None:
         """Let what is wrong with the store itself be an error of its own kind; a missing root is empty."""
@@ -221,7 +221,7 @@ class Opening:
             return
 
 
-def _written_at_ms(store: Any, job: JobHeld) -> int:
+def _written_at_ms(store: Any, job: JobCheckpoints) -> int:
     """Return when the newest file or folder of a job was written; 0 if one of them does not say."""
     paths = [job.job, *(f"{job.job}/{task.task}" for task in job.tasks)]
     paths += [f"{job.job}/{task.task}/{entry.name}" for task in job.tasks for entry in task.entries]
@@ -232,9 +232,9 @@ def _written_at_ms(store: Any, job: JobHeld) -> int:
     return 0 if min(times) <= 0 else max(times)
 
 
-def _held(store: Any, jobs: Sequence[str], layout: RunnerFolders) -> tuple[JobHeld, ...]:
+def _stored(store: Any, jobs: Sequence[str], layout: RunnerFolders) -> tuple[JobCheckpoints, ...]:
     try:
-        return held_jobs(store, jobs, layout)
+        return stored_jobs(store, jobs, layout)
     except StoreError as error:
         raise Unreachable(str(error)) from error
 
@@ -262,7 +262,7 @@ def safe_bytes(data: bytes, most: int = 400) -> str:
 
 
 def _row(
-    task: TaskHeld, found: Manifest | None, problem: str, application: str, state: str, now_ms: int
+    task: TaskCheckpoints, found: Manifest | None, problem: str, application: str, state: str, now_ms: int
 ) -> CheckpointRow:
     created = found.raw.get("created_at_ms") if found else None
     created_at_ms = created if isinstance(created, int) and not isinstance(created, bool) else None

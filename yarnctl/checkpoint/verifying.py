@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 
 import msgspec
 
-from yarnctl.checkpoint.contents import TaskHeld
+from yarnctl.checkpoint.contents import TaskCheckpoints
 from yarnctl.task_runner.runner.protocol.generations import check_files
 from yarnctl.task_runner.runner.protocol.manifests import (
     Manifest,
@@ -44,7 +44,7 @@ class CheckpointVerdict(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[CheckpointVerdict, ...]:
+def verify_task(store: Store, held: TaskCheckpoints, opened: Opened | None) -> tuple[CheckpointVerdict, ...]:
     """Return a verdict for each manifest of a task. ``opened`` None: the bytes are not read."""
     if held.problem:
         return (CheckpointVerdict(held.job, held.task, "", 0, 0, "bad", (held.problem,)),)
@@ -55,7 +55,7 @@ def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[Ch
     for name in held.manifests:
         row, manifest = _verify(store, held, name, opened)
         rows.append(row)
-        if manifest is not None and name not in held.aside:
+        if manifest is not None and name not in held.set_aside_files:
             manifests.append(manifest)
     folder += _order(manifests)
     if folder:
@@ -64,7 +64,7 @@ def verify_task(store: Store, held: TaskHeld, opened: Opened | None) -> tuple[Ch
 
 
 def _verify(
-    store: Store, held: TaskHeld, name: str, opened: Opened | None
+    store: Store, held: TaskCheckpoints, name: str, opened: Opened | None
 ) -> tuple[CheckpointVerdict, Manifest | None]:
     problems: list[str] = []
     manifest: Manifest | None = None
@@ -79,7 +79,7 @@ def _verify(
     except (Unusable, StoreError) as error:
         problems.append(str(error)[:300])
     generation, size = (manifest.generation, manifest.output_bytes) if manifest else (0, 0)
-    state = "aside" if name in held.aside else "bad" if problems else "good"
+    state = "aside" if name in held.set_aside_files else "bad" if problems else "good"
     return CheckpointVerdict(held.job, held.task, name, generation, size, state, tuple(problems)), manifest
 
 
@@ -106,7 +106,7 @@ def _fields(manifest: Manifest, owner: str) -> list[str]:
     return wrong
 
 
-def _content(held: TaskHeld, part: Part, opened: Opened) -> str:
+def _content(held: TaskCheckpoints, part: Part, opened: Opened) -> str:
     """Read a file and say what does not fit, "" if all does."""
     digest, size = hashlib.sha256(), 0
     try:

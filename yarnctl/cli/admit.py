@@ -36,7 +36,7 @@ KIND = "mapreduce"
 """Whose command lines are read here."""
 LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
 """So many characters the daemon takes."""
-ENDING = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+SIGNALS = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class EndedBySignal(KeyboardInterrupt):
@@ -85,7 +85,7 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     deadlines = (given["deadline"], given["deadline_at"])
     request = request_of(framework, job, settings, deadlines, given["user"], given["containers"], url)
     asking = GateRequest(url, request, uuid4().hex, StderrNotes())
-    with _heard_signals():
+    with _with_signals():
         try:
             how = (not given["no_wait"], given["print_it"], output == "json")
             return _ask_and_submit(asking, (framework, job), settings, *how)
@@ -97,9 +97,9 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
 
 
 @contextlib.contextmanager
-def _heard_signals() -> Iterator[None]:
+def _with_signals() -> Iterator[None]:
     """Let the signals that end us raise Ended; one that is ignored (nohup) stays so."""
-    before = {number: signal.getsignal(number) for number in ENDING}
+    before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
@@ -118,13 +118,13 @@ def _ended(asking: GateRequest, number: signal.Signals) -> int:
     """Withdraw and say so; return the exit status."""
     was_open = asking.is_open
     withdrawn = _leave(asking)
-    said = f"{plain(asking.seen.id)} is withdrawn" if asking.seen and was_open and withdrawn else ""
-    return complain("; ".join(filter(None, (ENDING[number], said))), 128 + number)
+    said = f"{plain(asking.latest.id)} is withdrawn" if asking.latest and was_open and withdrawn else ""
+    return complain("; ".join(filter(None, (SIGNALS[number], said))), 128 + number)
 
 
 def _leave(asking: GateRequest) -> bool:
     """Withdraw; nothing interrupts that. Return False where it cannot be done."""
-    for number in ENDING:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     problem = asking.withdraw()
     if problem:
@@ -285,33 +285,33 @@ class StderrNotes:
     """Says on stderr what a job waits for, whenever that changes."""
 
     def __init__(self) -> None:
-        self._said: tuple[object, ...] = ()
-        self._is_away = False
+        self._printed: tuple[object, ...] = ()
+        self._is_unreachable = False
 
     def waits(self, seen: AdmissionOut, problem: str) -> None:
         """Say what an admission waits for."""
         why = plain(problem)
         about = (seen.plan.reason, seen.plan.containers, (seen.plan.start_at_ms or 0) // 60_000, why)
-        self._say(about, f"waiting: {story(seen)}" + (f"; {why}" if why else ""))
+        self._print(about, f"waiting: {story(seen)}" + (f"; {why}" if why else ""))
 
-    def stands(self, problem: str) -> None:
+    def waiting(self, problem: str) -> None:
         """Say why the daemon has not written the request down yet."""
-        self._say((problem,), f"waiting: not asked yet: {plain(problem)}")
+        self._print((problem,), f"waiting: not asked yet: {plain(problem)}")
 
-    def away(self, said: str) -> None:
+    def unreachable(self, said: str) -> None:
         """Say once that the daemon does not answer."""
-        if not self._is_away:
-            self._is_away = True
+        if not self._is_unreachable:
+            self._is_unreachable = True
             click.echo(f"note: {plain(said)}; waiting a minute for it", err=True)
 
     def back(self, said: str) -> None:
         """Say that it answers again."""
-        self._is_away = False
+        self._is_unreachable = False
         click.echo(f"note: {plain(said)}", err=True)
 
-    def _say(self, about: tuple[object, ...], text: str) -> None:
-        if about != self._said:
-            self._said = about
+    def _print(self, about: tuple[object, ...], text: str) -> None:
+        if about != self._printed:
+            self._printed = about
             click.echo(text, err=True)
 
 

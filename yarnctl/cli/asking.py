@@ -149,7 +149,7 @@ def send(
     wanted = {name: str(value).lower() if isinstance(value, bool) else value for name, value in known.items()}
     limits = CallLimits(
         connect_ms=CONNECT_MS,
-        silence_ms=int(answer_s * 1000),
+        read_timeout_ms=int(answer_s * 1000),
         answer_ms=max(WHOLE_ANSWER_MS, int(answer_s * 1000)),
         answer_bytes=ANSWER_MAX_BYTES,
         retries=0,

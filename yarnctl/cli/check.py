@@ -41,15 +41,15 @@ def command(output: str, **given: Any) -> int:
     hurried, victims = queues_of(given)
     begin = Facts(
         mode=given["mode"],
-        hurried=hurried,
-        victims=victims,
+        preempting_queues=hurried,
+        preemptable_queues=victims,
         requests_root=checked_root("--requests", given["requests"]),
         store_root=checked_root("--store", given["store"]),
     )
-    return _tell(judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000)), output)
+    return _print(judge(gather(cluster, begin, lambda: time.time_ns() // 1_000_000)), output)
 
 
-def _tell(findings: Sequence[Finding], output: str) -> int:
+def _print(findings: Sequence[Finding], output: str) -> int:
     """Print the findings; return 1 if any of them keeps the cluster from being fit."""
     counts = {
         word: sum(one.severity == word for one in findings) for word in ("ok", "warn", "fail", "unknown")

@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.checkpoint.collecting import JudgedFolder
-    from yarnctl.checkpoint.opened_store import Opening
+    from yarnctl.checkpoint.opened_store import OpenedStore
     from yarnctl.config import ClusterAddress
 
 SEEN = ("order", "seen", "attempt", "generation", "keys done", "for")
@@ -53,12 +53,12 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return output_option(cluster_options(history(folder_options(with_store))))
 
 
-def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) -> Opening:
+def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) -> OpenedStore:
     """Open the store and the servers that know ended jobs; finds HDFS by /conf if it is not named."""
     import msgspec
 
-    from yarnctl.attach.connection.connection import SeenStore, discover_name_nodes, require_name_nodes
-    from yarnctl.checkpoint.opened_store import Opening
+    from yarnctl.attach.connection.connection import CheckpointStore, discover_name_nodes, require_name_nodes
+    from yarnctl.checkpoint.opened_store import OpenedStore
     from yarnctl.hadoop.history_server import DAEMON
     from yarnctl.hadoop.http.transport import Transport
     from yarnctl.hadoop.resource_manager import ResourceManager
@@ -72,7 +72,9 @@ def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) 
         ca_file = cluster.ca_file
         server = Transport((history,), cluster.identity, cluster.limits, daemon=DAEMON, ca_file=ca_file)
     hdfs = cluster.store()
-    return Opening(hdfs, manager, server, SeenStore(hdfs, roots[0]), SeenStore(hdfs, roots[1]))
+    return OpenedStore(
+        hdfs, manager, server, CheckpointStore(hdfs, roots[0]), CheckpointStore(hdfs, roots[1])
+    )
 
 
 # --- looking ----------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) 
 
 @command.command("list")
 @_cluster_options
-def list_command(opening: Opening, output: str) -> None:
+def list_command(opening: OpenedStore, output: str) -> None:
     """Show each task's newest generation, what it takes, and whether its application still runs."""
     rows = opening.rows(now_ms())
     _warn(opening)
@@ -107,7 +109,7 @@ def list_command(opening: Opening, output: str) -> None:
 @command.command("show")
 @click.argument("name", metavar="JOB|TASK")
 @_cluster_options
-def show_command(opening: Opening, name: str, output: str) -> int:
+def show_command(opening: OpenedStore, name: str, output: str) -> int:
     """Show the manifests of a job or a task in full."""
     from yarnctl.checkpoint.opened_store import shown_manifest
 
@@ -129,7 +131,7 @@ def show_command(opening: Opening, name: str, output: str) -> int:
 @click.argument("names", nargs=-1, metavar="[JOB|TASK]...")
 @click.option("--quick", is_flag=True, help="Compare sizes only; do not read the bytes.")
 @_cluster_options
-def verify_command(opening: Opening, names: tuple[str, ...], quick: bool, output: str) -> int:
+def verify_command(opening: OpenedStore, names: tuple[str, ...], quick: bool, output: str) -> int:
     """Check seal, ids, owner, fields and every byte; exit status 1 if something is wrong."""
     verdicts = opening.verdicts(names, quick)
     bad = [one for one in verdicts if one.state == "bad"]
@@ -197,7 +199,9 @@ def seen_command(application: str | None, attempt: str | None, limit: int, url: 
     " written to; a week at least, only with --history, not where clusters share a store.  [default: never]",
 )
 @_cluster_options
-def gc_command(opening: Opening, yes: bool, older_than: str, unknown_after: str | None, output: str) -> int:
+def gc_command(
+    opening: OpenedStore, yes: bool, older_than: str, unknown_after: str | None, output: str
+) -> int:
     """Delete checkpoints and requests of jobs that ended long enough ago; says what, unless --yes."""
     from yarnctl.checkpoint.collecting import DAY_MS
 
@@ -206,7 +210,7 @@ def gc_command(opening: Opening, yes: bool, older_than: str, unknown_after: str 
     if older_than_ms < DAY_MS:
         remedy = "give 24h or more: the end that is told may be older or younger than it seems"
         raise BadInput("--older-than", f"{older_than[:40]} is less than a day", remedy)
-    by_all_clocks_ms = opening.endings.now_ms(now_ms)
+    by_all_clocks_ms = opening.application_ends.now_ms(now_ms)
     rows = opening.judged(by_all_clocks_ms, older_than_ms, unknown_after_ms)
     _warn(opening)
     failed = opening.delete(rows, by_all_clocks_ms, older_than_ms, unknown_after_ms) if yes else {}
@@ -225,7 +229,7 @@ def gc_command(opening: Opening, yes: bool, older_than: str, unknown_after: str 
     return 1 if failed else 0
 
 
-def _unknown_after_ms(opening: Opening, text: str) -> int:
+def _unknown_after_ms(opening: OpenedStore, text: str) -> int:
     """Return after which span the files of an unknown job may go; BadInput where that could be too soon."""
     from yarnctl.checkpoint.collecting import WEEK_MS
 
@@ -233,7 +237,7 @@ def _unknown_after_ms(opening: Opening, text: str) -> int:
     if after_ms < WEEK_MS:
         remedy = "give 7d or more: a job that nobody knows here may be another cluster's"
         raise BadInput("--unknown-after", f"{text[:40]} is less than a week", remedy)
-    if not opening.endings.has_history:
+    if not opening.application_ends.has_history:
         remedy = "give --history: who asks the ResourceManager alone takes what it forgot for unknown"
         raise BadInput("--unknown-after", "is only judged with the history server's word", remedy)
     return after_ms
@@ -268,8 +272,8 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _warn(opening: Opening) -> None:
-    for problem in opening.endings.unreachable:
+def _warn(opening: OpenedStore) -> None:
+    for problem in opening.application_ends.unreachable:
         click.echo(f"warning: {plain(problem)}; states are unknown", err=True)
 
 

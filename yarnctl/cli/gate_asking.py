@@ -23,7 +23,7 @@ UNDECIDED = "undecided"
 TRIES = 3
 """So often somebody is looked for whom nobody has met yet."""
 PAUSE_S = 1.0
-SILENCE_S = 60.0
+UNREACHABLE_S = 60.0
 """So long may a daemon be away while somebody waits."""
 SLOW_S = 1.5
 """After so long without an answer it is said what is waited for."""
@@ -35,16 +35,16 @@ ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
 
-class Teller(Protocol):
+class ProgressReport(Protocol):
     """Says to the user what is waited for, once until it changes."""
 
     def waits(self, seen: AdmissionOut, problem: str) -> None:
         """Hear of an answer, and of what the gate itself waits for."""
 
-    def stands(self, problem: str) -> None:
+    def waiting(self, problem: str) -> None:
         """Hear why the daemon has not taken the request yet."""
 
-    def away(self, said: str) -> None:
+    def unreachable(self, said: str) -> None:
         """Hear that the daemon does not answer, or somebody else does."""
 
     def back(self, said: str) -> None:
@@ -54,15 +54,15 @@ class Teller(Protocol):
 class GateRequest:
     """One job that asks at the gate of the daemon at ``url``. ``raw`` is the daemon's last answer."""
 
-    def __init__(self, url: str, request: Mapping[str, Any], key: str, tell: Teller) -> None:
+    def __init__(self, url: str, request: Mapping[str, Any], key: str, tell: ProgressReport) -> None:
         self.url = url
         self._body = {**request, "request_key": key}
-        self._tell = tell
-        self._pace = threading.Event()
+        self._report = tell
+        self._interval_s = threading.Event()
         self._met = False
-        self._silent_since_s: float | None = None
+        self._unreachable_since_s: float | None = None
         self.raw: dict[str, Any] = {}
-        self.seen: AdmissionOut | None = None
+        self.latest: AdmissionOut | None = None
 
     def begin(self, wait: bool = True) -> AdmissionOut:
         """Ask, until it is written down; without ``wait`` not longer than a daemon needs that is well.
@@ -73,34 +73,34 @@ class GateRequest:
         while True:
             tries += 1
             try:
-                with Meanwhile(self._why_not_yet, self._tell.stands):
-                    return self._heard(send("POST", self.url, PATH, body=self._body))
+                with Meanwhile(self._why_not_yet, self._report.waiting):
+                    return self._answered_again(send("POST", self.url, PATH, body=self._body))
             except Busy as error:
                 if not wait:
                     raise
                 self._answered()
-                self._tell.stands(self._why_not_yet() or error.reason)
+                self._report.waiting(self._why_not_yet() or error.reason)
             except Unreachable as error:
                 self._met |= not isinstance(error, Unanswered) or error.connected
                 if tries >= TRIES and not (wait and self._met):
                     raise
                 if wait and self._met:
                     self._missed(error)
-            self._pace.wait(PAUSE_S)
+            self._interval_s.wait(PAUSE_S)
 
     def decided(self, wait: bool = True) -> AdmissionOut:
         """Wait until it is decided; without ``wait`` for one round."""
-        seen = self.seen
+        seen = self.latest
         assert seen is not None
         wait_ms = FIRST_MS if wait else ROUND_MS
         if wait and seen.state == "waiting" and seen.plan.reason_code != UNDECIDED:
-            self._tell.waits(seen, self._problem())
+            self._report.waits(seen, self._problem())
         while seen.state == "waiting":
             asked_s = time.monotonic()
             try:
                 seen = self._renewed(seen, wait_ms)
                 if seen.state == "waiting" and wait:
-                    self._tell.waits(seen, self._problem())
+                    self._report.waits(seen, self._problem())
             except Unreachable as error:
                 if not wait:
                     raise
@@ -109,24 +109,26 @@ class GateRequest:
                 break
             wait_ms = min(WAIT_MAX_MS, max(1_000, seen.lease_ms // 3))
             if seen.state == "waiting" and time.monotonic() - asked_s < PAUSE_S:
-                self._pace.wait(PAUSE_S)  # where too many wait, it is answered at once
+                self._interval_s.wait(PAUSE_S)  # where too many wait, it is answered at once
         return seen
 
     def _missed(self, error: Unreachable) -> None:
         """Bear with a daemon that is away; raise the error when it was long enough."""
         now_s = time.monotonic()
-        since_s = self._silent_since_s = now_s if self._silent_since_s is None else self._silent_since_s
-        if now_s - since_s > SILENCE_S:
+        since_s = self._unreachable_since_s = (
+            now_s if self._unreachable_since_s is None else self._unreachable_since_s
+        )
+        if now_s - since_s > UNREACHABLE_S:
             raise error
         address = urlsplit(self.url).netloc
         silent = f"{address} does not answer ({error.reason})" if isinstance(error, Unanswered) else ""
-        self._tell.away(silent or str(error))
+        self._report.unreachable(silent or str(error))
 
     def _answered(self) -> None:
         self._met = True
-        if self._silent_since_s is not None:
-            self._silent_since_s = None
-            self._tell.back(f"{urlsplit(self.url).netloc} answers again")
+        if self._unreachable_since_s is not None:
+            self._unreachable_since_s = None
+            self._report.back(f"{urlsplit(self.url).netloc} answers again")
 
     def _problem(self) -> str:
         """Return what keeps the gate from deciding, as far as it says so."""
@@ -144,9 +146,9 @@ class GateRequest:
         """Take the request back; "" or why that could not be done (then the lease ends it)."""
         if not self.is_open:
             return ""
-        assert self.seen is not None
+        assert self.latest is not None
         try:
-            withdraw(self.url, self.seen.id)
+            withdraw(self.url, self.latest.id)
         except YarnctlError as error:
             return str(getattr(error, "reason", error))
         return ""
@@ -154,24 +156,24 @@ class GateRequest:
     @property
     def is_open(self) -> bool:
         """Say whether there is something to take back."""
-        return self.seen is not None and self.seen.state in ("waiting", "admitted")
+        return self.latest is not None and self.latest.state in ("waiting", "admitted")
 
     def _renewed(self, seen: AdmissionOut, wait_ms: int) -> AdmissionOut:
         path, answer_s = f"{PATH}/{part(seen.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
-        return self._heard(send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s))
+        return self._answered_again(send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s))
 
-    def _heard(self, answer: dict[str, Any]) -> AdmissionOut:
+    def _answered_again(self, answer: dict[str, Any]) -> AdmissionOut:
         self.raw = answer
-        self.seen = shown(AdmissionOut, answer, self.url)
+        self.latest = shown(AdmissionOut, answer, self.url)
         self._answered()
-        return self.seen
+        return self.latest
 
 
 class Meanwhile:
     """If what it surrounds takes long, ask why (in a thread of its own) and tell it."""
 
     def __init__(self, why: Callable[[], str], tell: Callable[[str], None]) -> None:
-        self._why, self._tell = why, tell
+        self._why, self._report = why, tell
         self._lock = threading.Lock()
         self._over = False
         self._timer = threading.Timer(SLOW_S, self._ask)
@@ -190,7 +192,7 @@ class Meanwhile:
         why = self._why()
         with self._lock:
             if not self._over:
-                self._tell(why)
+                self._report(why)
 
 
 def withdraw(url: str, admission: str) -> dict[str, Any]:

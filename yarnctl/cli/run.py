@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from yarnctl.daemon.state_dir import StateDir
     from yarnctl.service.security.tokens import Tokens
 if TYPE_CHECKING:
-    from yarnctl.daemon.admission.building import Admitting
+    from yarnctl.daemon.admission.building import AdmissionOptions
 
 
 Function = Callable[..., Any]
@@ -39,7 +39,7 @@ def admission_options(command: Function) -> Function:
     return command
 
 
-def admitting_of(given: dict[str, Any]) -> Admitting | None:
+def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     """Return what the gate was told, None without ``--admission``; raises BadInput naming the option."""
     name = given["admission"]
     if name is None:
@@ -49,12 +49,12 @@ def admitting_of(given: dict[str, Any]) -> Admitting | None:
                 told = "--" + option.replace("_", "-").removesuffix("s")
                 raise BadInput(told, "says something of a gate, and there is none", "give --admission, too")
         return None
-    from yarnctl.daemon.admission.building import Admitting
+    from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.deciding.admission.mechanisms import MECHANISMS
 
     if name not in MECHANISMS:
         raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(MECHANISMS)}")
-    return Admitting(
+    return AdmissionOptions(
         allocator=name,
         queues=given["admission_queues"],
         capacity=given["admission_capacity"],
@@ -121,7 +121,7 @@ _OPTIONS = (
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
-LOOK_MS = 500
+OBSERVATION_AGE_MS = 500
 """How often one cheap request asks whether a production job waits."""
 REST_MS = 1_000
 """A runner goes on at once when a request is withdrawn; it may still be the best choice a moment later."""
@@ -243,14 +243,14 @@ def plan_of(given: dict[str, Any]) -> Plan:
     cluster = cluster_of(given)
     hurried, victims = queues_of(given)
     attachment = Attachment(
-        hurried_queues=hurried,
-        victim_queues=victims,
+        preempting_queues=hurried,
+        preemptable_queues=victims,
         mode=given["mode"],
         enforce=given["enforce"],
         allow_kill=given["kill_on_timeout"],
         allow_priority=given["allow_priority"],
-        allow_hold=given["cap_queue"],
-        ahead_max=ahead_of(given),
+        allow_queue_cap=given["cap_queue"],
+        predicted_max=predicted_max_of(given),
         requests_root=checked_root("--requests", given["requests"]),
         requests_owner=cluster.user,
     )
@@ -268,7 +268,7 @@ def plan_of(given: dict[str, Any]) -> Plan:
     )
 
 
-def ahead_of(given: dict[str, Any]) -> int:
+def predicted_max_of(given: dict[str, Any]) -> int:
     """Return how many containers are predicted; raises BadInput where that is not possible."""
     ahead: int = given["predicted_demand"]
     if ahead and not given["cap_queue"]:
@@ -299,7 +299,7 @@ def settings_of(given: dict[str, Any], hurried: tuple[str, ...], victims: tuple[
         on_timeout="kill" if given["kill_on_timeout"] else "give-up",
         in_flight_ratio_max=given["in_flight_ratio"],
         in_flight_least=given["in_flight_least"],
-        tick_ms=LOOK_MS,
+        tick_ms=OBSERVATION_AGE_MS,
         rest_ms=REST_MS,
         kill_timeout_ms=given["order_timeout_s"] * 1000,
         observe_only=not given["enforce"],
@@ -330,7 +330,7 @@ def service(
             names=names,
             clock=clock_ms,  # the loop's: by another one a stuck loop may look young for ever
             open_reads=open_reads or is_loopback(host),
-            window=None if loop.desk is None else loop.desk.window,
+            window=None if loop.admission is None else loop.admission.request_queue,
         )
         handle = serve_in_thread(app, host, port, token=token, open_reads=open_reads)
         logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)

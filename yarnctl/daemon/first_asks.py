@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.attach.history.fitting import folded
-from yarnctl.attach.observing.predicted_demand import Starting
-from yarnctl.daemon.admission.history_worker import Answer, Clerk, History
+from yarnctl.attach.observing.predicted_demand import StartingJob
+from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWorker
 from yarnctl.deciding.model import ContainerAsk
 
-REMEMBERED_MAX = 1_000
+KEPT_MAX = 1_000
 """Of so many jobs the answer is kept, the oldest go first: a job starts for a minute at most."""
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
@@ -28,19 +28,19 @@ class FirstAsks:
 
     def __init__(
         self,
-        clerk: Clerk,
+        clerk: HistoryWorker,
         clock_ms: Callable[[], int],
         queues: Sequence[str],
         may_foresee: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._clerk = clerk
+        self._history_worker = clerk
         self._clock_ms = clock_ms
         self._queues = tuple(queues)
         self._runs: Runs = {}
         self._learning: Answer | None = None
         self._learned_at_ms: int | None = None
         self._answers: dict[str, Answer] = {}
-        self.may_foresee = may_foresee
+        self.may_predict = may_foresee
 
     def learn(self) -> None:
         """Have the latest runs looked up, unless that was done lately; take what has been."""
@@ -50,27 +50,27 @@ class FirstAsks:
         now_ms = self._clock_ms()
         if self._learned_at_ms is None or now_ms - self._learned_at_ms >= LEARNED_FOR_MS:
             self._learned_at_ms = now_ms
-            self._learning = self._clerk.ask(_latest(now_ms - LEARNED_BACK_MS, self._queues))
+            self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._queues))
 
-    def of(self, job: Starting) -> tuple[ContainerAsk, ...]:
+    def of(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
         """Return what a job will ask for first, () as long as that is not known or must not count."""
-        if not self.may_foresee():
+        if not self.may_predict():
             return ()
         self.learn()
         return self._runs.get((job.user, folded(job.name))) or self._asked(job)
 
-    def _asked(self, job: Starting) -> tuple[ContainerAsk, ...]:
+    def _asked(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
         if job.application not in self._answers:
-            if len(self._answers) >= REMEMBERED_MAX:
+            if len(self._answers) >= KEPT_MAX:
                 del self._answers[next(iter(self._answers))]
             question = _last_run(job.name, job.user)
-            self._answers[job.application] = self._clerk.ask(question, of_a_request=True)
+            self._answers[job.application] = self._history_worker.ask(question, of_a_request=True)
         value = self._answers[job.application].value
         return value if isinstance(value, tuple) else ()
 
     def close(self) -> None:
         """Ask no more."""
-        self._clerk.close()
+        self._history_worker.close()
 
 
 def _latest(since_ms: int, queues: tuple[str, ...]) -> Callable[[History], object]:

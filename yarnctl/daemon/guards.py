@@ -18,10 +18,10 @@ from yarnctl.deciding.model import (
     Action,
     Kill,
     Observation,
+    ObservationRequest,
     Outcome,
     Refused,
     Release,
-    Scope,
     SetPriority,
     SetQueueMaximum,
     Snapshot,
@@ -61,7 +61,7 @@ class Folders(Protocol):
         """Why our folders in HDFS may not be used; None if they may."""
         ...
 
-    def keep(self, now_ms: int) -> None:
+    def recheck(self, now_ms: int) -> None:
         """Look again, if it is time to."""
         ...
 
@@ -125,10 +125,10 @@ class GuardedPort:
     ) -> None:
         self.port = port
         self._clock_ms = clock_ms
-        self._going_on = frozenset(going_on)
+        self._open_orders = frozenset(going_on)
         self.gate = gate
         self.enforce = enforce
-        self.seen: Observation | None = None
+        self.last_observation: Observation | None = None
         self.snapshot: Snapshot | None = None
         self.snapshot_at_ms: int | None = None
         self.identity: ClusterIdentity | None = None
@@ -148,10 +148,10 @@ class GuardedPort:
             self.identity = ClusterIdentity("", 0)
         return self.identity
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         """Look; while the gate is closed, hide the cluster so that nothing is decided."""
         seen = self._observe(scope)
-        self.seen = seen
+        self.last_observation = seen
         if seen.snapshot is not None:
             self.show(seen.snapshot, seen.as_of_ms)
         if self.gate.closed()[1] is not None:
@@ -164,7 +164,7 @@ class GuardedPort:
         if snapshot.node_count is not None and self.identity is not None:
             self.identity = msgspec.structs.replace(self.identity, node_count=snapshot.node_count)
 
-    def _observe(self, scope: Scope) -> Observation:
+    def _observe(self, scope: ObservationRequest) -> Observation:
         """Look; what ends in an error that the port promised not to raise is a cluster nobody can see."""
         try:
             seen = self.port.observe(scope)
@@ -180,7 +180,7 @@ class GuardedPort:
             )
 
     def _now_ms(self) -> int:
-        now_ms = self.seen.now_ms if self.seen is not None else 0
+        now_ms = self.last_observation.now_ms if self.last_observation is not None else 0
         return now_ms if self._clock_ms is None else max(now_ms, self._clock_ms())
 
     def note(self, about: str, story: str) -> bool:
@@ -208,7 +208,7 @@ class GuardedPort:
             return outcome
         # An earlier life may have sent it just before it ended. Only time, or a fact, settles it then: given
         # up it is withdrawn for certain, forgotten now its request would stand.
-        return Unknown(outcome.why) if self.enforce and action.order in self._going_on else outcome
+        return Unknown(outcome.why) if self.enforce and action.order in self._open_orders else outcome
 
     def _perform(self, action: Action) -> Outcome:
         if not self.enforce:

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from yarnctl.daemon.admission.admission_controller import Desk
+from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import Gate, GuardedPort
-from yarnctl.daemon.priority_restoring import Restorer
-from yarnctl.daemon.queue_caps import Holder
-from yarnctl.daemon.view.published import LoopStatus, Publisher, hurried_waits
+from yarnctl.daemon.priority_restoring import PriorityRestoring
+from yarnctl.daemon.queue_caps import QueueCaps
+from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.misdirection import CONTINUED
@@ -119,12 +119,12 @@ class Recorder:
             raise
         self.begun = True
         self.publisher.record(records)
-        self.gate.misdirection.take(records)
+        self.gate.misdirection.apply(records)
         for record in records:
             self.met_another |= isinstance(record, Epoch)
-            self._say(record)
+            self._log(record)
             if isinstance(record, Performed) and record.application:
-                self._say_refused(record.application, record.outcome)
+                self._log_refused(record.application, record.outcome)
 
     def append_if_possible(self, records: Sequence[Record]) -> None:
         """Write the records of undoing, which is done whether they can be written or not.
@@ -141,9 +141,9 @@ class Recorder:
             except OSError as error:
                 _LOG.error("the journal cannot be written (%s): what is undone now is not in it", error)
         for record in records:
-            self._say(record)
+            self._log(record)
 
-    def _say(self, record: Record) -> None:
+    def _log(self, record: Record) -> None:
         """Tell people in one line what has just been written down; what was never asked, as that."""
         if isinstance(record, Performed):
             if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
@@ -153,9 +153,9 @@ class Recorder:
             if record.target not in OPEN:
                 self._withheld.discard(record.order)
         else:
-            _say(record, self._observing)
+            _log(record, self._observing)
 
-    def _say_refused(self, application: str, outcome: Outcome) -> None:
+    def _log_refused(self, application: str, outcome: Outcome) -> None:
         """Tell people once why an application keeps its priority."""
         why: OutcomeReason | None = outcome.why if isinstance(outcome, Refused) else None
         if why is not None and self._refused.get(application) != why:
@@ -167,7 +167,7 @@ class Recorder:
                 del self._refused[next(iter(self._refused))]
 
 
-def _say(record: Record, observing: bool) -> None:
+def _log(record: Record, observing: bool) -> None:
     """Tell people in one line what has just been written down."""
     if isinstance(record, Decision):
         picked = ", ".join(f"{pick.task.attempt} of {pick.application}" for pick in record.picks)
@@ -210,13 +210,13 @@ class LoopParts(NamedTuple):
     """
 
     lock: HdfsLock | None = None
-    restorer: Restorer | None = None
+    restorer: PriorityRestoring | None = None
     epoch: str = ""
     look: Callable[[], Snapshot | None] | None = None
     problem: Callable[[], ModeReason | None] = lambda: None
     left_alone: Callable[[], Mapping[str, str]] = dict
-    holder: Holder | None = None
-    desk: Desk | None = None
+    holder: QueueCaps | None = None
+    desk: AdmissionController | None = None
     in_place: Callable[[], None] = lambda: None
 
 
@@ -250,19 +250,19 @@ class Loop:
         self._stopping = False
         self._poked = False
         self._lock_next_ms = self._lock_failed = 0
-        self._stance = ""
-        self._stance_told: tuple[str, tuple[ModeReason, ...]] | None = None
+        self._state = ""
+        self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
         self._restorer = parts.restorer
         self._epoch = parts.epoch
         self._continued = False
-        self._told: tuple[str, tuple[ModeReason, ...]] | None = None
-        self._look = parts.look
+        self._logged: tuple[str, tuple[ModeReason, ...]] | None = None
+        self._observe = parts.look
         self._problem = parts.problem
         self._left_alone = parts.left_alone
-        self._holder = parts.holder
-        self.desk = parts.desk
-        if self.desk is not None:
-            self.desk.window.on_wake = self.poke
+        self._queue_caps = parts.holder
+        self.admission = parts.desk
+        if self.admission is not None:
+            self.admission.request_queue.on_wake = self.wake
         self._in_place = parts.in_place
         self._ended: ModeReason | None = None
 
@@ -271,20 +271,20 @@ class Loop:
     def pause(self, why: str) -> None:
         """Stop deciding and acting after the tick that runs."""
         self.gate.paused = Paused(why or "paused by a person")
-        self.poke()
+        self.wake()
 
     def go_on(self) -> None:
         """Take a pause back, and begin to count misdirected releases anew."""
         self.gate.paused = None
         self._continued = True
-        self.poke()
+        self.wake()
 
     def stop(self) -> None:
         """End after the tick that runs."""
         self._stopping = True
-        self.poke()
+        self.wake()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Do the next tick at once."""
         with self._wake:
             self._poked = True
@@ -313,10 +313,10 @@ class Loop:
         self._require_in_place()
         now_ms = self._clock_ms()
         if self.gate.folders is not None:
-            self.gate.folders.keep(now_ms)
-        self._keep_lock(now_ms)
+            self.gate.folders.recheck(now_ms)
+        self._renew_lock(now_ms)
         try:
-            self._know_who()
+            self._identify()
             wake_at_ms = tick(self.controller, self.port, self.recorder)
             self._after()
             self.port.well("tick")
@@ -339,7 +339,7 @@ class Loop:
             self.recorder.failed = error
             raise
 
-    def _know_who(self) -> None:
+    def _identify(self) -> None:
         """Ask who answers, if nobody did so far or somebody else does."""
         known = self.port.identity
         if known is None or not known.epoch or self.recorder.met_another:
@@ -354,23 +354,23 @@ class Loop:
             self._write(Stance(self.controller.now_ms, CONTINUED, Continued()))
         state, why = self.gate.closed()
         stance = state if why is not None else ("enforcing" if self.port.enforce else "observing")
-        if stance != self._stance:
-            self._stance = stance
+        if stance != self._state:
+            self._state = stance
             reason = why or OPEN_WHY[stance]
             self._write(Stance(self.controller.now_ms, stance, reason))
-            self._stance_told = (stance, (reason,)) if self.recorder.begun else None
+            self._state_logged = (stance, (reason,)) if self.recorder.begun else None
         if self._restorer is not None and self.recorder.begun and self.port.enforce:
-            self._restorer.follow(self._write, self.controller.now_ms)
-        if self._holder is not None and self.recorder.begun and self.port.enforce:
+            self._restorer.reconcile(self._write, self.controller.now_ms)
+        if self._queue_caps is not None and self.recorder.begun and self.port.enforce:
             orders = len(self.controller.ledger.open)
-            self._holder.follow(self._write, self.controller.now_ms, orders, self._anybody_waits(), why)
-        if self.desk is not None and self.recorder.begun:
-            self._follow_desk(self.desk)
+            self._queue_caps.reconcile(self._write, self.controller.now_ms, orders, self._is_demand(), why)
+        if self.admission is not None and self.recorder.begun:
+            self._run_admission(self.admission)
 
-    def _follow_desk(self, desk: Desk) -> None:
+    def _run_admission(self, desk: AdmissionController) -> None:
         """Let the desk work; a fault of its own is no reason to make room for nobody."""
         try:
-            desk.follow(self._write, self.controller.now_ms, paused=bool(self.gate.paused))
+            desk.after_tick(self._write, self.controller.now_ms, paused=bool(self.gate.paused))
             self.port.well("gate")
         except (InvariantBroken, OSError):  # the journal's
             raise
@@ -384,17 +384,17 @@ class Loop:
             self._epoch = identity.epoch
             self._write(Contact(self.controller.now_ms, identity.epoch))
 
-    def _anybody_waits(self) -> bool:
+    def _is_demand(self) -> bool:
         """Say whether anybody hurried is seen to wait."""
-        snapshot = None if self.port.seen is None else self.port.seen.snapshot
+        snapshot = None if self.port.last_observation is None else self.port.last_observation.snapshot
         settings = self.controller.settings
-        return snapshot is not None and any(hurried_waits(view, settings) for view in snapshot.applications)
+        return snapshot is not None and any(demand_waits(view, settings) for view in snapshot.applications)
 
     def _write(self, record: Record) -> None:
         if self.recorder.begun:
             self.recorder.append((record,))
 
-    def _keep_lock(self, now_ms: int) -> None:
+    def _renew_lock(self, now_ms: int) -> None:
         """Renew the lock, or try to get it: by that it is also known whether HDFS can be written."""
         if self.lock is None or now_ms < self._lock_next_ms:
             return
@@ -428,17 +428,17 @@ class Loop:
     def _end(self) -> None:
         """Take back what is under way, say so, and give the lock up, in this order."""
         try:
-            self._take_back()
+            self._undo()
         finally:
             self._publish(stopped=True)
-            if self.desk is not None:
-                self.desk.stop()
-            self._give_lock_up()
+            if self.admission is not None:
+                self.admission.stop()
+            self._release_lock()
 
-    def _take_back(self) -> None:
+    def _undo(self) -> None:
         """Put lowered queues back and withdraw the open orders, written down if that is possible."""
-        if self._holder is not None and self.port.enforce:
-            self._holder.stop(self._write_if_possible, self.controller.now_ms)
+        if self._queue_caps is not None and self.port.enforce:
+            self._queue_caps.stop(self._write_if_possible, self.controller.now_ms)
         if not self.recorder.begun:
             return
         step = self.controller.stop(self._clock_ms())
@@ -451,7 +451,7 @@ class Loop:
     def _write_if_possible(self, record: Record) -> None:
         self.recorder.append_if_possible((record,))
 
-    def _give_lock_up(self) -> None:
+    def _release_lock(self) -> None:
         """Let the next daemon begin at once; a lock that cannot be given up runs out by itself."""
         if self.lock is None or not self.lock.held:
             return
@@ -465,7 +465,7 @@ class Loop:
     def status(self, *, stopped: bool = False) -> LoopStatus:
         """Return how the loop is."""
         state, why = self.gate.closed()
-        seen = self.port.seen
+        seen = self.port.last_observation
         reachable = seen is not None and seen.cluster != "unreachable"
         problem = None if reachable else self.port.problem or self._problem() or ClusterUnseen()
         if problem is not None and (why is None or isinstance(why, LockRanOut)):
@@ -493,33 +493,33 @@ class Loop:
     def _publish(self, *, stopped: bool = False) -> None:
         status = self.status(stopped=stopped)
         story = status.state, status.why
-        if story != self._told:
-            self._told = story
-            if story != self._stance_told:  # which the recorder has just told
+        if story != self._logged:
+            self._logged = story
+            if story != self._state_logged:  # which the recorder has just told
                 because = f": {joined(status.why)}" if status.why else ""
                 _LOG.info("%s%s (%s)", status.state, because, status.mode)
-        if self.desk is not None:
-            self.publisher.desked = self.desk.shown()
+        if self.admission is not None:
+            self.publisher.admission = self.admission.shown()
         self.publisher.left_alone = self._left_alone()
         self._publish_view(status, stopped)
-        if self.desk is not None:
-            self.desk.published()
+        if self.admission is not None:
+            self.admission.published()
 
     def _publish_view(self, status: LoopStatus, stopped: bool) -> None:
-        if self.port.seen is not None:
+        if self.port.last_observation is not None:
             shown = None if stopped else self._shown()
-            self.publisher.tick(self.controller, self.port.seen, status, shown, self._clock_ms())
+            self.publisher.tick(self.controller, self.port.last_observation, status, shown, self._clock_ms())
         else:
-            self.publisher.say(status, self._clock_ms())
+            self.publisher.set_status(status, self._clock_ms())
 
     def _shown(self) -> Snapshot | None:
         """Look for people's sake, if the loop itself has not looked for some time."""
-        seen, at_ms = self.port.seen, self.port.snapshot_at_ms
-        if self._look is None or seen is None or seen.cluster != "quiet":
+        seen, at_ms = self.port.last_observation, self.port.snapshot_at_ms
+        if self._observe is None or seen is None or seen.cluster != "quiet":
             return None
         if at_ms is not None and seen.now_ms - at_ms < SHOW_EVERY_MS:
             return None
-        shown = self._look()
+        shown = self._observe()
         if shown is not None:
             self.port.show(shown, seen.now_ms)
         return shown

@@ -22,7 +22,7 @@ AT_ONCE_MAX = 8
 """So many are tried after one tick: each may take the ResourceManager its time."""
 
 
-class Restorer:
+class PriorityRestoring:
     """Puts back the priorities ``changed``: application -> the one it had. ``perform`` carries one out."""
 
     def __init__(self, perform: Callable[[SetPriority], Outcome], changed: Mapping[str, int]) -> None:
@@ -32,7 +32,7 @@ class Restorer:
         self._again_at_ms = 0
         self._pause_ms = RETRY_MS
 
-    def follow(self, write: Callable[[Record], None], now_ms: int) -> None:
+    def reconcile(self, write: Callable[[Record], None], now_ms: int) -> None:
         """After a tick: put back some of what is left; all again after a pause."""
         if not self.changed or now_ms < self._again_at_ms:
             return

@@ -17,10 +17,10 @@ from typing import Protocol
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum
 from yarnctl.deciding.queue_hold import (
     HeldQueues,
-    QueueHold,
+    QueueCap,
     QueueLimits,
     action_of,
-    hold,
+    lower,
     put_back,
 )
 from yarnctl.deciding.reasons.modes import ModeReason
@@ -35,7 +35,7 @@ from yarnctl.deciding.reasons.orders import (
 )
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Record, performed
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.lowered_queues import Lowered, LoweredRecord, command_for, same_ratio
+from yarnctl.hadoop.lowered_queues import LoweredQueue, LoweredRecord, command_for, same_ratio
 from yarnctl.journal.rendering import said, text
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -54,7 +54,7 @@ class Limits(Protocol):
         ...
 
 
-class Stands(Protocol):
+class QueueMaximum(Protocol):
     """Tells a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
 
     def __call__(self, path: str) -> float | str | None:
@@ -62,7 +62,7 @@ class Stands(Protocol):
         ...
 
 
-class Keeper(Protocol):
+class CapFile(Protocol):
     """What the holder needs of :class:`yarnctl.hadoop.lowered_queues.LoweredFile`."""
 
     @property
@@ -70,7 +70,7 @@ class Keeper(Protocol):
         """The name of this process's record."""
         ...
 
-    def keep(self, queues: Sequence[Lowered]) -> None:
+    def write(self, queues: Sequence[LoweredQueue]) -> None:
         """Write this process's record."""
         ...
 
@@ -83,25 +83,25 @@ class Keeper(Protocol):
         ...
 
 
-class Records:
+class CapRecords:
     """The records in HDFS of lowered queues: this process's, and those that others have left.
 
     ``lasting`` holds the records that exist, or perhaps do: name -> the queues they speak of. Without
     ``keeper`` there are none. A fault of HDFS is logged once and answered by trying again later.
     """
 
-    def __init__(self, keeper: Keeper | None) -> None:
+    def __init__(self, keeper: CapFile | None) -> None:
         self._keeper = keeper
         self.lasting: dict[str, tuple[str, ...]] = {}
         self._read = keeper is None
         self._again_at_ms = 0
         self._logged = ""
 
-    def forget(self) -> None:
+    def remove(self) -> None:
         """Read the others' records again: another daemon may have held the lock meanwhile."""
         self._read = self._keeper is None
 
-    def keep(self, queues: Sequence[Lowered], now_ms: int) -> bool:
+    def write(self, queues: Sequence[LoweredQueue], now_ms: int) -> bool:
         """Write what is lowered and what is about to be; False: that failed, so it must not be lowered."""
         if self._keeper is None:
             return True
@@ -109,13 +109,13 @@ class Records:
             return False
         self.lasting[self._keeper.name] = tuple(one.queue for one in queues)
         try:
-            self._keeper.keep(queues)
+            self._keeper.write(queues)
         except YarnctlError as problem:
             self._failed(now_ms, f"no queue is lowered, for its maximum cannot be recorded: {problem}")
             return False
         return True
 
-    def left(self, now_ms: int) -> Mapping[str, tuple[str, Lowered]]:
+    def left(self, now_ms: int) -> Mapping[str, tuple[str, LoweredQueue]]:
         """Return once what others have left: queue -> the record's name and what it says."""
         if self._read or self._keeper is None or now_ms < self._again_at_ms:
             return {}
@@ -125,7 +125,7 @@ class Records:
             self._failed(now_ms, f"the records of lowered queues cannot be read: {problem}")
             return {}
         self._read, self._logged = True, ""
-        left: dict[str, tuple[str, Lowered]] = {}
+        left: dict[str, tuple[str, LoweredQueue]] = {}
         for name, record in found.items():
             if record is None:
                 _LOG.warning("%s beside the lock is no record of a lowered queue: see yarnctl check", name)
@@ -160,7 +160,7 @@ class Records:
         self._logged = story
 
 
-class Holder:
+class QueueCaps:
     """Holds the queues ``victims`` while asks are being served, and puts back what it finds ``held``.
 
     ``perform`` carries an action out, ``write`` puts a record into the journal; ``stands`` looks a queue's
@@ -175,44 +175,44 @@ class Holder:
         victims: Iterable[str],
         held: Mapping[str, Holding] | None = None,
         *,
-        stands: Stands,
-        keeper: Keeper | None = None,
+        stands: QueueMaximum,
+        keeper: CapFile | None = None,
         enabled: bool = True,
-        when: QueueHold | None = None,
+        when: QueueCap | None = None,
     ) -> None:
         self._limits = limits
         self._perform = perform
-        self._stands = stands
-        self._victims = tuple(victims)
+        self._maximum_of = stands
+        self._preemptable_queues = tuple(victims)
         self.enabled = enabled
-        self._when = when or QueueHold()
+        self._when = when or QueueCap()
         self._queues = HeldQueues(held)
-        self.held = self._queues.held
-        self.records = Records(keeper)
-        self._left: QueueReason | None = LeftByEarlierRun() if self.held else None
+        self.capped = self._queues.held
+        self.records = CapRecords(keeper)
+        self._left: QueueReason | None = LeftByEarlierRun() if self.capped else None
         self._again_at_ms = 0
         self._pause_ms = RETRY_MS
 
-    def follow(
+    def reconcile(
         self, write: Write, now_ms: int, open_orders: int, waiting: bool, closed: ModeReason | None
     ) -> None:
         """After a tick: hold, or put back. ``closed`` says why yarnctl may not act (None: it may)."""
         if closed is not None:
-            self._when.forget()
-            self.records.forget()
+            self._when.clear()
+            self.records.remove()
             self._restore(write, now_ms, MayNotAct())
         else:
-            self._serve(write, now_ms, open_orders, waiting)
-        self.records.tidy(self.held, now_ms)
+            self._lower_due(write, now_ms, open_orders, waiting)
+        self.records.tidy(self.capped, now_ms)
 
-    def _serve(self, write: Write, now_ms: int, open_orders: int, waiting: bool) -> None:
+    def _lower_due(self, write: Write, now_ms: int, open_orders: int, waiting: bool) -> None:
         """Put back what was left lowered; then hold while asks are being served, and put back after."""
-        self._take_over(write, now_ms)
+        self._adopt(write, now_ms)
         if self._left:
             self._restore(write, now_ms, self._left)
-        elif self._when.wanted(now_ms, open_orders, waiting):
-            if self.enabled and not self.held:
-                self._hold(write, now_ms)
+        elif self._when.is_due(now_ms, open_orders, waiting):
+            if self.enabled and not self.capped:
+                self._lower(write, now_ms)
         else:
             self._restore(write, now_ms, DemandOver())
 
@@ -221,45 +221,45 @@ class Holder:
         self._again_at_ms = 0
         self.records.at_once()
         self._restore(write, now_ms, Stopping())
-        self.records.tidy(self.held, now_ms)
+        self.records.tidy(self.capped, now_ms)
 
-    def _take_over(self, write: Write, now_ms: int) -> None:
+    def _adopt(self, write: Write, now_ms: int) -> None:
         """Hold what a daemon that is gone has left lowered, so that it is put back."""
         for queue, (name, one) in self.records.left(now_ms).items():
-            if queue not in self.held:
+            if queue not in self.capped:
                 self._note(write, HoldFound(now_ms, queue, one.before_ratio, one.ratio, name))
                 self._left = LeftByEarlierRun()
 
-    def _hold(self, write: Write, now_ms: int) -> None:
-        for queue in self._victims:
+    def _lower(self, write: Write, now_ms: int) -> None:
+        for queue in self._preemptable_queues:
             found = self._limits(queue)
             if isinstance(found, str):
-                self._give_up(found)
+                self._abandon(found)
                 return
-            record = hold(*found, now_ms)
+            record = lower(*found, now_ms)
             if record is None:
                 continue
-            if not self.records.keep([_lowered(one) for one in (*self.held.values(), record)], now_ms):
+            if not self.records.write([_lowered(one) for one in (*self.capped.values(), record)], now_ms):
                 return
             outcome = self._done(write, record)
             if isinstance(outcome, Refused):
-                self._give_up(text(outcome.why))
+                self._abandon(text(outcome.why))
                 return
 
-    def _give_up(self, why: str) -> None:
+    def _abandon(self, why: str) -> None:
         self.enabled = False
         _LOG.warning("queues are not held back from now on, all else goes on: %s", why)
 
     def _restore(self, write: Write, now_ms: int, why: QueueReason) -> None:
-        if not self.held or now_ms < self._again_at_ms:
+        if not self.capped or now_ms < self._again_at_ms:
             return
-        for record in put_back(self.held, now_ms, why):
+        for record in put_back(self.capped, now_ms, why):
             problem = self._back(write, record)
             if problem:
                 by_hand = command_for(record.queue, record.ratio)
                 told = f"{record.queue} has not been put back to {record.ratio:g} yet: {problem}"
                 _LOG.warning("%s; it is tried again (by hand: %s)", told, by_hand)
-        if self.held:
+        if self.capped:
             self._again_at_ms = now_ms + self._pause_ms
             self._pause_ms = min(2 * self._pause_ms, RETRY_MAX_MS)
         else:
@@ -267,7 +267,7 @@ class Holder:
 
     def _back(self, write: Write, record: Holding) -> str:
         """Put one queue back if it still stands as it was set; return why it is to be tried again, or ""."""
-        stands = self._stands(record.queue)
+        stands = self._maximum_of(record.queue)
         if isinstance(stands, str):
             return stands
         ours = (record.before_ratio, record.ratio)  # put back perhaps, without a record
@@ -291,5 +291,5 @@ class Holder:
         self._queues.apply(record)
 
 
-def _lowered(record: Holding) -> Lowered:
-    return Lowered(record.queue, record.before_ratio, record.ratio)
+def _lowered(record: Holding) -> LoweredQueue:
+    return LoweredQueue(record.queue, record.before_ratio, record.ratio)

@@ -24,14 +24,14 @@ from yarnctl.attach.connection.connection import discover_name_nodes, require_na
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.admission.admission_controller import Desk
-from yarnctl.daemon.admission.building import Admitting, make_desk, open_history
-from yarnctl.daemon.admission.history_worker import Clerk
+from yarnctl.daemon.admission.admission_controller import AdmissionController
+from yarnctl.daemon.admission.building import AdmissionOptions, make_admission_controller, open_history
+from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import Loop, LoopParts
-from yarnctl.daemon.priority_restoring import Restorer
-from yarnctl.daemon.queue_caps import Holder
+from yarnctl.daemon.priority_restoring import PriorityRestoring
+from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
@@ -70,7 +70,7 @@ class SteadyClock:
         self._wall_ns = wall_ns
         self._passed_ns = passed_ns
         self._offset_ns = wall_ns() - passed_ns()
-        self._said_ms = 0
+        self._logged_ms = 0
 
     def __call__(self) -> int:
         """Return the time."""
@@ -80,9 +80,9 @@ class SteadyClock:
 
     def _compare(self, ahead_ms: int) -> None:
         """Say so when the wall clock has been set."""
-        if abs(ahead_ms - self._said_ms) < APART_MS:
+        if abs(ahead_ms - self._logged_ms) < APART_MS:
             return
-        self._said_ms = ahead_ms
+        self._logged_ms = ahead_ms
         if abs(ahead_ms) >= APART_MS:
             told = f"{abs(ahead_ms) / 1000:.0f} s {'forward' if ahead_ms > 0 else 'back'}"
             _LOG.warning("the wall clock was set %s; yarnctl goes by its own until it is started again", told)
@@ -106,7 +106,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     store_root: str = "/yarnctl/checkpoints"
     journal_bytes: int | None = 64 << 20
     ticks: int | None = None
-    admitting: Admitting | None = None
+    admitting: AdmissionOptions | None = None
     history: str = ""
 
 
@@ -168,7 +168,7 @@ class Attached(ClusterPort, Protocol):
         """Look for the return of tasks that left by these orders."""
         ...
 
-    def look(self) -> Snapshot | None:
+    def observe_soon(self) -> Snapshot | None:
         """Show the cluster for people's sake; None if it cannot be seen."""
         ...
 
@@ -210,7 +210,7 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         half = "the journal ended in half a line; it was moved to %s"
         rebuilt = rebuild(state.journal, moved=lambda torn: _LOG.warning(half, torn))
         told = msgspec.structs.replace(plan.attachment, store_root=plan.store_root, instance=state.instance)
-        first_asks = _first_asks(plan, stack) if told.ahead_max else None
+        first_asks = _first_asks(plan, stack) if told.predicted_max else None
         port = attach(plan.cluster, told, clock_ms, *([first_asks.of] if first_asks is not None else []))
         stack.callback(port.close)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks)
@@ -224,8 +224,8 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
 
 def _first_asks(plan: Plan, stack: ExitStack) -> FirstAsks:
     """Return what starting jobs are foreseen by, already learning; ``stack`` ends it."""
-    clerk = Clerk(lambda: open_history(plan.history, plan.cluster), lambda: None)
-    first_asks = FirstAsks(clerk, clock_ms, plan.attachment.hurried_queues)
+    clerk = HistoryWorker(lambda: open_history(plan.history, plan.cluster), lambda: None)
+    first_asks = FirstAsks(clerk, clock_ms, plan.attachment.preempting_queues)
     stack.callback(first_asks.close)
     first_asks.learn()
     return first_asks
@@ -257,9 +257,9 @@ def make_loop(
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(port, gate, enforce=enforce, clock_ms=clock_ms, going_on=going_on)
     keeper = LoweredFile(_hdfs(plan), LOCK_PATH, holder_name) if enforce else None
-    holder = _holder(plan, port, guarded, rebuilt, keeper)
+    holder = _queue_caps(plan, port, guarded, rebuilt, keeper)
     if first_asks is not None:
-        first_asks.may_foresee = lambda: holder.enabled
+        first_asks.may_predict = lambda: holder.enabled
     loop = Loop(
         controller,
         guarded,
@@ -270,11 +270,11 @@ def make_loop(
             lock=lock,
             restorer=_restorer(plan, guarded, rebuilt),
             epoch=rebuilt.epoch if rebuilt else "",
-            look=port.look,
+            look=port.observe_soon,
             problem=lambda: port.last_problem,
             left_alone=port.left_alone,
             holder=holder,
-            desk=_desk(plan, state, rebuilt),
+            desk=_admission(plan, state, rebuilt),
             in_place=lambda: _require_in_place(state, journal),
         ),
     )
@@ -292,26 +292,26 @@ def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)
-    port.expect(rebuilt.remembered.ledger.away.values())
+    port.expect(rebuilt.remembered.ledger.suspended.values())
     _LOG.info("%d orders go on from the journal", len(rebuilt.remembered.ledger.open))
     if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
         told = "the journal is %d s ahead of this clock, which was set back: orders go on by this clock"
         _LOG.warning(told, ahead_ms // 1000)
 
 
-def _desk(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> Desk | None:
+def _admission(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> AdmissionController | None:
     """Return the gate's desk, with what an earlier life left on it."""
     book = None if rebuilt is None else rebuilt.book
     if plan.admitting is None:
         if book is not None and book.opened:
             _LOG.warning("%d admissions of an earlier run stay as they are: no --admission", len(book.opened))
         return None
-    return make_desk(plan.admitting, plan.cluster, state.instance, book, clock_ms)
+    return make_admission_controller(plan.admitting, plan.cluster, state.instance, book, clock_ms)
 
 
-def _holder(
+def _queue_caps(
     plan: Plan, port: Attached, guarded: GuardedPort, rebuilt: Rebuilt | None, keeper: LoweredFile | None
-) -> Holder:
+) -> QueueCaps:
     """Return what holds queues back, and puts back what an earlier life held."""
     held = {} if rebuilt is None else rebuilt.held
     if held and not plan.attachment.enforce:
@@ -319,36 +319,38 @@ def _holder(
         by_hand = "; ".join(command_for(queue, held[queue].before_ratio) for queue in sorted(held))
         story = "an earlier run lowered the maximum of %s: run with --enforce to put it back, or by hand: %s"
         _LOG.warning(story, told, by_hand)
-    return Holder(
+    return QueueCaps(
         port.queue_settings.limits,
         guarded.perform,
         plan.settings.victim_queues,
         held,
         stands=port.queue_settings.maximum,
         keeper=keeper,
-        enabled=plan.attachment.allow_hold,
+        enabled=plan.attachment.allow_queue_cap,
     )
 
 
-def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> Restorer | None:
+def _restorer(plan: Plan, port: GuardedPort, rebuilt: Rebuilt | None) -> PriorityRestoring | None:
     """Return what puts back the priorities an earlier life changed; None if they go on being managed."""
     if rebuilt is None or (plan.attachment.allow_priority and plan.settings.mode == "deadlines"):
         return None
     if rebuilt.priorities and not plan.attachment.enforce:
         told = ", ".join(f"{name} from {before}" for name, before in sorted(rebuilt.priorities.items()))
         _LOG.warning("an earlier run changed the priority of %s: run with --enforce to put it back", told)
-    return Restorer(port.perform, rebuilt.priorities)
+    return PriorityRestoring(port.perform, rebuilt.priorities)
 
 
 def _lock(plan: Plan, state: StateDir, holder: str) -> LockFile:
     """Return the cluster-wide lock: one daemon that acts per cluster, in HDFS, renewed."""
-    return LockFile(_hdfs(plan), LOCK_PATH, holder, place=state.place)
+    return LockFile(_hdfs(plan), LOCK_PATH, holder, place=state.journal_path)
 
 
 def _folders(plan: Plan) -> Folders:
     """Return our folders in HDFS after a first look; raises BadInput for what is wrong with them."""
     told = plan.attachment
-    begin = Facts(us=told.requests_owner, requests_root=told.requests_root, store_root=plan.store_root)
+    begin = Facts(
+        caller_identity=told.requests_owner, requests_root=told.requests_root, store_root=plan.store_root
+    )
     folders = Folders(_hdfs(plan), begin)
     folders.require(clock_ms())
     return folders

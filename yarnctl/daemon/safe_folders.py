@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from yarnctl.attach.check import hdfs_rules
-from yarnctl.attach.check.preflight import Facts, Word
+from yarnctl.attach.check.preflight import CheckResult, Facts
 from yarnctl.deciding.reasons.modes import FoldersNotSeen, FoldersUnfit, FoldersUnreachable, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
@@ -31,55 +31,57 @@ class Folders:
         self._hdfs = hdfs
         self._begin = begin
         self._next_ms = 0
-        self._said: tuple[Word, ...] = ()
-        self._seen = False
+        self._logged: tuple[CheckResult, ...] = ()
+        self._observed = False
         self.why: ModeReason | None = FoldersNotSeen()
 
     def require(self, now_ms: int) -> None:
         """Look for the first time; raises BadInput for what is wrong. HDFS that is away is waited for."""
-        self.keep(now_ms)
-        bad = [word for word in self._said if word.severity == "fail"]
+        self.recheck(now_ms)
+        bad = [word for word in self._logged if word.severity == "fail"]
         if bad:
-            raise BadInput("HDFS", bad[0].seen, f"{bad[0].fix}, or run without --enforce")
+            raise BadInput("HDFS", bad[0].observed, f"{bad[0].fix}, or run without --enforce")
 
-    def keep(self, now_ms: int) -> None:
+    def recheck(self, now_ms: int) -> None:
         """Look if it is time to: make what is missing, judge what is there."""
         if now_ms < self._next_ms:
             return
         try:
-            said = self._look()
+            said = self._observe()
         except Unreachable as problem:
             self._next_ms = now_ms + RETRY_MS
-            if not self._seen:
+            if not self._observed:
                 self.why = FoldersUnreachable(str(problem)[:FAULT_MAX])
             return
         except YarnctlError as problem:
             said = (self._refused(str(problem)),)
         self._next_ms = now_ms + AGAIN_MS
-        self._tell(said, ("warn", "fail") if self._seen else ("warn",))  # at first require() says what fails
-        self._seen = True
-        unfit = (FoldersUnfit(word.seen, word.fix) for word in said if word.severity == "fail")
+        self._log(
+            said, ("warn", "fail") if self._observed else ("warn",)
+        )  # at first require() says what fails
+        self._observed = True
+        unfit = (FoldersUnfit(word.observed, word.fix) for word in said if word.severity == "fail")
         self.why = next(unfit, None)
 
-    def _look(self) -> tuple[Word, ...]:
-        facts = hdfs_rules.seen(self._hdfs, self._begin)
+    def _observe(self) -> tuple[CheckResult, ...]:
+        facts = hdfs_rules.observed(self._hdfs, self._begin)
         if facts.absent:
             made = hdfs_rules.make(self._hdfs, facts)
             _LOG.info("made in HDFS: %s", ", ".join(made))
-            facts = hdfs_rules.seen(self._hdfs, self._begin)
+            facts = hdfs_rules.observed(self._hdfs, self._begin)
         return hdfs_rules.words(facts)
 
-    def _refused(self, problem: str) -> Word:
+    def _refused(self, problem: str) -> CheckResult:
         roots = f"{self._begin.requests_root} and {self._begin.store_root}"
-        us = self._begin.us
+        us = self._begin.caller_identity
         fix = (
             f"make them as HDFS's administrator: {self._begin.requests_root} owned by {us}, mode 755,"
             f" {self._begin.store_root} mode 1777"
         )
-        return Word("fail", f"{roots} cannot be seen or made by {us}: {problem}", fix)
+        return CheckResult("fail", f"{roots} cannot be seen or made by {us}: {problem}", fix)
 
-    def _tell(self, said: tuple[Word, ...], severities: tuple[str, ...]) -> None:
+    def _log(self, said: tuple[CheckResult, ...], severities: tuple[str, ...]) -> None:
         for word in said:
-            if word not in self._said and word.severity in severities:
-                _LOG.warning("%s; %s", word.seen, word.fix)
-        self._said = said
+            if word not in self._logged and word.severity in severities:
+                _LOG.warning("%s; %s", word.observed, word.fix)
+        self._logged = said

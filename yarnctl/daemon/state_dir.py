@@ -48,7 +48,7 @@ class StateDir:
         return self.path / JOURNAL
 
     @property
-    def place(self) -> str:
+    def journal_path(self) -> str:
         """Name the file that only one process has locked: by this boot of the system, and the file.
 
         A copy of the directory, or the same one seen from another host, has another name; "" if there is no

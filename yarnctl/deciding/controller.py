@@ -34,17 +34,17 @@ from yarnctl.deciding.model import (
     ContainerEnded,
     Fact,
     Observation,
+    ObservationRequest,
     Outcome,
-    Scope,
     SetPriority,
     SetQueueMaximum,
     Snapshot,
     TaskView,
 )
 from yarnctl.deciding.order import name_orders, requested
-from yarnctl.deciding.planning import Plan, Planned, Seen, in_leaving_order, make_plan
+from yarnctl.deciding.planning import ObservedTasks, Plan, Planned, in_suspend_order, make_plan
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.preemptor import Demand, Look, demand, is_hurried
+from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting
 from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
 from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import (
@@ -78,7 +78,7 @@ class Remembered(NamedTuple):
     now_ms: int
 
 
-class _Held(msgspec.Struct):
+class _Deferred(msgspec.Struct):
     """A snapshot under decision, and what has been seen of its jobs so far.
 
     ``silent`` are the jobs that cannot be looked at now; who did not answer stays among them for
@@ -88,13 +88,13 @@ class _Held(msgspec.Struct):
 
     snapshot: Snapshot
     as_of_ms: int
-    doubted: Mapping[str, int]
+    stale: Mapping[str, int]
     since_ms: int
     rounds: int
     tasks: dict[str, tuple[TaskView, ...]]
-    silent: dict[str, Reason]
-    asked: Demand | None = None
-    standing: tuple[object, ...] = ()
+    unanswered: dict[str, Reason]
+    asked: ClusterDemand | None = None
+    open_orders: tuple[object, ...] = ()
 
 
 def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
@@ -112,7 +112,7 @@ def _overtaken(seen: Observation) -> bool:
     return any(isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms for fact in seen.facts)
 
 
-def _seen_as(seen: Observation, scope: Scope) -> Cluster:
+def _seen_as(seen: Observation, scope: ObservationRequest) -> Cluster:
     """Say how the cluster was seen by who had asked for this."""
     if seen.snapshot is not None:
         return "seen"
@@ -174,28 +174,28 @@ class Controller:
         self.ledger.settings = self.settings
         self._remembered = remembered
         self._again: tuple[Action, ...] = ()
-        self.scope = self.first_scope()
+        self.observation_request = self.first_observation_request()
         self.now_ms = 0 if remembered is None else remembered.now_ms
         self._validate = validate
         self._history = History()
         self._origin_ms: int | None = None
-        self._held: _Held | None = None
-        self._look_again = False
+        self._deferred: _Deferred | None = None
+        self._observe_again = False
         self._inputs = InputLog(self.settings)
-        self._settlement = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
-        self._looks = Looks(self.settings, self._settlement)
+        self._orders = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
+        self._looks = Looks(self.settings, self._orders)
 
-    def first_scope(self) -> Scope:
+    def first_observation_request(self) -> ObservationRequest:
         """Return what the first observation should show."""
-        return self._scope(gate_queues=self._gate())
+        return self._observation_request(gate_queues=self._probe())
 
-    def _scope(
+    def _observation_request(
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()
-    ) -> Scope:
+    ) -> ObservationRequest:
         ledger = self.ledger
-        return Scope(cluster, gate_queues, victims, tuple(ledger.open), tuple(ledger.by_asker))
+        return ObservationRequest(cluster, gate_queues, victims, tuple(ledger.open), tuple(ledger.by_asker))
 
-    def _gate(self) -> tuple[str, ...]:
+    def _probe(self) -> tuple[str, ...]:
         return self.settings.hurried_queues if self.settings.mode == "queues" else ()
 
     # --- one step ---------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Controller:
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
         since_ms, memory = self.now_ms, self._looks.left() if self._inputs.left_out else None
-        cluster = _seen_as(seen, self.scope)
+        cluster = _seen_as(seen, self.observation_request)
         changed = cluster == "quiet" and self._looks.remembers
         now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
         told = Observed(
@@ -218,9 +218,9 @@ class Controller:
         )
         effects = Effects()
         opening = self._open(effects, now_ms)
-        facts = _take(effects, seen, self._settlement, self._looks)
+        facts = _take(effects, seen, self._orders, self._looks)
         missing = self._look(effects, seen, cluster)
-        shown = seen.tasks if self._held is None else self._held.tasks
+        shown = seen.tasks if self._deferred is None else self._deferred.tasks
         step = self._close(effects, missing, now_ms)
         told = msgspec.structs.replace(told, facts=facts, tasks=self._inputs.tasks(shown, seen.tasks))
         led = bool(opening or step.records or step.actions)
@@ -241,17 +241,17 @@ class Controller:
         self._remembered = None
         self._again = asked_again(self.ledger, self.settings, now_ms)
         effects.actions += self._again
-        effects.add(self._settlement.drop_observed(now_ms))
+        effects.add(self._orders.drop_observed(now_ms))
         return header, Resumed(now_ms)
 
     def _look(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
         """Let time end what it ends, then decide if there is what to decide on; return who must be seen."""
-        work, now_ms = self._settlement, self.now_ms
-        self._look_again = seen.snapshot is not None and _overtaken(seen)
+        work, now_ms = self._orders, self.now_ms
+        self._observe_again = seen.snapshot is not None and _overtaken(seen)
         effects.add(work.time_out(now_ms))
         effects.add(work.repeat(now_ms))
         self.ledger.retire(now_ms)
-        return self._decide(effects, now_ms) if self._hold(effects, seen, cluster) else ()
+        return self._decide(effects, now_ms) if self._defer(effects, seen, cluster) else ()
 
     def _written(self, step: Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]) -> Step:
         """Put what is written before a step's own records, and what it asks for behind them."""
@@ -267,7 +267,9 @@ class Controller:
             self._inputs.left_out = True
         self.now_ms = max(self.now_ms, told.since_ms)
         self.ledger.retire(told.since_ms)
-        self.scope = msgspec.structs.replace(self.scope, cluster=told.cluster != "not-asked")
+        self.observation_request = msgspec.structs.replace(
+            self.observation_request, cluster=told.cluster != "not-asked"
+        )
         return self.step(observation(told, reader))
 
     def _set_back(self, now_ms: int) -> None:
@@ -285,55 +287,55 @@ class Controller:
         effects = Effects()
         for order in list(self.ledger.open.values()):
             if order.state in RECALLABLE:
-                effects.add(self._settlement.recall(order, "not-needed", now_ms, Stopping()))
+                effects.add(self._orders.recall(order, "not-needed", now_ms, Stopping()))
         told = Stopped(now_ms)
         self.ledger.apply(told)
-        step = Step(tuple(effects.records), tuple(effects.actions), self.scope, now_ms)
+        step = Step(tuple(effects.records), tuple(effects.actions), self.observation_request, now_ms)
         return self._written(step, (told,), ())
 
-    def _hold(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
+    def _defer(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
         """Take up a new snapshot, or go on with the one under decision; False: nothing to decide."""
         if seen.snapshot is not None:
-            self._take_up(effects, seen.snapshot, seen.as_of_ms)
+            self._continue_deferred(effects, seen.snapshot, seen.as_of_ms)
         elif cluster == "unreachable":
-            self._held = None  # who sees nothing changes nothing
+            self._deferred = None  # who sees nothing changes nothing
         elif cluster == "quiet":
-            self._held = None  # the gate shows that nobody hurried waits
+            self._deferred = None  # the gate shows that nobody hurried waits
             self._looks.refused = {}
-            effects.add(settle_needless(self._settlement, None, seen.as_of_ms, self.now_ms))
+            effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
         self._looks.note_answered(seen.tasks)
-        held = self._held
+        held = self._deferred
         if held is None:
             return False
         for name, tasks in seen.tasks.items():
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
-        self._note_silent(held, seen.unreachable, "unreachable")
+        self._note_unanswered(held, seen.unreachable, "unreachable")
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
-            self._held = None  # the look is too old to decide on
+            self._deferred = None  # the look is too old to decide on
             return False
         return True
 
-    def _take_up(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
+    def _continue_deferred(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Begin a look: forget what is over, hand back what is not needed, keep YARN's order."""
         self._looks.keep_waiting(snapshot)
-        if self.ledger.tries or self.ledger.away:
+        if self.ledger.tries or self.ledger.suspended:
             alive = {view.application for view in snapshot.applications}
-            remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.away.values())]
+            remembered = [*self.ledger.tries, *(order.victim for order in self.ledger.suspended.values())]
             for name in dict.fromkeys(remembered):
                 if name not in alive:
-                    effects.add(self._settlement.forget(name, self.now_ms, "absent"))
+                    effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
-        hurried = [view for view in snapshot.applications if is_hurried(view, self.settings)]
-        doubted = self._looks.echoes.look(hurried, as_of_ms)
-        self._held = _Held(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
+        hurried = [view for view in snapshot.applications if is_preempting(view, self.settings)]
+        doubted = self._looks.echoes.update(hurried, as_of_ms)
+        self._deferred = _Deferred(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
         self._inputs.begin_look()
-        if not self._look_again:  # who cannot tell held room from free room takes nothing back
-            effects.add(settle_needless(self._settlement, snapshot, as_of_ms, self.now_ms))
+        if not self._observe_again:  # who cannot tell held room from free room takes nothing back
+            effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
 
-    def _note_silent(self, held: _Held, names: Iterable[str], why: Reason) -> None:
+    def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:
         """Leave jobs that did not answer alone, in this look and for a while."""
-        held.silent.update(dict.fromkeys(names, why))
+        held.unanswered.update(dict.fromkeys(names, why))
         self._looks.note_silent(names, why, self.now_ms)
 
     def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> Step:
@@ -343,20 +345,22 @@ class Controller:
         next_tick = self._origin_ms + ((now_ms - self._origin_ms) // tick_ms + 1) * tick_ms
         if missing:
             wake = now_ms
-            self.scope = self._scope(cluster=False, victims=missing)
+            self.observation_request = self._observation_request(cluster=False, victims=missing)
         else:
-            self._held = None
+            self._deferred = None
             # Room that is free waits for YARN, not for us: only who still has to leave is looked at often.
-            soon = bool(self.ledger.leaving()) or self._look_again
+            soon = bool(self.ledger.count_running()) or self._observe_again
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
-            cluster = wake == next_tick or self._look_again
-            self.scope = self._scope(cluster=cluster, gate_queues=self._gate() if cluster else ())
-        actions = in_leaving_order(effects.actions, self.ledger, self.settings)
-        return Step(tuple(effects.records), actions, self.scope, wake)
+            cluster = wake == next_tick or self._observe_again
+            self.observation_request = self._observation_request(
+                cluster=cluster, gate_queues=self._probe() if cluster else ()
+            )
+        actions = in_suspend_order(effects.actions, self.ledger, self.settings)
+        return Step(tuple(effects.records), actions, self.observation_request, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Take note of an action's outcome; return the records that this makes."""
-        effects = self._settlement.outcome(action, outcome, self.now_ms)
+        effects = self._orders.outcome(action, outcome, self.now_ms)
         if isinstance(action, SetPriority) and not action.back:
             self._looks.prioritiser.settle(action, outcome, self.now_ms)
         return tuple(effects.records)
@@ -374,42 +378,42 @@ class Controller:
 
     def _decide(self, effects: Effects, now_ms: int) -> tuple[str, ...]:
         """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
-        held = self._held
+        held = self._deferred
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
-        look = Look(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.doubted)
+        look = DemandInput(held.snapshot, held.as_of_ms, now_ms, urgent_first, held.stale)
         asked = self._asked(held, look)
         while True:
-            seen = Seen(held.tasks, held.silent)
+            seen = ObservedTasks(held.tasks, held.unanswered)
             plan = make_plan(asked, look, self.ledger, self.settings, seen, self.ledger.decisions + 1)
             self._inputs.touch(plan.touched)
             if not plan.missing:
                 break
-            unanswered = [name for name in plan.missing if name in self.scope.victims]
+            unanswered = [name for name in plan.missing if name in self.observation_request.victims]
             if held.rounds < ROUNDS_MAX and not unanswered:
                 held.rounds += 1
                 return plan.missing
-            self._note_silent(held, unanswered, "not-observed")
+            self._note_unanswered(held, unanswered, "not-observed")
             if not unanswered:  # too many rounds: what has not been asked is no fault of its own
-                held.silent.update(dict.fromkeys(plan.missing, "not-observed"))
+                held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms)
         self._note_refusals(effects, asked.refused, now_ms)
         return ()
 
-    def _asked(self, held: _Held, look: Look) -> Demand:
+    def _asked(self, held: _Deferred, look: DemandInput) -> ClusterDemand:
         """Return what the held snapshot calls for; found once, as long as the ledger stands as it stood.
 
         Urgency changes from one instant to the next, so with deadlines it is found each time.
         """
-        standing = self.ledger.standing()
-        if held.asked is None or held.standing != standing or self.settings.mode != "queues":
-            held.asked, held.standing = demand(look, self.ledger, self.settings), standing
+        standing = self.ledger.fingerprint()
+        if held.asked is None or held.open_orders != standing or self.settings.mode != "queues":
+            held.asked, held.open_orders = demand(look, self.ledger, self.settings), standing
         return held.asked
 
     def _commit(self, effects: Effects, plan: Plan, now_ms: int) -> None:
         """Turn a plan into decisions, orders and actions."""
         for planned in plan.planned:
-            trigger, choice = planned.wish.trigger, planned.choice
+            trigger, choice = planned.demand.trigger, planned.choice
             if choice.picks:
                 self._looks.refused.pop(trigger.application, None)
                 effects.add(self._order(planned, now_ms))
@@ -427,7 +431,7 @@ class Controller:
         decision = Decision(
             number=self.ledger.decisions + 1,
             at_ms=now_ms,
-            trigger=planned.wish.trigger,
+            trigger=planned.demand.trigger,
             total=planned.case.total,
             orders=names,
             groups=groups,

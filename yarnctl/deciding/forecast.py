@@ -39,7 +39,7 @@ Key = tuple[int, int, int, str]
 """(0, or 1 without a guarantee; used/guaranteed; -guaranteed memory; name)."""
 
 
-class Wanted(NamedTuple):
+class SimulatedAsk(NamedTuple):
     """Pending ``containers`` of one application and one size."""
 
     application: ApplicationView
@@ -61,7 +61,7 @@ class Room:
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
 
-    def may_hold(self, size: Resources) -> bool:
+    def fits(self, size: Resources) -> bool:
         """Say whether placing ``size`` has not failed yet."""
         return self._marks.get(size, 0) < len(self._nodes)
 
@@ -97,7 +97,7 @@ class QueueModel:
         self.user_used: dict[str, Resources] = {}
         self.pending: list[ApplicationView] = []
         self.head = 0
-        self._waiting: list[Wanted] | None = None
+        self._waiting: list[SimulatedAsk] | None = None
 
     @property
     def largest_task(self) -> Resources:
@@ -109,19 +109,19 @@ class QueueModel:
             self._largest = Resources(memory_mib, max([view.task_size[1] for view in mine], default=0))
         return self._largest
 
-    def waiting(self) -> list[Wanted]:
+    def waiting(self) -> list[SimulatedAsk]:
         """Return what waits, in serving order: applications by rank, their asks by priority."""
         if self._waiting is None:
             self.pending.sort(key=_serving_order)
             self._waiting = [
-                Wanted(view, ask.size, ask.count)
+                SimulatedAsk(view, ask.size, ask.count)
                 for view in self.pending
                 for ask in (sorted(view.asks) if len(view.asks) > 1 else view.asks)
                 if ask.count > 0
             ]
         return self._waiting
 
-    def leave(self, stuck: list[Wanted]) -> None:
+    def leave(self, stuck: list[SimulatedAsk]) -> None:
         """Replace what waits by what could not be placed."""
         self._waiting, self.head = stuck, 0
 
@@ -136,7 +136,7 @@ class QueueModel:
         return (0, max(by_memory, by_vcores), -guaranteed[0], self.view.queue)
 
     def forbids(
-        self, wanted: Wanted, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
+        self, wanted: SimulatedAsk, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
     ) -> TriggerReason | None:
         """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
 
@@ -153,7 +153,7 @@ class QueueModel:
                 return UserAtLimit()
         return None
 
-    def grant(self, wanted: Wanted, count: int = 1) -> None:
+    def grant(self, wanted: SimulatedAsk, count: int = 1) -> None:
         """Book ``count`` containers of what waits at the head."""
         size = times(wanted.size, count)
         self.used = plus(self.used, size)
@@ -165,7 +165,7 @@ class QueueModel:
         else:
             self.head += 1
 
-    def take_back(self, user: str, size: Resources) -> None:
+    def return_granted(self, user: str, size: Resources) -> None:
         """Book the end of containers."""
         self.used = minus(self.used, size)
         if self.view.user_limit is not None:
@@ -197,7 +197,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
         if queue is not None and limited:
             queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
         if queue is not None and view.application in leaving:
-            queue.take_back(view.user, leaving[view.application])
+            queue.return_granted(view.user, leaving[view.application])
     return queues
 
 
@@ -207,11 +207,11 @@ def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int
     if not room.free:
         return placed
     active = [queue for queue in queues.values() if queue.waiting()]
-    stuck: dict[str, list[Wanted]] = {queue.view.queue: [] for queue in active}
+    stuck: dict[str, list[SimulatedAsk]] = {queue.view.queue: [] for queue in active}
     while active:
         queue = active[0] if len(active) == 1 else min(active, key=QueueModel.key)
         wanted = queue.waiting()[queue.head]
-        if room.may_hold(wanted.size) and not queue.forbids(wanted) and room.place(wanted.size):
+        if room.fits(wanted.size) and not queue.forbids(wanted) and room.place(wanted.size):
             queue.grant(wanted)
             name = wanted.application.application
             placed[name] = placed.get(name, 0) + 1
@@ -225,14 +225,14 @@ def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int
     return placed
 
 
-class Admission(NamedTuple):
+class Servable(NamedTuple):
     """Containers of one application that evicted room would be given to; by size, in serving order."""
 
     application: ApplicationView
-    needs: dict[Resources, int]
+    shortfalls: dict[Resources, int]
 
 
-class Takers:
+class SchedulerSimulation:
     """Play on as if room appeared: who is admitted before anybody who must not be served?
 
     ``victims`` are the queues that give; their evicted tasks ask again at once, so a victim queue
@@ -255,14 +255,14 @@ class Takers:
         self.relieved = relieved
         self.left = dict(allowance)
         self.largest_node = largest_node
-        self.admitted: dict[str, Admission] = {}
+        self.admitted: dict[str, Servable] = {}
         self.refused: dict[str, TriggerReason] = {}
         self.active = [queue for queue in queues.values() if queue.pending]
-        self.givers = [queues[name] for name in victims if name in queues]
-        while self.active and self._serve_next():
+        self.preemptable = [queues[name] for name in victims if name in queues]
+        while self.active and self._grant_next():
             pass
 
-    def _serve_next(self) -> bool:
+    def _grant_next(self) -> bool:
         """Admit the next taker; False if it is nobody who may ask."""
         queue = min(self.active, key=QueueModel.key)
         wanted = self._servable(queue)
@@ -272,7 +272,9 @@ class Takers:
         name = wanted.application.application
         if not self.is_asker(wanted.application):
             return self._stop(RoomGoesTo(name, queue.view.queue))
-        giver = queue if self.relieved is not None else max(self.givers, key=QueueModel.key, default=None)
+        giver = (
+            queue if self.relieved is not None else max(self.preemptable, key=QueueModel.key, default=None)
+        )
         evicted = self._evicted(wanted, queue, giver)
         if giver is not None and giver is not queue:
             # The room is there only once the giver has lost it: who would be first then?
@@ -282,7 +284,7 @@ class Takers:
             if _below_guarantee(after):
                 return self._stop(QueueBelowGuarantee(giver.view.queue))
         count = self._run(queue, wanted, giver, min(wanted.containers, self.left.get(name, 0)))
-        needs = self.admitted.setdefault(name, Admission(wanted.application, {})).needs
+        needs = self.admitted.setdefault(name, Servable(wanted.application, {})).shortfalls
         needs[wanted.size] = needs.get(wanted.size, 0) + count
         queue.grant(wanted, count)
         if giver is not None:
@@ -291,7 +293,7 @@ class Takers:
         return True
 
     @staticmethod
-    def _evicted(wanted: Wanted, queue: QueueModel, giver: QueueModel | None) -> Resources:
+    def _evicted(wanted: SimulatedAsk, queue: QueueModel, giver: QueueModel | None) -> Resources:
         """Return what the giver loses for one container: at most one of its largest tasks.
 
         Inside one queue (deadlines) nothing moves: what the victim loses its own queue gets.
@@ -300,7 +302,7 @@ class Takers:
             return wanted.size
         return at_least(wanted.size, giver.largest_task)
 
-    def _servable(self, queue: QueueModel) -> Wanted | None:
+    def _servable(self, queue: QueueModel) -> SimulatedAsk | None:
         """Move the queue's head past asks that the scheduler would not serve; None: no more."""
         line = queue.waiting()
         while queue.head < len(line):
@@ -317,13 +319,13 @@ class Takers:
             queue.head += 1
         return None
 
-    def _run(self, queue: QueueModel, wanted: Wanted, giver: QueueModel | None, most: int) -> int:
+    def _run(self, queue: QueueModel, wanted: SimulatedAsk, giver: QueueModel | None, most: int) -> int:
         """Return how many containers in a row the queue would be served, at most ``most``.
 
         Every condition can only turn from true to false along the run (the queue's ratio grows,
         its giver's falls), so the end is found by bisection. Several givers: one by one.
         """
-        if len(self.givers) > 1:
+        if len(self.preemptable) > 1:
             return 1
         others = [other for other in self.active if other is not queue]
         evicted = self._evicted(wanted, queue, giver)
@@ -379,11 +381,11 @@ def slots(room: Resources, size: Resources) -> int:
 
 
 __all__ = [
-    "Admission",
     "QueueModel",
     "Room",
-    "Takers",
-    "Wanted",
+    "SchedulerSimulation",
+    "Servable",
+    "SimulatedAsk",
     "model_queues",
     "over_guarantee",
     "place_pending",

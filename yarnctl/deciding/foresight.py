@@ -30,7 +30,7 @@ FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
 """Says what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
 
 
-class Foresight:
+class Prediction:
     """Adds foreseen asks to the views of jobs in ``queues`` whose masters have not asked yet.
 
     ``most``: containers per job (0: nothing is foreseen); ``lasts_ms``: see :data:`LASTS_MS`.
@@ -46,11 +46,11 @@ class Foresight:
         self._since: dict[str, int | None] = {}
 
     @property
-    def expecting(self) -> bool:
+    def expects(self) -> bool:
         """Say whether a job is still to ask for itself: its queue may look as if nobody waited."""
         return any(since is not None for since in self._since.values())
 
-    def foresee(self, views: Sequence[ApplicationView], now_ms: int) -> tuple[ApplicationView, ...]:
+    def predict(self, views: Sequence[ApplicationView], now_ms: int) -> tuple[ApplicationView, ...]:
         """Return the views of one look, in the same order, with what is foreseen."""
         if not self._most:
             return tuple(views)
@@ -69,7 +69,7 @@ class Foresight:
             return view
         first = at_most(self._first_asks(view), self._most)
         foreseen = sum(ask.count for ask in first)
-        return msgspec.structs.replace(view, asks=(*view.asks, *first), foreseen=foreseen)
+        return msgspec.structs.replace(view, asks=(*view.asks, *first), predicted=foreseen)
 
 
 def first_wave(

@@ -129,15 +129,15 @@ def instants_in_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     return ""
 
 
-def under_order_is_barred(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     """Every attempt under an open order is barred from being picked again."""
     for order in ledger.open.values():
-        if ledger.barred.get(order.attempt) != "already-ordered":
+        if ledger.excluded.get(order.attempt) != "already-ordered":
             return f"{order.attempt} is under {order.order} but may be picked"
     return ""
 
 
-def groups_serve(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+def groups_meet_an_ask(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     """An order that stands alone serves at least one ask; none serves a negative number."""
     for order in ledger.open.values():
         if order.serves < 0 or (order.serves == 0 and order.size == order.ask):
@@ -155,7 +155,7 @@ def no_am_ordered(controller: Decider, step: Step) -> str:
     return ""
 
 
-def victims_are_others(controller: Decider, step: Step) -> str:
+def victims_are_not_the_asker(controller: Decider, step: Step) -> str:
     """Nobody gives to itself."""
     for record in step.records:
         if isinstance(record, Decision):
@@ -245,10 +245,10 @@ def actions_are_explained(controller: Decider, step: Step) -> str:
 def wakes_in_time(controller: Decider, step: Step) -> str:
     """The next step is never in the past, never later than a tick, and soon while tasks are leaving."""
     settings, now_ms = controller.settings, controller.now_ms
-    latest = now_ms + (settings.open_tick_ms if controller.ledger.leaving() else settings.tick_ms)
+    latest = now_ms + (settings.open_tick_ms if controller.ledger.count_running() else settings.tick_ms)
     if not now_ms <= step.wake_at_ms <= max(latest, now_ms + 1):
         return f"wakes at {step.wake_at_ms}, now is {now_ms}"
-    if step.wake_at_ms == now_ms and not step.scope.victims:
+    if step.wake_at_ms == now_ms and not step.observation_request.victims:
         return "wakes at once and wants to see nothing"
     return ""
 
@@ -267,8 +267,8 @@ LEDGER: dict[str, Callable[[Ledger, Settings, int], str]] = {
         entries_retire,
         unanswered_orders_end,
         instants_in_order,
-        under_order_is_barred,
-        groups_serve,
+        under_order_is_excluded,
+        groups_meet_an_ask,
     )
 }
 
@@ -276,7 +276,7 @@ STEPS: dict[str, Callable[[Decider, Step], str]] = {
     _named(function): function
     for function in (
         no_am_ordered,
-        victims_are_others,
+        victims_are_not_the_asker,
         suspending_pays,
         never_more_than_needed,
         every_pick_completes_room,

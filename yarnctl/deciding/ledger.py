@@ -8,7 +8,7 @@ moves again; it *retires* ``expire_ms`` after.
 
 Facts may be newer than the snapshot that is decided on. In that snapshot the ask of an order that
 was granted since still waits, and the room of a container that ended since is still held. So what
-ended lately is kept (:class:`Late`) and counts as it stood at the snapshot's instant.
+ended lately is kept (:class:`RecentlySettled`) and counts as it stood at the snapshot's instant.
 
 A change is a record first, and :meth:`Ledger.apply` alone makes it. Besides, time ends what it ends
 (:meth:`Ledger.retire`), and a clock that was set back moves all instants.
@@ -42,8 +42,8 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.order import (
     SIGNS_OF_LIFE,
     Indices,
-    Late,
     Order,
+    RecentlySettled,
     Sent,
     gone_on,
     new_order,
@@ -53,7 +53,6 @@ from yarnctl.deciding.order import (
 from yarnctl.deciding.reasons.orders import ContainerHasEnded
 from yarnctl.deciding.records import (
     Decision,
-    Forgotten,
     KilledEnded,
     Performed,
     Progressed,
@@ -63,6 +62,7 @@ from yarnctl.deciding.records import (
     Stopped,
     Transfer,
     Transition,
+    UnknownApplication,
     is_of,
 )
 from yarnctl.deciding.settings import DEFAULT, Settings
@@ -81,13 +81,13 @@ class Ledger:
         self.decisions = 0
         self.open: dict[str, Order] = {}
         self.settled: dict[str, Order] = {}
-        self.dying: dict[str, Order] = {}
-        self.away: dict[str, Order] = {}
-        self.late: dict[str, dict[str, Late]] = {}
+        self.terminating: dict[str, Order] = {}
+        self.suspended: dict[str, Order] = {}
+        self.recently_settled: dict[str, dict[str, RecentlySettled]] = {}
         self.sent: dict[str, Sent] = {}
         self.due: list[Action] = []
         self.bars = Bars()
-        self.barred, self.tries = self.bars.barred, self.bars.tries
+        self.excluded, self.tries = self.bars.barred, self.bars.tries
         self.indices = index = Indices()
         self.by_container, self.by_asker, self.by_victim = index.by_container, index.by_asker, index.by_victim
         self.by_group, self.freed_on, self.freed_for = index.by_group, index.freed_on, index.freed_for
@@ -164,7 +164,7 @@ class Ledger:
         if target == "freed":
             self.indices.free(changed)
             if before.verb == "suspend":
-                self.away[record.order] = changed
+                self.suspended[record.order] = changed
         if target not in OPEN:
             self._settle(changed)
             self.sent.pop(record.order, None)
@@ -186,15 +186,15 @@ class Ledger:
             self.indices.transfer(order, record.target)
 
     def _returned(self, record: Return | SavedLost) -> None:
-        self.away.pop(record.order, None)
+        self.suspended.pop(record.order, None)
 
-    def _forgotten(self, record: Forgotten) -> None:
+    def _forgotten(self, record: UnknownApplication) -> None:
         self.bars.forget(record.application)
-        for name in [name for name, order in self.away.items() if order.victim == record.application]:
-            del self.away[name]
+        for name in [name for name, order in self.suspended.items() if order.victim == record.application]:
+            del self.suspended[name]
 
     def _killed_ended(self, record: KilledEnded) -> None:
-        killed = self.dying.pop(record.container, None)
+        killed = self.terminating.pop(record.container, None)
         if killed is not None and record.ending != "lost":
             self._keep(killed, record.at_ms, record.at_ms)
 
@@ -215,8 +215,8 @@ class Ledger:
         self.indices.leave(order)
         self.settled[order.order] = order
         if order.state == "killed":
-            self.dying.pop(order.container, None)  # an older order's: the last killed stands last
-            self.dying[order.container] = order
+            self.terminating.pop(order.container, None)  # an older order's: the last killed stands last
+            self.terminating[order.container] = order
         assert order.settled_at_ms is not None
         latest = self.retiring[-1][0] if self.retiring else order.settled_at_ms
         self.retiring.append((max(latest, order.settled_at_ms), order.order))
@@ -230,7 +230,9 @@ class Ledger:
 
         Its attempt stays barred: tasks that were seen before its end still show it.
         """
-        self.late.setdefault(order.asker, {})[order.order] = Late(order, room_ms, until_ms)
+        self.recently_settled.setdefault(order.asker, {})[order.order] = RecentlySettled(
+            order, room_ms, until_ms
+        )
         heappush(self.late_until, (max(room_ms, until_ms), order.asker, order.order))
 
     def retire(self, now_ms: int) -> None:
@@ -239,16 +241,16 @@ class Ledger:
         keep_ms = expire_ms + self.settings.look_age_max_ms
         while self.retiring and self.retiring[0][0] + expire_ms <= now_ms:
             order = self.settled.pop(self.retiring.popleft()[1])
-            if self.dying.get(order.container) is order:
-                del self.dying[order.container]
+            if self.terminating.get(order.container) is order:
+                del self.terminating[order.container]
         self.bars.retire(now_ms)
         for name in [name for name, sent in self.sent.items() if self.is_over(sent, now_ms)]:
             del self.sent[name]
         while self.late_until and self.late_until[0][0] + keep_ms <= now_ms:
             _, asker, name = heappop(self.late_until)
-            late = self.late[asker].pop(name)
-            if not self.late[asker]:
-                del self.late[asker]
+            late = self.recently_settled[asker].pop(name)
+            if not self.recently_settled[asker]:
+                del self.recently_settled[asker]
             self.bars.lift(late.order.attempt, name, "already-ordered")
 
     def set_back(self, by_ms: int) -> None:
@@ -258,11 +260,11 @@ class Ledger:
         def back(order: Order) -> Order:
             return moved.setdefault(order, set_back(order, by_ms))
 
-        for index in (self.open, self.settled, self.dying, self.away):
+        for index in (self.open, self.settled, self.terminating, self.suspended):
             index.update({name: back(order) for name, order in index.items()})
-        for ends in self.late.values():
+        for ends in self.recently_settled.values():
             for name, end in ends.items():
-                ends[name] = Late(back(end.order), end.room_ms - by_ms, end.until_ms - by_ms)
+                ends[name] = RecentlySettled(back(end.order), end.room_ms - by_ms, end.until_ms - by_ms)
         for name, sent in self.sent.items():
             self.sent[name] = sent._replace(first_ms=sent.first_ms - by_ms, last_ms=sent.last_ms - by_ms)
         self.retiring = deque((at_ms - by_ms, name) for at_ms, name in self.retiring)
@@ -271,14 +273,16 @@ class Ledger:
 
     # --- reading ------------------------------------------------------------------------------
 
-    def standing(self) -> tuple[object, ...]:
+    def fingerprint(self) -> tuple[object, ...]:
         """Return all that what is coming and what is promised depend on: equal values, equal answers."""
-        late = [end for ends in self.late.values() for end in ends.values()]
-        return (*self.open.values(), None, *self.dying.values(), None, *late)
+        late = [end for ends in self.recently_settled.values() for end in ends.values()]
+        return (*self.open.values(), None, *self.terminating.values(), None, *late)
 
     def remembers(self, application: str) -> bool:
         """Say whether anything is remembered of an application's attempts."""
-        return application in self.tries or any(order.victim == application for order in self.away.values())
+        return application in self.tries or any(
+            order.victim == application for order in self.suspended.values()
+        )
 
     def is_over(self, sent: Sent, now_ms: int) -> bool:
         """Say whether a request need not be sent again: its effect is seen, or its time is out."""
@@ -287,7 +291,7 @@ class Ledger:
             return order is None or order.state != "checkpointed"
         return not sent.unsure or now_ms - sent.first_ms >= self.settings.kill_timeout_ms
 
-    def leaving(self) -> int:
+    def count_running(self) -> int:
         """Return how many containers are under order and have not been seen to end."""
         return sum(order.state in RUNNING for order in self.open.values())
 
@@ -304,39 +308,39 @@ class Ledger:
     def promised(self, application: str, as_of_ms: int | None = None) -> int:
         """Return how many asks of an application, as they stood then, its orders will meet or have met."""
         coming = sum(order.serves for order in self.of_asker(application))
-        if as_of_ms is None or application not in self.late:
+        if as_of_ms is None or application not in self.recently_settled:
             return coming
         return coming + sum(
             late.order.serves
-            for late in self.late[application].values()
+            for late in self.recently_settled[application].values()
             if late.until_ms > as_of_ms and late.order.state != "killed"
         )
 
-    def dying_for(self, application: str, as_of_ms: int) -> int:
+    def terminating_for(self, application: str, as_of_ms: int) -> int:
         """Return how many asks the killed entries of an application meet (the paper's "expired list")."""
-        late = self.late.get(application, {}).values()
-        return sum(order.serves for order in self.dying.values() if order.asker == application) + sum(
+        late = self.recently_settled.get(application, {}).values()
+        return sum(order.serves for order in self.terminating.values() if order.asker == application) + sum(
             end.order.serves for end in late if end.until_ms > as_of_ms and end.order.state == "killed"
         )
 
-    def late_room(self, as_of_ms: int) -> Iterator[Order]:
+    def recently_settled_room(self, as_of_ms: int) -> Iterator[Order]:
         """Yield the orders that are over now, and whose room was still held at ``as_of_ms``."""
-        for ends in self.late.values():
+        for ends in self.recently_settled.values():
             for end in ends.values():
                 if end.room_ms > as_of_ms:
                     yield end.order
 
-    def spoken_for(self, as_of_ms: int) -> Iterator[Order]:
+    def freed_unassigned(self, as_of_ms: int) -> Iterator[Order]:
         """Yield the orders whose room was free, and not given to anybody yet, at ``as_of_ms``."""
         for order in self.open.values():
             if order.state == "freed" and (order.freed_at_ms or 0) <= as_of_ms:
                 yield order
-        for ends in self.late.values():
+        for ends in self.recently_settled.values():
             for end in ends.values():
                 if end.room_ms <= as_of_ms < end.until_ms:
                     yield end.order
 
-    def coming(self, as_of_ms: int) -> Iterator[Order]:
+    def expected_room(self, as_of_ms: int) -> Iterator[Order]:
         """Yield the orders whose room was still held in a snapshot of ``as_of_ms``.
 
         Killed orders count until they retire or their container is seen to end (:attr:`dying`): the
@@ -345,8 +349,8 @@ class Ledger:
         for order in self.open.values():
             if order.state in RUNNING or (order.freed_at_ms or 0) > as_of_ms:
                 yield order
-        yield from self.dying.values()
-        yield from self.late_room(as_of_ms)
+        yield from self.terminating.values()
+        yield from self.recently_settled_room(as_of_ms)
 
     def oldest_freed(self, asker: str, size: Resources) -> Order | None:
         """Return the asker's order that was freed first and serves an ask of this size."""
@@ -387,6 +391,6 @@ _APPLIES: dict[type, Callable[[Ledger, Any], None]] = {
     Transfer: Ledger._transferred,
     Return: Ledger._returned,
     SavedLost: Ledger._returned,
-    Forgotten: Ledger._forgotten,
+    UnknownApplication: Ledger._forgotten,
     KilledEnded: Ledger._killed_ended,
 }

@@ -15,7 +15,7 @@ import msgspec
 
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.model import Action
-from yarnctl.deciding.order import Late, Order, Sent
+from yarnctl.deciding.order import Order, RecentlySettled, Sent
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 
@@ -114,7 +114,7 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     retiring: tuple[Retiring, ...] = ()
     dying: tuple[str, ...] = ()
     away: tuple[Order, ...] = ()
-    late: tuple[Late, ...] = ()
+    late: tuple[RecentlySettled, ...] = ()
     bars: tuple[BarSet, ...] = ()
     pauses: tuple[Pause, ...] = ()
     tries: Mapping[str, Mapping[str, int]] = {}

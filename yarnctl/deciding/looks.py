@@ -20,7 +20,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.units import Resources
 
-ECHO_MS = 2_500
+STALE_MS = 2_500
 """Two heartbeats of MapReduce's master (one second by default) and a half."""
 
 _Asks = Mapping[tuple[int, Resources], int]
@@ -39,10 +39,10 @@ class _Seen(NamedTuple):
     given: int = 0
     until_ms: int = 0
     early: int = 0
-    doubted: int = 0
+    stale: int = 0
 
 
-class Echoes:
+class StaleAsks:
     """Compares each look at the hurried applications with those before."""
 
     def __init__(self) -> None:
@@ -66,20 +66,20 @@ class Echoes:
             for name, echo in left.items()
         }
 
-    def look(self, views: Iterable[ApplicationView], as_of_ms: int) -> Mapping[str, int]:
+    def update(self, views: Iterable[ApplicationView], as_of_ms: int) -> Mapping[str, int]:
         """Take in what is seen now; return application -> how many of its asks are doubted."""
         before, self._seen = self._seen, {}
         for view in views:
             self._seen[view.application] = _compared(before.get(view.application), view, as_of_ms)
-        return {name: seen.doubted for name, seen in self._seen.items() if seen.doubted}
+        return {name: seen.stale for name, seen in self._seen.items() if seen.stale}
 
 
 def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Seen:
     asks = {(ask.priority, ask.size): ask.count for ask in view.asks}
-    if before is None or as_of_ms - before.at_ms >= ECHO_MS:  # nobody has looked for too long
+    if before is None or as_of_ms - before.at_ms >= STALE_MS:  # nobody has looked for too long
         return _Seen(asks, view.containers, as_of_ms)
     now_given = max(0, view.containers - before.containers)
-    until_ms = as_of_ms + ECHO_MS if now_given else before.until_ms
+    until_ms = as_of_ms + STALE_MS if now_given else before.until_ms
     due = _less(before.due, max(0, now_given - before.early))
     fell = sum(max(0, count - asks.get(key, 0)) for key, count in due.items())
     early = fell if not now_given else 0
@@ -112,7 +112,7 @@ class Looks:
         self._work = work
         self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
-        self.echoes = Echoes()
+        self.echoes = StaleAsks()
         self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
@@ -160,7 +160,7 @@ class Looks:
         """Natjam-R: keep YARN's priorities in the order of urgency."""
         found = None
         if self._settings.mode == "deadlines":
-            found = self.prioritiser.look(snapshot, as_of_ms, now_ms)
+            found = self.prioritiser.update(snapshot, as_of_ms, now_ms)
         return Effects() if found is None else Effects((found[0],), found[1])
 
     def silent(self, now_ms: int) -> dict[str, Reason]:

@@ -12,7 +12,7 @@ from yarnctl.deciding.reasons.modes import Misdirected
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.records import Record, Stance, Transition
 
-LOOKED_BACK = 10
+RECENT_ORDERS = 10
 MISDIRECTED_MAX = 3
 CONTINUED = "continued"
 """The stance that is written when a person lets the loop go on."""
@@ -25,14 +25,14 @@ class Misdirection:
     """
 
     def __init__(self, last: Iterable[Transition] = (), why: Misdirected | None = None) -> None:
-        self.last: deque[Transition] = deque(last, maxlen=LOOKED_BACK)
+        self.last: deque[Transition] = deque(last, maxlen=RECENT_ORDERS)
         self.why = why
 
-    def take(self, records: Iterable[Record]) -> None:
+    def apply(self, records: Iterable[Record]) -> None:
         """Read records in the order of the journal."""
         for record in records:
             if isinstance(record, Stance) and record.stance == CONTINUED:
-                self.forget()
+                self.clear()
             elif isinstance(record, Transition) and (record.target == "granted" or _is_misdirected(record)):
                 self.last.append(record)
                 self._judge()
@@ -43,7 +43,7 @@ class Misdirection:
             who = tuple((record.order, record.application) for record in taken)
             self.why = Misdirected(who, len(self.last))
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Begin to count anew."""
         self.last.clear()
         self.why = None

@@ -81,7 +81,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
     why_not: EligibilityReason | None = None
-    foreseen: int = 0
+    predicted: int = 0
     name: str = ""
 
 
@@ -224,7 +224,7 @@ Fact = (
 # --- what is asked of the port ----------------------------------------------------------------
 
 
-class Scope(msgspec.Struct, frozen=True):
+class ObservationRequest(msgspec.Struct, frozen=True):
     """What the controller wants to see next.
 
     ``cluster``: a snapshot, which the port may leave out (None) when its cheap gate shows that no
@@ -234,7 +234,7 @@ class Scope(msgspec.Struct, frozen=True):
     """
 
     cluster: bool = True
-    gate_queues: tuple[str, ...] = ()
+    probe_queues: tuple[str, ...] = ()
     victims: tuple[str, ...] = ()
     orders: tuple[str, ...] = ()
     askers: tuple[str, ...] = ()

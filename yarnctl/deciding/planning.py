@@ -16,14 +16,14 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Action, Release, Suspend, TaskView
 from yarnctl.deciding.preemptor import (
-    Demand,
-    Look,
-    Wish,
+    ApplicationDemand,
+    ClusterDemand,
+    DemandInput,
     after_picks,
     candidates,
     closed_jobs,
-    givers,
-    may_give,
+    is_preemptable,
+    preemptable,
 )
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
@@ -31,7 +31,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
 
-def in_leaving_order(actions: Sequence[Action], ledger: Ledger, settings: Settings) -> tuple[Action, ...]:
+def in_suspend_order(actions: Sequence[Action], ledger: Ledger, settings: Settings) -> tuple[Action, ...]:
     """Return a step's actions; in the places of its suspensions and releases, who would end last is first."""
     if not settings.model_scheduler:
         return tuple(actions)
@@ -54,7 +54,7 @@ def _ends_at_ms(action: Action, ledger: Ledger) -> int:
 class Planned(NamedTuple):
     """One wish, the case it made, and the choice (perhaps empty)."""
 
-    wish: Wish
+    demand: ApplicationDemand
     case: Case
     choice: Choice
 
@@ -72,49 +72,54 @@ class Plan(NamedTuple):
     touched: frozenset[str] = frozenset()
 
 
-class Seen(NamedTuple):
+class ObservedTasks(NamedTuple):
     """The tasks observed for this look, and the jobs that cannot be observed, with the reason."""
 
     tasks: Mapping[str, tuple[TaskView, ...]]
-    silent: Mapping[str, Reason]
+    unanswered: Mapping[str, Reason]
 
 
 def make_plan(
-    demand: Demand, look: Look, ledger: Ledger, settings: Settings, seen: Seen, first_number: int
+    demand: ClusterDemand,
+    look: DemandInput,
+    ledger: Ledger,
+    settings: Settings,
+    seen: ObservedTasks,
+    first_number: int,
 ) -> Plan:
     """Decide every wish of ``demand``; numbers are given to choices with picks only."""
-    if not demand.wishes:
+    if not demand.applications:
         return Plan((), ())
-    views = givers(look, settings, demand.victim_queues)
+    views = preemptable(look, settings, demand.preemptable_queues)
     jobs = candidates(look, ledger, settings, views)
-    closed = closed_jobs(views, settings, seen.silent)
-    barred, room = dict(ledger.barred), dict(demand.room)
+    closed = closed_jobs(views, settings, seen.unanswered)
+    barred, room = dict(ledger.excluded), dict(demand.room)
     planned: list[Planned] = []
     missing: dict[str, None] = {}
     number = first_number
-    flight = InFlight(look, ledger, settings, demand.victim_queues)
-    for wanted in demand.wishes:
+    flight = InFlight(look, ledger, settings, demand.preemptable_queues)
+    for wanted in demand.applications:
         case = Case(
             number=number,
             now_ms=look.now_ms,
             total=look.snapshot.total,
-            needs=wanted.needs,
+            needs=wanted.shortfalls,
             room=room,
-            jobs=may_give(jobs, look, settings, wanted.application),
+            jobs=is_preemptable(jobs, look, settings, wanted.application),
             tasks=seen.tasks,
             barred=barred,
             closed=closed,
             reserved=_reserved_for_others(look, wanted),
         )
         wish, case, choice = flight.limit(wanted, case, settings)
-        if not wish.needs:
+        if not wish.shortfalls:
             continue  # as many are in flight as may be: the next look asks again
         planned.append(Planned(wish, case, choice))
         missing.update(dict.fromkeys(choice.missing))
         if choice.picks:
             number += 1
             flight.begun += len(choice.picks)
-            if wanted is not demand.wishes[-1]:
+            if wanted is not demand.applications[-1]:
                 jobs, barred, room = _overlay(jobs, barred, room, choice, look.snapshot.total)
     touched = flight.touched
     if not missing:
@@ -130,9 +135,9 @@ class InFlight:
     """
 
     def __init__(
-        self, look: Look, ledger: Ledger, settings: Settings, victim_queues: tuple[str, ...]
+        self, look: DemandInput, ledger: Ledger, settings: Settings, victim_queues: tuple[str, ...]
     ) -> None:
-        self.begun = ledger.leaving()
+        self.begun = ledger.count_running()
         self.touched: set[str] = set()
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
@@ -144,10 +149,10 @@ class InFlight:
             )
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
 
-    def limit(self, wish: Wish, case: Case, settings: Settings) -> Planned:
+    def limit(self, wish: ApplicationDemand, case: Case, settings: Settings) -> Planned:
         """Choose for as many of the wish's containers as may be in flight (none: empty needs)."""
         left = None if self.most is None else max(self.most - self.begun, 0)
-        containers = sum(need.containers for need in wish.needs)
+        containers = sum(need.containers for need in wish.shortfalls)
         if left is not None and containers > left:
             containers = left if self.begun else max(left, 1)
             wish, case = _fewer(wish, case, containers)
@@ -164,20 +169,20 @@ class InFlight:
         return choice
 
 
-def _fewer(wish: Wish, case: Case, containers: int) -> tuple[Wish, Case]:
+def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
     """Return wish and case for the first ``containers`` of what is needed."""
     needs = []
     left = containers
-    for need in wish.needs:
+    for need in wish.shortfalls:
         if left > 0:
             needs.append(need._replace(containers=min(left, need.containers)))
             left -= need.containers
     trigger = msgspec.structs.replace(wish.trigger, need=containers)
-    wish = wish._replace(needs=tuple(needs), trigger=trigger)
-    return wish, msgspec.structs.replace(case, needs=wish.needs)
+    wish = wish._replace(shortfalls=tuple(needs), trigger=trigger)
+    return wish, msgspec.structs.replace(case, needs=wish.shortfalls)
 
 
-def _reserved_for_others(look: Look, wish: Wish) -> dict[str, str]:
+def _reserved_for_others(look: DemandInput, wish: ApplicationDemand) -> dict[str, str]:
     asker = wish.application.application
     return {node: name for node, name in look.snapshot.reserved_by_node.items() if name != asker}
 

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from yarnctl.deciding.case import Candidate, Need
 from yarnctl.deciding.forecast import (
-    Admission,
     QueueModel,
     Room,
-    Takers,
+    SchedulerSimulation,
+    Servable,
     model_queues,
     over_guarantee,
     place_pending,
@@ -50,28 +50,28 @@ PPM = 1_000_000
 _BY_ID = attrgetter("application")
 
 
-class Wish(NamedTuple):
+class ApplicationDemand(NamedTuple):
     """Room that one application should get: never empty."""
 
     application: ApplicationView
-    needs: tuple[Need, ...]
+    shortfalls: tuple[Need, ...]
     trigger: Trigger
 
 
-class Demand(NamedTuple):
+class ClusterDemand(NamedTuple):
     """What one look at the cluster calls for.
 
     ``refused`` are triggers that lead to nothing, and why; ``room`` is the free room nobody takes;
     ``victim_queues`` those that may give (empty in deadline mode: everybody less urgent may).
     """
 
-    wishes: tuple[Wish, ...]
+    applications: tuple[ApplicationDemand, ...]
     refused: tuple[tuple[Trigger, TriggerReason], ...]
     room: Mapping[str, Resources]
-    victim_queues: tuple[str, ...]
+    preemptable_queues: tuple[str, ...]
 
 
-class Look(NamedTuple):
+class DemandInput(NamedTuple):
     """One look at the cluster: the snapshot, its instant, and the instant of deciding.
 
     ``doubted``: application -> asks that may be echoes of what it was just given (``echoes``).
@@ -81,7 +81,7 @@ class Look(NamedTuple):
     as_of_ms: int
     now_ms: int
     urgent_first: Sequence[ApplicationView] = ()
-    doubted: Mapping[str, int] = MappingProxyType({})
+    stale: Mapping[str, int] = MappingProxyType({})
 
 
 def pending_count(view: ApplicationView) -> int:
@@ -89,17 +89,17 @@ def pending_count(view: ApplicationView) -> int:
     return sum(ask.count for ask in view.asks)
 
 
-def demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
+def demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Say who needs room now, in serving order."""
     waiting = [view for view in look.snapshot.applications if view.asks]
-    if not any(is_hurried(view, settings) for view in waiting):
-        return Demand((), (), {}, ())
+    if not any(is_preempting(view, settings) for view in waiting):
+        return ClusterDemand((), (), {}, ())
     if settings.model_scheduler:
         return _modelled_demand(look, ledger, settings, waiting)
     return _paper_demand(look, ledger, settings)
 
 
-def is_hurried(view: ApplicationView, settings: Settings) -> bool:
+def is_preempting(view: ApplicationView, settings: Settings) -> bool:
     """Say whether an application may ask for room at all (with deadlines, everybody may)."""
     return settings.mode == "deadlines" or view.queue in settings.hurried_queues
 
@@ -108,44 +108,44 @@ def is_hurried(view: ApplicationView, settings: Settings) -> bool:
 
 
 def _modelled_demand(
-    look: Look, ledger: Ledger, settings: Settings, waiting: Sequence[ApplicationView]
-) -> Demand:
+    look: DemandInput, ledger: Ledger, settings: Settings, waiting: Sequence[ApplicationView]
+) -> ClusterDemand:
     snapshot = look.snapshot
-    coming = list(ledger.coming(look.as_of_ms))
+    coming = list(ledger.expected_room(look.as_of_ms))
     queues = model_queues(snapshot, coming)
-    victims = _victim_queues(queues, settings)
+    victims = _preemptable_queues(queues, settings)
     room = Room(snapshot.free_by_node, coming)
     placed = place_pending(queues, room)
     stuck = _stuck(queues, settings)
     allowance = _allowance(look, stuck, ledger)
     first = _most_urgent(look, stuck, allowance) if settings.mode == "deadlines" else None
-    relieved = None if first is None else _users_who_give(look, first, settings)
+    relieved = None if first is None else _users_with_preemptable(look, first, settings)
 
     def is_asker(view: ApplicationView) -> bool:
         if settings.mode == "queues":
             return view.queue in settings.hurried_queues
         return first is not None and view.application == first.application
 
-    admitted: dict[str, Admission] = {}
+    admitted: dict[str, Servable] = {}
     if settings.mode == "queues" and not victims:
         reasons: dict[str, TriggerReason] = dict.fromkeys(stuck, NoQueueOverGuarantee())
     else:
-        takers = Takers(queues, victims, is_asker, allowance, snapshot.largest_node, relieved)
+        takers = SchedulerSimulation(queues, victims, is_asker, allowance, snapshot.largest_node, relieved)
         admitted, reasons = takers.admitted, takers.refused
     wishes = []
     for name, admission in admitted.items():
         view = admission.application
-        needs = tuple(Need(size, count) for size, count in admission.needs.items())
-        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, Unmet(view.foreseen))
-        wishes.append(Wish(view, needs, trigger))
+        needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
+        trigger = _trigger(look, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
+        wishes.append(ApplicationDemand(view, needs, trigger))
     refused = [
         (_trigger(look, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings)
     ]
-    return Demand(tuple(wishes), tuple(refused), room.free, victims)
+    return ClusterDemand(tuple(wishes), tuple(refused), room.free, victims)
 
 
-def _victim_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
+def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
     tolerance_ppm = round(settings.utilisation_tolerance_ratio * PPM)
     return tuple(
         name
@@ -168,7 +168,7 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
 
 
 def _allowance(
-    look: Look, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
+    look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
 ) -> dict[str, int]:
     """Return how many containers each may get more, as things stood in the snapshot.
 
@@ -177,14 +177,14 @@ def _allowance(
     return {
         name: min(
             pending_count(view) - ledger.promised(name, look.as_of_ms),
-            containers - look.doubted.get(name, 0),
+            containers - look.stale.get(name, 0),
         )
         for name, (view, containers) in stuck.items()
     }
 
 
 def _most_urgent(
-    look: Look, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
+    look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
 ) -> ApplicationView | None:
     """Return the only one who may ask under Natjam-R: the most urgent with unmet asks (section 4)."""
     for view in look.urgent_first:
@@ -193,7 +193,7 @@ def _most_urgent(
     return None
 
 
-def _users_who_give(look: Look, asker: ApplicationView, settings: Settings) -> dict[str, None]:
+def _users_with_preemptable(look: DemandInput, asker: ApplicationView, settings: Settings) -> dict[str, None]:
     """Return the users of the applications that may give to ``asker``."""
     givers = _less_urgent(look, asker, settings)
     return {
@@ -213,7 +213,7 @@ def _explained(
     """Yield the hurried applications that wait and for which nothing is done, with the reason."""
     for view in waiting:
         name = view.application
-        if not is_hurried(view, settings) or name in admitted:
+        if not is_preempting(view, settings) or name in admitted:
             continue
         if not view.activated:
             yield view, NotActivated()
@@ -223,7 +223,7 @@ def _explained(
 
 
 def _trigger(
-    look: Look,
+    look: DemandInput,
     view: ApplicationView,
     placed: int,
     ledger: Ledger,
@@ -246,7 +246,7 @@ def _trigger(
 # --- the paper's rule -------------------------------------------------------------------------
 
 
-def _paper_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
+def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
 
     "Full" is the total free room, wherever it is. Room freed for an entry that waits for its grant
@@ -260,25 +260,25 @@ def _paper_demand(look: Look, ledger: Ledger, settings: Settings) -> Demand:
         if view.queue in settings.victim_queues and over_guarantee(view, view.used, tolerance_ppm)
     )
     free = total_free(snapshot.free_by_node)
-    for order in ledger.spoken_for(look.as_of_ms):
+    for order in ledger.freed_unassigned(look.as_of_ms):
         free = _at_least_nothing(minus(free, times(order.ask, order.serves)))
-    wishes: list[Wish] = []
+    wishes: list[ApplicationDemand] = []
     refused: list[tuple[Trigger, TriggerReason]] = []
     for view in _paper_askers(look, settings):
-        needs, placed, free = _paper_needs(look, view, free, ledger)
+        needs, placed, free = _paper_shortfalls(look, view, free, ledger)
         trigger = _trigger(look, view, placed, ledger, needs, ClusterFull())
         if not needs:
             continue
         if settings.mode == "queues" and not over:
             refused.append((trigger, NoQueueOverGuarantee()))
             continue
-        wishes.append(Wish(view, needs, trigger))
+        wishes.append(ApplicationDemand(view, needs, trigger))
         if settings.mode == "deadlines":
             break
-    return Demand(tuple(wishes), tuple(refused), {}, over)
+    return ClusterDemand(tuple(wishes), tuple(refused), {}, over)
 
 
-def _paper_askers(look: Look, settings: Settings) -> list[ApplicationView]:
+def _paper_askers(look: DemandInput, settings: Settings) -> list[ApplicationView]:
     if settings.mode == "deadlines":
         return [view for view in look.urgent_first if view.asks and view.activated]
     place = {queue: index for index, queue in enumerate(settings.hurried_queues)}
@@ -288,12 +288,12 @@ def _paper_askers(look: Look, settings: Settings) -> list[ApplicationView]:
     return sorted(askers, key=lambda view: (place[view.queue], view.rank, view.application))
 
 
-def _paper_needs(
-    look: Look, view: ApplicationView, free: Resources, ledger: Ledger
+def _paper_shortfalls(
+    look: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
     """Return the needs of one asker, how many of its asks fit, and the free room left."""
     promised = ledger.promised(view.application, look.as_of_ms)
-    promised += ledger.dying_for(view.application, look.as_of_ms)
+    promised += ledger.terminating_for(view.application, look.as_of_ms)
     counts: dict[Resources, int] = {}
     placed = 0
     for ask in sorted(view.asks):
@@ -314,7 +314,7 @@ def _at_least_nothing(room: Resources) -> Resources:
 # --- who may give -----------------------------------------------------------------------------
 
 
-def givers(look: Look, settings: Settings, queues: tuple[str, ...]) -> list[ApplicationView]:
+def preemptable(look: DemandInput, settings: Settings, queues: tuple[str, ...]) -> list[ApplicationView]:
     """Return who holds more than a master in ``queues`` (with deadlines: anywhere), by id."""
     views = look.snapshot.applications
     if settings.mode == "deadlines":
@@ -323,12 +323,12 @@ def givers(look: Look, settings: Settings, queues: tuple[str, ...]) -> list[Appl
 
 
 def candidates(
-    look: Look, ledger: Ledger, settings: Settings, views: Sequence[ApplicationView]
+    look: DemandInput, ledger: Ledger, settings: Settings, views: Sequence[ApplicationView]
 ) -> list[Candidate]:
     """Return the jobs of ``views`` without what they already give ("less these containers")."""
     total = look.snapshot.total
     leaving: dict[str, list[Order]] = {}
-    for order in ledger.coming(look.as_of_ms):
+    for order in ledger.expected_room(look.as_of_ms):
         leaving.setdefault(order.victim, []).append(order)
     jobs: list[Candidate] = []
     ratio_ppm = round(settings.job_open_ratio_max * PPM)
@@ -371,8 +371,8 @@ def closed_jobs(
     return closed
 
 
-def may_give(
-    jobs: Sequence[Candidate], look: Look, settings: Settings, asker: ApplicationView
+def is_preemptable(
+    jobs: Sequence[Candidate], look: DemandInput, settings: Settings, asker: ApplicationView
 ) -> tuple[Candidate, ...]:
     """Drop the asker itself and, in deadline mode, whoever is not strictly less urgent."""
     if settings.mode == "queues":
@@ -381,7 +381,7 @@ def may_give(
     return tuple(job for job in jobs if job.usage.application in givers)
 
 
-def _less_urgent(look: Look, asker: ApplicationView, settings: Settings) -> dict[str, None]:
+def _less_urgent(look: DemandInput, asker: ApplicationView, settings: Settings) -> dict[str, None]:
     """Return the applications that are strictly less urgent than ``asker``.
 
     With the modelled scheduler, who is served before the asker keeps its room too: it would take
@@ -420,15 +420,15 @@ def after_picks(
 
 
 __all__ = [
-    "Demand",
-    "Look",
-    "Wish",
+    "ApplicationDemand",
+    "ClusterDemand",
+    "DemandInput",
     "after_picks",
     "candidates",
     "closed_jobs",
     "demand",
-    "givers",
-    "is_hurried",
-    "may_give",
+    "is_preemptable",
+    "is_preempting",
     "pending_count",
+    "preemptable",
 ]

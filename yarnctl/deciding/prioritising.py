@@ -139,14 +139,14 @@ class Prioritiser:
         self._sent = {name: (value, at_ms) for name, (value, at_ms) in sent.items()}
         self._refused = {name: (tries, until_ms) for name, (tries, until_ms) in refused.items()}
 
-    def look(
+    def update(
         self, snapshot: Snapshot, as_of_ms: int, now_ms: int
     ) -> tuple[Ranking, list[SetPriority]] | None:
         """Return what is to be sent, and why; None if nothing is."""
         settings = self._settings
         ordered = in_order(snapshot.applications, now_ms, settings, self._urgent_first)
         self._urgent_first = [view.application for view in ordered]
-        self._forget(ordered, as_of_ms)
+        self._drop(ordered, as_of_ms)
         asked = {name: priority for name, (priority, _) in self._sent.items()}
         changes = [
             change
@@ -157,7 +157,7 @@ class Prioritiser:
             return None
         return Ranking(now_ms, ranked(ordered, changes, now_ms, settings)), changes
 
-    def _forget(self, ordered: Sequence[ApplicationView], as_of_ms: int) -> None:
+    def _drop(self, ordered: Sequence[ApplicationView], as_of_ms: int) -> None:
         """Let go of who is no more, and of what was sent and does not show a tick later."""
         self._sent = {
             view.application: sent

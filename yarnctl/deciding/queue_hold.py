@@ -16,7 +16,7 @@ from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
 from yarnctl.deciding.reasons.orders import QueueReason, QueueServing
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, is_of
 
-HOLD_AFTER_MS = 15_000
+CAP_AFTER_MS = 15_000
 """So long a hold outlives the last ask: about the pause between a job's maps and its reduces."""
 
 
@@ -27,14 +27,14 @@ class QueueLimits(msgspec.Struct, frozen=True):
     maximum_ratio: float
 
 
-class QueueHold:
-    """Says when queues are to be held. ``after_ms``: see :data:`HOLD_AFTER_MS`."""
+class QueueCap:
+    """Says when queues are to be held. ``after_ms``: see :data:`CAP_AFTER_MS`."""
 
-    def __init__(self, after_ms: int = HOLD_AFTER_MS) -> None:
+    def __init__(self, after_ms: int = CAP_AFTER_MS) -> None:
         self.after_ms = after_ms
         self._wanted_at_ms: int | None = None
 
-    def wanted(self, now_ms: int, open_orders: int, waiting: bool) -> bool:
+    def is_due(self, now_ms: int, open_orders: int, waiting: bool) -> bool:
         """Say whether to hold now; it begins with an order, and lasts while anybody hurried waits."""
         if open_orders or (waiting and self._wanted_at_ms is not None):
             self._wanted_at_ms = now_ms
@@ -42,12 +42,12 @@ class QueueHold:
             self._wanted_at_ms = None
         return self._wanted_at_ms is not None
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Begin anew: the next hold begins with an order."""
         self._wanted_at_ms = None
 
 
-def hold(queue: str, limits: QueueLimits, at_ms: int) -> Holding | None:
+def lower(queue: str, limits: QueueLimits, at_ms: int) -> Holding | None:
     """Return the record of holding a queue at its guarantee; None if there is nothing to hold."""
     if limits.maximum_ratio <= limits.guaranteed_ratio:
         return None

@@ -26,7 +26,15 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import LedgerState, PriorityState
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.lifecycle import State as OrderState
-from yarnctl.deciding.model import Action, ContainerAsk, Ending, Outcome, Scope, SetPriority, SetQueueMaximum
+from yarnctl.deciding.model import (
+    Action,
+    ContainerAsk,
+    Ending,
+    ObservationRequest,
+    Outcome,
+    SetPriority,
+    SetQueueMaximum,
+)
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason
 from yarnctl.deciding.reasons.orders import MoveReason, QueueReason
@@ -177,7 +185,7 @@ Absence = Literal["ended", "absent"]
 """How an application is gone: its end was told, or it is missing from a snapshot."""
 
 
-class Forgotten(msgspec.Struct, frozen=True, tag="forgotten", kw_only=True):
+class UnknownApplication(msgspec.Struct, frozen=True, tag="forgotten", kw_only=True):
     """The tries of an application's attempts, and its suspended tasks, are not remembered any more."""
 
     application: str
@@ -349,7 +357,7 @@ Record = (
     | Return
     | SavedLost
     | Progressed
-    | Forgotten
+    | UnknownApplication
     | KilledEnded
     | Ranking
     | Performed
@@ -375,7 +383,7 @@ class Step(msgspec.Struct, frozen=True):
 
     records: tuple[Record, ...]
     actions: tuple[Action, ...]
-    scope: Scope
+    observation_request: ObservationRequest
     wake_at_ms: int
 
 

@@ -52,11 +52,11 @@ class Line:
     each times the cluster's total of the other (see ``units.dominant``).
     """
 
-    __slots__ = ("by_memory", "by_vcores", "most", "ordered", "passed", "picked", "place", "rest")
+    __slots__ = ("by_memory", "by_vcores", "most", "ordered", "passed", "picked", "rank", "rest")
 
     def __init__(self, ordered: list[TaskView], rest: Callable[[], list[TaskView]] | None = None) -> None:
         self.ordered = ordered
-        self.place = 0
+        self.rank = 0
         self.passed: list[tuple[TaskView, Reason]] = []
         self.rest = rest
         self.picked = self.most = self.by_memory = self.by_vcores = 0
@@ -87,7 +87,7 @@ class Selection:
         self.met_on: dict[str, Resources] = {}
         self.dropped: dict[int, RefusedJob] = {}
         self.objection = objections(case.now_ms, settings, case.barred, case.reserved)
-        self.wanted = sum(need.containers for need in case.needs)
+        self.shortfalls = sum(need.containers for need in case.needs)
         self.heap = self._heap()
 
     def _heap(self) -> list[Any]:
@@ -148,7 +148,7 @@ class Selection:
         if len(tasks) < _LARGE:
             return Line(_by_remaining(tasks, sign, values))
         sample = sorted(values[:: len(values) // 128], reverse=sign < 0)
-        cut = sample[min(len(sample) - 1, len(sample) * (self.wanted * 5 // 4) // len(values) + 2)]
+        cut = sample[min(len(sample) - 1, len(sample) * (self.shortfalls * 5 // 4) // len(values) + 2)]
         if sign > 0:
             return Line(
                 _by_remaining([task for task in tasks if task[5] <= cut], sign),
@@ -172,10 +172,10 @@ class Selection:
             entry = heap[0]
             index = entry % count if scale else entry[-1]
             line = lines.get(index) or self.line(index)
-            place, ordered = line.place, line.ordered
+            place, ordered = line.rank, line.ordered
             if place < len(ordered) and not objection(ordered[place]):
                 task = ordered[place]
-                line.place = place + 1
+                line.rank = place + 1
             elif (search := self._next(line)) is not None:
                 task = search
             else:
@@ -206,16 +206,16 @@ class Selection:
 
     def _next(self, line: Line) -> TaskView | None:
         """Return the job's next task that may be stopped, and note those that may not."""
-        ordered, place, objection = line.ordered, line.place, self.objection
+        ordered, place, objection = line.ordered, line.rank, self.objection
         while place < len(ordered) or line.extend():
             task = ordered[place]
             place += 1
             why = objection(task)
             if not why:
-                line.place = place
+                line.rank = place
                 return task
             line.passed.append((task, why))
-        line.place = place
+        line.rank = place
         return None
 
     def _new_key(self, usage: JobUsage, share: int, picked: int, clock: int) -> tuple[int, ...]:
@@ -271,7 +271,7 @@ class Selection:
         self.room[node] = minus(self.room[node], size)
         self.met_on[node] = plus(self.met_on.get(node, NOTHING), size)
 
-    def needless(self) -> dict[int, None]:
+    def excess(self) -> dict[int, None]:
         """Return the places of picks without which every met ask is still met, latest first."""
         if not self.room:
             return {}
@@ -306,7 +306,7 @@ def choose(case: Case, settings: Settings) -> Choice:
     """Pick victims for ``case.needs``, in order, by the settings' two policies."""
     selection = Selection(case, settings)
     unmet = sum(selection.meet(need) for need in case.needs)
-    needless = selection.needless()
+    needless = selection.excess()
     kept: list[Pick] = []
     back: list[Pick] = []
     hit: dict[int, None] = {}
@@ -343,11 +343,11 @@ def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedT
     for index in hit | dict.fromkeys(list(selection.dropped)[: settings.refused_shown]):
         application = case.jobs[index][0][0]
         line = selection.lines[index]
-        if line.place + settings.refused_shown > len(line.ordered):
+        if line.rank + settings.refused_shown > len(line.ordered):
             line.extend()
         for task, why in line.passed[: settings.refused_shown]:
             refused.append(_passed_over(selection, application, task, why))
-        for task in line.ordered[line.place : line.place + settings.refused_shown]:
+        for task in line.ordered[line.rank : line.rank + settings.refused_shown]:
             if task[0]:
                 refused.append(
                     _passed_over(selection, application, task, selection.objection(task) or "next")

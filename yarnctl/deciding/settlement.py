@@ -53,13 +53,13 @@ from yarnctl.deciding.reasons.orders import (
 from yarnctl.deciding.records import (
     Absence,
     Epoch,
-    Forgotten,
     KilledEnded,
     Record,
     Return,
     SavedLost,
     Transfer,
     Transition,
+    UnknownApplication,
     performed,
 )
 from yarnctl.deciding.settings import Settings
@@ -125,7 +125,7 @@ class Settlement:
     def _killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
         """Record the end of a container whose killed order is settled: its room is not coming any more."""
         into = Effects()
-        killed = self.ledger.dying.get(container)
+        killed = self.ledger.terminating.get(container)
         if killed is not None:
             ended = KilledEnded(order=killed.order, container=container, ending=ending, at_ms=at_ms)
             self._record(into, ended)
@@ -207,7 +207,7 @@ class Settlement:
 
     def _came_back(self, into: Effects, fact: CameBack | CameBackWithout) -> None:
         """Record that a suspended task is back, with what was saved or without; told once for each order."""
-        order = self.ledger.away.get(fact.order)
+        order = self.ledger.suspended.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
         if isinstance(fact, CameBack):
@@ -226,7 +226,7 @@ class Settlement:
         """Forget an application's attempts, and record it: from now on they are as good as new."""
         into = Effects()
         if self.ledger.remembers(application):
-            self._record(into, Forgotten(application=application, at_ms=at_ms, why=why))
+            self._record(into, UnknownApplication(application=application, at_ms=at_ms, why=why))
         return into
 
     def _epoch_changed(self, into: Effects, fact: EpochChanged) -> None:
@@ -337,7 +337,7 @@ def _return_of(order: Order, fact: CameBack) -> Return:
         order=fact.order,
         attempt=fact.attempt,
         at_ms=fact.at_ms,
-        predicted_ms=order.return_cost_ms,
+        predicted_ms=order.resume_cost_ms,
         cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
         leave_ms=leave_ms,
         launch_ms=fact.launch_ms,

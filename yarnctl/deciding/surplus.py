@@ -15,20 +15,20 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE, RUNNING
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, order_number
-from yarnctl.deciding.preemptor import Look, is_hurried, pending_count
+from yarnctl.deciding.preemptor import DemandInput, is_preempting, pending_count
 from yarnctl.deciding.reasons.orders import AskerHasRoom, NobodyWaits, RoomElsewhere
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Settlement
 
 
-class Surplus(NamedTuple):
+class ExcessOrders(NamedTuple):
     """Orders whose asker will not need them: ``moves`` to others who will, the rest to take back."""
 
     moves: tuple[tuple[Order, str], ...]
-    needless: tuple[Order, ...]
+    excess: tuple[Order, ...]
 
 
-def surplus(look: Look, ledger: Ledger, settings: Settings) -> Surplus:
+def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
     """Compare what is coming for each asker with what it would be given of it.
 
     The modelled scheduler serves everybody from the free room, then from the free and the coming
@@ -36,7 +36,7 @@ def surplus(look: Look, ledger: Ledger, settings: Settings) -> Surplus:
     whoever is due more, and what is left over is taken back, the youngest first: picks that are not
     needed are handed back. With the modelled scheduler only (Natjam never takes a request back).
     """
-    coming = list(ledger.coming(look.as_of_ms))
+    coming = list(ledger.expected_room(look.as_of_ms))
     without = model_queues(look.snapshot, ())
     placed = place_pending(without, Room(look.snapshot.free_by_node))
     with_coming = model_queues(look.snapshot, coming)
@@ -44,15 +44,15 @@ def surplus(look: Look, ledger: Ledger, settings: Settings) -> Surplus:
     due = {
         view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
         for view in look.snapshot.applications
-        if view.asks and is_hurried(view, settings)
+        if view.asks and is_preempting(view, settings)
     }
-    for order in ledger.late_room(look.as_of_ms):  # what has been met since is not due again
+    for order in ledger.recently_settled_room(look.as_of_ms):  # what has been met since is not due again
         if order.asker in due:
             due[order.asker] -= order.serves
     return beyond(due, look.as_of_ms, ledger)
 
 
-def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> Surplus:
+def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> ExcessOrders:
     """Return what to do with the orders beyond what each asker is due; ``due`` in serving order."""
     lacking = dict(due)
     excess: list[Order] = []
@@ -73,7 +73,7 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger) -> Surplus:
             moves.append((order, taker))
         elif order.state in RECALLABLE:
             needless += [mate for mate in ledger.group_of(order) if mate.state in RECALLABLE]
-    return Surplus(tuple(moves), tuple(reversed(needless)))
+    return ExcessOrders(tuple(moves), tuple(reversed(needless)))
 
 
 def _is_coming(order: Order, as_of_ms: int) -> bool:
@@ -96,10 +96,10 @@ def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, 
         found = beyond({}, as_of_ms, ledger)
     else:
         pending = {view.application: pending_count(view) for view in snapshot.applications}
-        found = surplus(Look(snapshot, as_of_ms, now_ms), ledger, settings)
+        found = excess_orders(DemandInput(snapshot, as_of_ms, now_ms), ledger, settings)
     for order, asker in found.moves:
         effects.add(work.transfer(order, asker, now_ms, AskerHasRoom(order.asker)))
-    for order in found.needless:
+    for order in found.excess:
         effects.add(work.recall(order, "not-needed", now_ms, why))
     work.pending = pending
     effects.add(work.forget_unwanted(pending, now_ms, as_of_ms))

@@ -31,8 +31,8 @@ def resource_managers(site: HadoopSite) -> tuple[str, ...]:
     secure = site.text("yarn.http.policy") == "HTTPS_ONLY"
     key = "yarn.resourcemanager.webapp." + ("https.address" if secure else "address")
     port = 8090 if secure else 8088
-    if site.truth("yarn.resourcemanager.ha.enabled"):
-        ids = site.words("yarn.resourcemanager.ha.rm-ids")
+    if site.boolean("yarn.resourcemanager.ha.enabled"):
+        ids = site.list_of("yarn.resourcemanager.ha.rm-ids")
         if not ids:
             where = site.where("yarn.resourcemanager.ha.enabled")
             raise BadInput(where, "is true without yarn.resourcemanager.ha.rm-ids", "list the ids")
@@ -49,11 +49,11 @@ def name_nodes(site: HadoopSite) -> tuple[str, ...]:
     """
     secure = site.text("dfs.http.policy") == "HTTPS_ONLY"
     key = "dfs.namenode." + ("https-address" if secure else "http-address")
-    services = site.words("dfs.internal.nameservices") or site.words("dfs.nameservices")
+    services = site.list_of("dfs.internal.nameservices") or site.list_of("dfs.nameservices")
     default = _default_host(site)
     if services:
         service = default if default in services else services[0]
-        ids = site.words(f"dfs.ha.namenodes.{service}")
+        ids = site.list_of(f"dfs.ha.namenodes.{service}")
         suffixes = [f".{service}.{one}" for one in ids] or [f".{service}"]
         return tuple(_url(site, key + suffix, site.text(key + suffix), secure) for suffix in suffixes)
     if key not in site.entries and not default:

@@ -18,7 +18,7 @@ from yarnctl.hadoop.http.answers import decoded
 from yarnctl.hadoop.http.problems import Missing, Rejected, Uncertain, explain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import mapreduce as wire
-from yarnctl.hadoop.wire.decoders import Many, One
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
 Counters = dict[str, dict[str, int]]
 """Group -> counter -> value."""
@@ -49,7 +49,7 @@ class MasterClient:
         self._query: dict[str, str] = {}
         if transport.identity.method == "kerberos":  # the proxy warns who is not the owner, unless told so
             self._query["proxyapproved"] = "true"
-            transport.carry_cookie(f"checked_{application}", "true", f"/proxy/{application}")
+            transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
 
     def jobs(self) -> tuple[wire.JobRow, ...] | Absent:
         """Return the job of the application (one, as a tuple)."""
@@ -119,11 +119,13 @@ class MasterClient:
     def _state_path(self, task: str, attempt: str) -> str:
         return f"/jobs/{self.job_id}/tasks/{_id(task)}/attempts/{_id(attempt)}/state"
 
-    def _counters(self, below: str, shape: One[Any]) -> Counters | Absent:
+    def _counters(self, below: str, shape: OneDecoder[Any]) -> Counters | Absent:
         value = self._read(f"/jobs/{self.job_id}{below}/counters", shape)
         return value if isinstance(value, Absent) else wire.counters(value.groups)
 
-    def _read(self, path: str, shape: One[Any] | Many[Any], query: dict[str, str] | None = None) -> Any:
+    def _read(
+        self, path: str, shape: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
+    ) -> Any:
         try:
             return self._to.read(self._root + path, shape, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:

@@ -23,7 +23,7 @@ from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"
-QUICK = CallLimits(connect_ms=1_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
+QUICK = CallLimits(connect_ms=1_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
 """Bounds for a caller that has better things to do: one call lasts five seconds at most."""
 LISTED_MAX = 20_000
 """The history server itself lists no more (``mapreduce.jobhistory.joblist.cache.size``)."""

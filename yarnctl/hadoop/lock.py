@@ -68,7 +68,7 @@ class LockFile:
         self._clock = clock
         self._record = LockRecord(holder, 0, 0, ttl_ms, place=place)
         self._renewed_at: float | None = None
-        self._seen: tuple[LockRecord, float] | None = None
+        self._last_read: tuple[LockRecord, float] | None = None
 
     @property
     def held(self) -> bool:
@@ -83,7 +83,7 @@ class LockFile:
             self._store.make_directories(self.path, 0o755)
             return self._begin(1, began)
         rival = self.read(top)
-        if rival.released or self._is_dead(rival) or self._stands_still(rival, began):
+        if rival.released or self._is_expired(rival) or self._is_unchanged(rival, began):
             return self._begin(top + 1, began)
         return False
 
@@ -125,15 +125,15 @@ class LockFile:
     def _name(self, term: int) -> str:
         return f"{self.path}/term-{term}"
 
-    def _is_dead(self, rival: LockRecord) -> bool:
+    def _is_expired(self, rival: LockRecord) -> bool:
         """Say whether a record is of this process, or of one that had our place before us."""
         return rival.holder == self.holder or (bool(rival.place) and rival.place == self._record.place)
 
-    def _stands_still(self, rival: LockRecord, now: float) -> bool:
-        if self._seen is None or self._seen[0] != rival:
-            self._seen = (rival, now)
+    def _is_unchanged(self, rival: LockRecord, now: float) -> bool:
+        if self._last_read is None or self._last_read[0] != rival:
+            self._last_read = (rival, now)
             return False
-        return (now - self._seen[1]) * 1000 >= rival.ttl_ms
+        return (now - self._last_read[1]) * 1000 >= rival.ttl_ms
 
     def _begin(self, term: int, began: float) -> bool:
         """Create the next term: of many candidates exactly one succeeds."""
@@ -142,7 +142,7 @@ class LockFile:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
         except ExistsAlready:
             return False
-        self._record, self._renewed_at, self._seen = record, began, None
+        self._record, self._renewed_at, self._last_read = record, began, None
         for old in range(max(1, term - 8), term):  # only the highest counts
             self._store.delete(self._name(old))
         return self.held

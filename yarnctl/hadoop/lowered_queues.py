@@ -21,7 +21,7 @@ _NAME = re.compile(r"lowered-[0-9A-Za-z\-]{1,100}\.json")
 _HALF = re.compile(rf"\.{_NAME.pattern}\.tmp")
 
 
-class Lowered(msgspec.Struct, frozen=True):
+class LoweredQueue(msgspec.Struct, frozen=True):
     """One queue: its full path, its maximum before and the one that was set (parts of its parent)."""
 
     queue: str
@@ -33,7 +33,7 @@ class LoweredRecord(msgspec.Struct, frozen=True):
     """What a file says: which process lowered which queues."""
 
     holder: str
-    queues: tuple[Lowered, ...]
+    queues: tuple[LoweredQueue, ...]
 
 
 class LoweredFile:
@@ -45,7 +45,7 @@ class LoweredFile:
         self._holder = holder
         self.name = f"lowered-{holder}.json"
 
-    def keep(self, queues: Sequence[Lowered]) -> None:
+    def write(self, queues: Sequence[LoweredQueue]) -> None:
         """Write this process's record; it is in HDFS, whole, when this returns."""
         beside = f"{self._folder}/.{self.name}.tmp"
         data = msgspec.json.encode(LoweredRecord(self._holder, tuple(queues)))

@@ -21,7 +21,7 @@ from yarnctl.hadoop.http.answers import XML, HttpAnswer, decoded
 from yarnctl.hadoop.http.problems import Altered, BadAnswer, Rejected, Uncertain, explain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.decoders import One
+from yarnctl.hadoop.wire.decoders import OneDecoder
 
 ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
@@ -166,7 +166,7 @@ class ResourceManager:
         body = {"state": "KILLED", "diagnostics": why} if why else {"state": "KILLED"}
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/state"
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
-        state = _echo(answer, yarn.APPLICATION_STATE, "state")
+        state = _echoed_maximum(answer, yarn.APPLICATION_STATE, "state")
         until = self._clock() + wait_ms / 1000
         while state not in ENDED and self._clock() < until:
             self._pause(self._poll_ms / 1000)
@@ -227,11 +227,13 @@ class ResourceManager:
         """Let a queue grow to this part of its parent at most; Rejected where that cannot be changed."""
         self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
 
-    def _put(self, path: str, body: Mapping[str, Any], shape: One[Any], field: str) -> Any:
+    def _put(self, path: str, body: Mapping[str, Any], shape: OneDecoder[Any], field: str) -> Any:
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
-        return _echo(answer, shape, field) if answer.status == 200 else None
+        return _echoed_maximum(answer, shape, field) if answer.status == 200 else None
 
-    def _await(self, path: str, shape: One[Any], field: str, asked: Any, echo: Any, wait_ms: int) -> None:
+    def _await(
+        self, path: str, shape: OneDecoder[Any], field: str, asked: Any, echo: Any, wait_ms: int
+    ) -> None:
         """Compare the echoed value with the one asked for; after a 202 look until it has settled."""
         until = self._clock() + wait_ms / 1000
         settled = echo is not None
@@ -300,7 +302,7 @@ def _done(answer: HttpAnswer) -> HttpAnswer:
     return answer
 
 
-def _echo(answer: HttpAnswer, shape: One[Any], field: str) -> Any:
+def _echoed_maximum(answer: HttpAnswer, shape: OneDecoder[Any], field: str) -> Any:
     """Return the value that the answer to a change repeats (None where it is 202 and empty)."""
     if answer.status == 202 and not answer.body.strip():
         return None

@@ -69,11 +69,11 @@ class HadoopSite:
         value = self.raw(name)
         return default if value is None else self._replace(value.strip(), name)
 
-    def words(self, name: str) -> tuple[str, ...]:
+    def list_of(self, name: str) -> tuple[str, ...]:
         """Return a comma-separated list."""
         return tuple(word for word in (part.strip() for part in self.text(name).split(",")) if word)
 
-    def truth(self, name: str, default: bool = False) -> bool:
+    def boolean(self, name: str, default: bool = False) -> bool:
         """Return true or false; anything else is the default, as in Hadoop."""
         return {"true": True, "false": False}.get(self.text(name).lower(), default)
 

@@ -38,7 +38,7 @@ from yarnctl.hadoop.http.problems import (
 )
 from yarnctl.hadoop.http.session import CallLimits, no_answer, open_session
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.wire.decoders import One
+from yarnctl.hadoop.wire.decoders import OneDecoder
 
 PREFIX = "/webhdfs/v1"
 
@@ -80,11 +80,11 @@ class _Issued(msgspec.Struct):
     token: _Token | None = field(name="Token", default=None)
 
 
-_STATUS = One(FileStatus, "FileStatus")
-_STATUSES = One(_Statuses, "FileStatuses")
-_BOOLEAN = One(_Yes)
-_HOME = One(_Path)
-_ISSUED = One(_Issued)
+_STATUS = OneDecoder(FileStatus, "FileStatus")
+_STATUSES = OneDecoder(_Statuses, "FileStatuses")
+_BOOLEAN = OneDecoder(_Yes)
+_HOME = OneDecoder(_Path)
+_ISSUED = OneDecoder(_Issued)
 
 
 class WebHdfs:
@@ -252,7 +252,7 @@ class WebHdfs:
         try:
             yield
         except HdfsError as error:
-            raise _said(url, method, error) from None
+            raise _reported(url, method, error) from None
         except requests.ConnectTimeout:
             raise Unreachable(explain(url, "no connection in time", "a NameNode")) from None
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
@@ -270,7 +270,7 @@ class WebHdfs:
             ) from None
 
 
-def _said(url: str, method: str, error: Any) -> Exception:
+def _reported(url: str, method: str, error: Any) -> Exception:
     """Return our exception for one of the package's (its message is the NameNode's or DataNode's)."""
     remote = str(error.exception or "")
     story = f"{remote}: {excerpt(str(error))}".removeprefix(": ")

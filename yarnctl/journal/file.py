@@ -60,9 +60,9 @@ class Interrupted(BadInput):
     """The journal was not closed, or its last line is torn; all lines before are whole."""
 
 
-MENDED = "make room there, or see to the disk, and start again: it goes on from this journal"
+REPAIRED = "make room there, or see to the disk, and start again: it goes on from this journal"
 """What to do about a journal that cannot be written."""
-ASIDE = (
+SET_ASIDE = (
     "it cannot be gone on from: look at it with `yarnctl replay`; to start all the same move the directory"
     " aside (explain and replay then know nothing from before, orders still open run out by themselves, and"
     " a queue that was lowered is named by `yarnctl check`)"
@@ -137,7 +137,7 @@ class JournalFile(JournalStream):
             try:
                 fresh = self._next_file(chain)
             except NotNow as error:
-                raise OSError(error.errno, f"{error.strerror}; {MENDED}", str(path)) from error
+                raise OSError(error.errno, f"{error.strerror}; {REPAIRED}", str(path)) from error
             super().__init__(fresh, chain)
         else:
             super().__init__(path.open("ab"), chain)
@@ -148,7 +148,7 @@ class JournalFile(JournalStream):
             super().append(records)
             self._save()
         except OSError as error:
-            story = f"{error.strerror or error}; {MENDED}"
+            story = f"{error.strerror or error}; {REPAIRED}"
             raise OSError(error.errno, story, str(self.path)) from error
         self.require_in_place()
         if self.fold is not None:
@@ -365,10 +365,11 @@ def _check_link(raw: bytes, body: bytes | None, chain: Chain, where: str) -> Non
     sealed = chain.seal_body(body)
     if link is not None and link.number != chain.number:
         raise Different(
-            f"{where}: the line says it is number {link.number}: lines were removed, added or moved; {ASIDE}"
+            f"{where}: the line says it is number {link.number}: lines were removed, added or "
+            f"moved; {SET_ASIDE}"
         )
     if sealed != raw:
         raise Different(
             f"{where}: the chain breaks: this line, or one that was before it, is not what was written;"
-            f" {ASIDE}"
+            f" {SET_ASIDE}"
         )

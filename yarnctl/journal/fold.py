@@ -11,7 +11,7 @@ from heapq import heapify
 
 import msgspec
 
-from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
@@ -46,7 +46,7 @@ class Fold:
         self.queues = HeldQueues()
         self.priorities = ChangedPriorities()
         self.misdirection = Misdirection()
-        self.book = Book()
+        self.book = AdmissionStore()
         self.epoch = ""
         self.format = 0
         self._header: Header | None = None
@@ -73,7 +73,7 @@ class Fold:
         self.ledger.apply(record)
         self.queues.apply(record)
         self.priorities.apply(record)
-        self.misdirection.take((record,))
+        self.misdirection.apply((record,))
         self.book.take(record)
 
     def _resumed(self, record: Resumed) -> None:
@@ -120,7 +120,7 @@ class Fold:
         self.queues = HeldQueues({record.queue: record for record in left.lowered}, left.maximum_due)
         self.priorities = ChangedPriorities(left.priorities, left.priority_due)
         self.misdirection = Misdirection(left.claims, left.misdirected)
-        self.book = Book(left.book)
+        self.book = AdmissionStore(left.book)
         self.format, self._header, self._fresh = left.format, left.header, left.fresh
 
     def copy(self) -> Fold:
@@ -150,10 +150,10 @@ def state_of(ledger: Ledger) -> LedgerState:
         open=tuple(ledger.open.values()),
         settled=tuple(ledger.settled.values()),
         retiring=tuple(Retiring(*each) for each in ledger.retiring),
-        dying=tuple(order.order for order in ledger.dying.values()),
-        away=tuple(ledger.away.values()),
-        late=tuple(late for ends in ledger.late.values() for late in ends.values()),
-        bars=tuple(sorted(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.barred.items())),
+        dying=tuple(order.order for order in ledger.terminating.values()),
+        away=tuple(ledger.suspended.values()),
+        late=tuple(late for ends in ledger.recently_settled.values() for late in ends.values()),
+        bars=tuple(sorted(BarSet(name, why, ledger.bars.by[name]) for name, why in ledger.excluded.items())),
         pauses=tuple(sorted(ledger.bars.pauses)),
         tries={name: dict(tries) for name, tries in ledger.tries.items()},
         freed=tuple(name for names in ledger.freed_on.values() for name in names),
@@ -177,10 +177,10 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
         ledger.freed_for.setdefault(ledger.open[name].asker, {})[name] = None
     ledger.settled.update((order.order, order) for order in state.settled)
     ledger.retiring.extend((each.at_ms, each.order) for each in state.retiring)
-    ledger.dying.update((ledger.settled[name].container, ledger.settled[name]) for name in state.dying)
-    ledger.away.update((order.order, order) for order in state.away)
+    ledger.terminating.update((ledger.settled[name].container, ledger.settled[name]) for name in state.dying)
+    ledger.suspended.update((order.order, order) for order in state.away)
     for late in state.late:
-        ledger.late.setdefault(late.order.asker, {})[late.order.order] = late
+        ledger.recently_settled.setdefault(late.order.asker, {})[late.order.order] = late
         ledger.late_until.append((max(late.room_ms, late.until_ms), late.order.asker, late.order.order))
     heapify(ledger.late_until)
     for bar in state.bars:

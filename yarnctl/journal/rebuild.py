@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from yarnctl.deciding.admission.book import Book
+from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.records import Holding, Record, Requests, State, Stopped
-from yarnctl.journal.file import MENDED, Interrupted, read_last
+from yarnctl.journal.file import REPAIRED, Interrupted, read_last
 from yarnctl.journal.fold import Fold
 from yarnctl.journal.segments import written_last
 
@@ -41,12 +41,12 @@ class Rebuilt(NamedTuple):
     priorities: dict[str, int]
     held: dict[str, Holding]
     epoch: str
-    book: Book
+    book: AdmissionStore
     misdirection: Misdirection
     fold: Fold
 
 
-def mend(path: Path) -> Path | None:
+def repair(path: Path) -> Path | None:
     """Cut half a line off the journal's end into a file beside it; return that file's path."""
     last = written_last(path)
     if last is None or last.suffix == ".gz":
@@ -73,7 +73,7 @@ def _keep(beside: Path, torn: bytes) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise OSError(error.errno, f"{error.strerror or error}; {MENDED}", str(beside)) from error
+        raise OSError(error.errno, f"{error.strerror or error}; {REPAIRED}", str(beside)) from error
 
 
 def _last_newline(path: Path, size: int) -> int:
@@ -96,7 +96,7 @@ def rebuild(
 ) -> Rebuilt | None:
     """Read a journal to its end; None if there is none.
 
-    Half a line at its end is cut off and kept beside (:func:`mend`), once all before it has been read;
+    Half a line at its end is cut off and kept beside (:func:`repair`), once all before it has been read;
     ``moved`` is told where.
     Raises BadInput for what is no journal, or a newer program's, and Different for a broken chain.
     Nothing is decided again: what this program would have decided otherwise stays as it was decided.
@@ -113,7 +113,7 @@ def rebuild(
             if len(recent) > 2 * keep:
                 del recent[:keep]
     except Interrupted:
-        torn = mend(path)
+        torn = repair(path)
         if torn is None:
             raise
         moved(torn)

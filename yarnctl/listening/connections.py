@@ -31,7 +31,7 @@ class Bounds(NamedTuple):
     head_s: float = 10.0
     body_s: float = 10.0
     each_piece: bool = False
-    taking_s: float = 0.0
+    answer_read_s: float = 0.0
     connections_max: int = 0
 
 
@@ -45,7 +45,7 @@ class Connections:
         self.closed_late = 0
         self.closed_for_room = 0
         self._next: asyncio.TimerHandle | None = None
-        spans = (bounds.head_s, bounds.body_s, bounds.taking_s)
+        spans = (bounds.head_s, bounds.body_s, bounds.answer_read_s)
         self._period_s = min((span for span in spans if span), default=0.0) / SWEEPS
 
     def add(self, new: BoundedConnection) -> None:
@@ -80,7 +80,7 @@ class Connections:
 def oldest(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
     """Return the connection to close for another: none that is being answered."""
     waiting = [each for each in connections if each.is_waiting]
-    return min(waiting, key=lambda each: (not each.owes, each.turn), default=None)
+    return min(waiting, key=lambda each: (not each.has_unanswered_request, each.turn), default=None)
 
 
 class BoundedConnection(HttpToolsProtocol):
@@ -94,7 +94,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().__init__(*given, **named)
         self._among = among
         self._head_s, self._body_s, self._each_piece, self._taking_s, _ = among.bounds
-        self.owes = False
+        self.has_unanswered_request = False
         self.until_s = 0.0
         self.turn = 0
         self._in_body = False
@@ -103,14 +103,14 @@ class BoundedConnection(HttpToolsProtocol):
     @property
     def is_waiting(self) -> bool:
         """Whether the caller owes something, or asks nothing at the moment."""
-        return self.owes or self.cycle.response_complete
+        return self.has_unanswered_request or self.cycle.response_complete
 
     def is_late(self, now_s: float) -> bool:
         """Say whether the caller's time is over; while the server does not read, the caller is not late.
 
         A caller that reads a part of an answer has as long for the next.
         """
-        if not self.owes or not 0 < self.until_s < now_s or self.flow.read_paused:
+        if not self.has_unanswered_request or not 0 < self.until_s < now_s or self.flow.read_paused:
             return False
         left_bytes = self.transport.get_write_buffer_size() if self.flow.write_paused else 0
         if left_bytes < self._left_bytes:
@@ -121,8 +121,8 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _wait(self, span_s: float) -> None:
         self.until_s = self.loop.time() + span_s if span_s else 0.0
-        if not self.owes:
-            self.owes = True
+        if not self.has_unanswered_request:
+            self.has_unanswered_request = True
             self._among.turns += 1
             self.turn = self._among.turns
 
@@ -144,13 +144,13 @@ class BoundedConnection(HttpToolsProtocol):
         HttpToolsProtocol.data_received(self, data)
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None and cycle.scope is self.scope and not cycle.more_body:
-            self.owes = self._in_body = False
+            self.has_unanswered_request = self._in_body = False
         else:
             self._owe(cycle is not None and cycle.scope is self.scope)
 
     def _owe(self, in_body: bool) -> None:
         """Note that the rest of the headers or of the body is owed; its time runs from its beginning."""
-        if self.owes and in_body == self._in_body and not (in_body and self._each_piece):
+        if self.has_unanswered_request and in_body == self._in_body and not (in_body and self._each_piece):
             return
         self._in_body = in_body
         self._wait(self._body_s if in_body else self._head_s)
@@ -165,7 +165,7 @@ class BoundedConnection(HttpToolsProtocol):
         """Go on: the caller has read."""
         super().resume_writing()
         self._left_bytes = 0
-        self.owes = False
+        self.has_unanswered_request = False
 
 
 def protocol(bounds: Bounds) -> type[asyncio.Protocol]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from fastapi import APIRouter, FastAPI, Response
 
 import yarnctl.service.answers.error_body as problems
-from yarnctl.daemon.admission.request_queue import Window
+from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.routes.admissions import admission_routes
@@ -72,7 +72,7 @@ def make_app(
     names: frozenset[str] = LOOPBACK_NAMES,
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
-    window: Window | None = None,
+    window: RequestQueue | None = None,
 ) -> FastAPI:
     """Make the app.
 

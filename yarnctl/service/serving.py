@@ -23,8 +23,8 @@ CONNECTIONS_MAX = 256
 """Beyond so many the one is closed that has waited longest for the rest of a request, or is idle."""
 HEAD_S = 10.0
 BODY_S = 10.0
-TAKING_S = 30.0
-BOUNDS = Bounds(HEAD_S, BODY_S, taking_s=TAKING_S, connections_max=CONNECTIONS_MAX)
+ANSWER_READ_S = 30.0
+BOUNDS = Bounds(HEAD_S, BODY_S, answer_read_s=ANSWER_READ_S, connections_max=CONNECTIONS_MAX)
 STOP_S = 2
 """How long requests that are being answered may still take when the service stops."""
 

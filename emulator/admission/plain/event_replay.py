@@ -141,7 +141,7 @@ class _Replay:
         self.memory = sizing.memory
         self.free = capacity
         self.waiting: dict[int, Request] = {}
-        self.ends: list[tuple[int, int]] = []
+        self.end_events: list[tuple[int, int]] = []
         jobs = len(self.requests)
         self.started, self.ended = [NEVER] * jobs, [NEVER] * jobs
         self.containers, self.met, self.ratio = [0] * jobs, [False] * jobs, [0.0] * jobs
@@ -149,12 +149,12 @@ class _Replay:
     def run(self) -> None:
         """Play all events."""
         for request in self.requests:
-            while self.ends and self.ends[0][0] <= request.submitted_at_ms:
-                self._end(*heapq.heappop(self.ends))
+            while self.end_events and self.end_events[0][0] <= request.submitted_at_ms:
+                self._end(*heapq.heappop(self.end_events))
             self.waiting[request.sequence] = request
             self._round(request.submitted_at_ms)
-        while self.ends:
-            self._end(*heapq.heappop(self.ends))
+        while self.end_events:
+            self._end(*heapq.heappop(self.end_events))
         if self.waiting:
             raise InvariantBroken(
                 "nobody-waits-for-ever", f"{len(self.waiting)} jobs wait on an idle cluster"
@@ -209,7 +209,7 @@ class _Replay:
         end_ms = now_ms - (-self.work_ms[job] // containers)
         if end_ms > request.due_ms and self.sizing.ends_late(request, self.choices):
             end_ms = request.due_ms
-        heapq.heappush(self.ends, (end_ms, job))
+        heapq.heappush(self.end_events, (end_ms, job))
 
 
 def replay(

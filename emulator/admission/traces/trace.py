@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from emulator.workload.job import LONGEST_MS, LONGEST_SAID
+from emulator.workload.job import LONGEST_MS, LONGEST_SHOWN
 from yarnctl.errors import BadInput
 
 MOST_TASKS = 10_000_000
@@ -61,7 +61,7 @@ def checked(trace: Trace) -> Trace:
             trace.submitted_at_ms,
             0,
             LONGEST_MS,
-            f"must be within {LONGEST_SAID} of the start",
+            f"must be within {LONGEST_SHOWN} of the start",
         ),
         ("tasks", trace.tasks, 1, MOST_TASKS, f"must be 1 to {MOST_TASKS}"),
         ("work_ms", trace.work_ms, 1, MOST_WORK_MS, f"must be 1 to {MOST_WORK_MS}"),

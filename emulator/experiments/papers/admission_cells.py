@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from emulator.admission.metrics import Scores
-from emulator.admission.replays import Asked, Engine, one
+from emulator.admission.replays import Engine, ReplayOptions, one
 from emulator.admission.traces.generator import HOUR_MS, PUBLISHED, generate, in_flight
 from emulator.admission.traces.trace import Trace
 from emulator.experiments.results.figures import (
@@ -112,7 +112,7 @@ class ReplayLab:
     def _one(self, cell: ReplayCell, seed: int) -> Scores:
         key = self._key(cell, seed)
         if key not in self.known:
-            asked = Asked(cell.capacity, cell.deadlines, (), self.engine, seed, key[2])
+            asked = ReplayOptions(cell.capacity, cell.deadlines, (), self.engine, seed, key[2])
             self.known[key] = one(made(cell.trace, seed), cell.allocator, asked)
         return self.known[key]
 

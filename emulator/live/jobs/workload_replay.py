@@ -19,14 +19,14 @@ from emulator.workload.job import Job
 from yarnctl.command_line import print_json, print_table
 from yarnctl.errors import BadInput, Unreachable
 
-LOOK_S = 1.0
-TOLD_EVERY_S = 10.0
+POLL_S = 1.0
+REPORT_EVERY_S = 10.0
 """Progress is told at most so often."""
 
-SILENCE_S = 60.0
+UNREACHABLE_S = 60.0
 """So long a ResourceManager may not answer while jobs are waited for."""
 
-Tell = Callable[[str], object]
+Report = Callable[[str], object]
 
 
 class ReplayedJob(NamedTuple):
@@ -74,7 +74,7 @@ def play(
     wait: bool = True,
     *,
     began_s: float | None = None,
-    tell: Tell = lambda _: None,
+    tell: Report = lambda _: None,
 ) -> list[ReplayedJob]:
     """Submit jobs at their instants; return what became of them, in the order of submission.
 
@@ -86,7 +86,7 @@ def play(
     for folder in (CHECKPOINTS.rpartition("/")[0], CHECKPOINTS):
         client.make_folder(webhdfs, folder)
     environment = checkpoint_environment(webhdfs)
-    followed = _Followed(client, len(jobs), began_s or time.time(), speed, tell)
+    followed = _TrackedJobs(client, len(jobs), began_s or time.time(), speed, tell)
     for job in jobs:
         # What a client spends on a submission is part of the trace's time, as in virtual time.
         followed.until(job.submitted_at_ms + HADOOP3.submit_ms)
@@ -96,24 +96,24 @@ def play(
         except BadInput as error:
             raise BadInput(f"job {job.name}", str(error)) from None
         followed.add(job, name)
-    followed.look()
+    followed.poll()
     if wait:
         followed.until_over()
     return followed.rows()
 
 
-class _Followed:
+class _TrackedJobs:
     """Jobs that were submitted, and what was last seen of them."""
 
-    def __init__(self, client: Client, count: int, began_s: float, speed: float, tell: Tell) -> None:
-        self._client, self._count, self._speed, self._tell = client, count, speed, tell
+    def __init__(self, client: Client, count: int, began_s: float, speed: float, tell: Report) -> None:
+        self._client, self._count, self._speed, self._report = client, count, speed, tell
         self._began_s = began_s
         self._jobs: list[tuple[Job, str]] = []
         self._waiting: dict[str, None] = {}
         self._ended: dict[str, tuple[str, int]] = {}
-        self._heard_s = time.monotonic()
-        self._told_s = 0.0
-        self._told = ""
+        self._answered_s = time.monotonic()
+        self._reported_s = 0.0
+        self._reported = ""
 
     def trace_ms(self) -> float:
         """Return the trace's time now."""
@@ -123,7 +123,7 @@ class _Followed:
         """Follow a job."""
         self._jobs.append((job, application))
         self._waiting[application] = None
-        self._heard_s = time.monotonic()
+        self._answered_s = time.monotonic()
 
     def until(self, at_ms: int) -> None:
         """Wait for an instant of the trace, looking how far the others are."""
@@ -131,18 +131,18 @@ class _Followed:
             left_s = (at_ms - self.trace_ms()) / 1000 / self._speed
             if left_s <= 0:
                 return
-            if left_s > LOOK_S:
-                self.look()
+            if left_s > POLL_S:
+                self.poll()
                 left_s = max(0.0, (at_ms - self.trace_ms()) / 1000 / self._speed)
-            time.sleep(min(left_s, LOOK_S))  # the trace's own pace, and that of a poll
+            time.sleep(min(left_s, POLL_S))  # the trace's own pace, and that of a poll
 
     def until_over(self) -> None:
         """Wait until every job has ended."""
         while self._waiting:
-            time.sleep(LOOK_S)  # the pace of a poll: REST has nothing to wait on
-            self.look()
+            time.sleep(POLL_S)  # the pace of a poll: REST has nothing to wait on
+            self.poll()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look at those that have not ended; raises Unreachable when nobody has answered for a minute."""
         try:
             for row in self._client.applications() if self._waiting else ():
@@ -150,21 +150,21 @@ class _Followed:
                 if name in self._waiting and row.get("state") in FINAL_STATES:
                     self._ended[name] = str(row.get("finalStatus", "")), int(row.get("finishedTime", 0) or 0)
                     del self._waiting[name]
-            self._heard_s = time.monotonic()
+            self._answered_s = time.monotonic()
         except Unreachable:
-            if time.monotonic() - self._heard_s > SILENCE_S:
+            if time.monotonic() - self._answered_s > UNREACHABLE_S:
                 raise
-        self._say()
+        self._print()
 
-    def _say(self) -> None:
+    def _print(self) -> None:
         """Tell the numbers when they have changed, and not too often; the last ones always."""
         over = len(self._ended)
         numbers = f"{len(self._jobs)} of {self._count} jobs submitted, {over} over"
-        often = time.monotonic() - self._told_s < TOLD_EVERY_S
-        if numbers == self._told or (often and over < self._count):
+        often = time.monotonic() - self._reported_s < REPORT_EVERY_S
+        if numbers == self._reported or (often and over < self._count):
             return
-        self._told, self._told_s = numbers, time.monotonic()
-        self._tell(f"{max(0.0, self.trace_ms()) / 1000:.0f} s: {numbers}")
+        self._reported, self._reported_s = numbers, time.monotonic()
+        self._report(f"{max(0.0, self.trace_ms()) / 1000:.0f} s: {numbers}")
 
     def rows(self) -> list[ReplayedJob]:
         """Return what became of the jobs."""

@@ -71,7 +71,7 @@ class HeldContainers:
         self._forget(container)
         if container.actor.state != RELEASED:
             container.actor.state = ENDED
-            container.actor.ending = _ENDINGS.get(ended.exit_status, "failed")
+            container.actor.terminal_state = _TERMINAL_STATES.get(ended.exit_status, "failed")
         if not container.is_master:
             attempt = container.app.attempts[container.attempt - 1]
             attempt.ended.append(ended)
@@ -96,7 +96,14 @@ class HeldContainers:
         container.app.containers.pop(container.id, None)
 
 
-_ENDINGS = {0: "completed", EXIT_LOST: "lost", -105: "killed", -102: "killed", 137: "killed", 143: "killed"}
+_TERMINAL_STATES = {
+    0: "completed",
+    EXIT_LOST: "lost",
+    -105: "killed",
+    -102: "killed",
+    137: "killed",
+    143: "killed",
+}
 
 
 class ApplicationEnds:

@@ -15,9 +15,9 @@ from emulator.live.wire.messages import (
     EXIT_LOST,
     EndedContainer,
     NodeOrders,
+    NodeRegistered,
     NodeRegistration,
     NodeReport,
-    NodeWelcome,
 )
 from yarnctl.deciding.draws import uniform
 
@@ -33,7 +33,7 @@ class NodeTracker:
         self._ends = ends
         self._watch = watch
 
-    def register_node(self, registration: NodeRegistration) -> NodeWelcome:
+    def register_node(self, registration: NodeRegistration) -> NodeRegistered:
         """Take a node in; one that is known begins a new life, and keeps what it says it holds."""
         now_ms = self._state.pace.catch_up()
         known = self._state.nodes.get(registration.node)
@@ -49,7 +49,7 @@ class NodeTracker:
                     )
                     self._state.actor.release(container.actor, "lost", now_ms)
             known.address, known.rack = registration.address, registration.rack
-            known.number, known.heard_at_ms = None, now_ms
+            known.number, known.heartbeat_at_ms = None, now_ms
             phase_ms = known.actor.phase_ms
         else:
             if known is not None:
@@ -62,7 +62,7 @@ class NodeTracker:
                 registration.node, actor, registration.address, registration.rack, now_ms, now_ms
             )
         self._watch()
-        return NodeWelcome(
+        return NodeRegistered(
             epoch=self._state.epoch,
             heartbeat_ms=self._state.settings.timing.nm_heartbeat_ms,
             phase_ms=phase_ms,
@@ -89,7 +89,7 @@ class NodeTracker:
         number = report.number
         if node is None or (node.number is not None and number != node.number and number != node.number + 1):
             return NodeOrders(number=number, resync=True)
-        node.heard_at_ms = now_ms
+        node.heartbeat_at_ms = now_ms
         ended: list[Container] = []
         for one in report.ended:
             container = self._state.containers.get(one.container)

@@ -2,8 +2,8 @@
 
 Law: it decides no allocation, the actor does. Here is what only a live cluster has: ids, numbered calls
 whose repetition has no second effect, silence that ends in a loss, attempts of a master. Everything
-runs on one event loop; whoever calls lets what is due happen first (``Pace.catch_up``). A repeated call of a
-master changes nothing and is answered as before.
+runs on one event loop; whoever calls lets what is due happen first (``RealTimeDriver.catch_up``). A repeated
+call of a master changes nothing and is answered as before.
 
 Nothing is kept over a restart: another life is another epoch, its nodes are told to register again and to
 stop what it does not know, and masters of the life before are refused and told why.
@@ -41,13 +41,13 @@ from emulator.live.wire.messages import (
     AskChange,
     Doorbell,
     Granted,
-    MasterFarewell,
     MasterLaunch,
+    MasterRegistered,
     MasterRegistration,
-    MasterWelcome,
+    MasterUnregistration,
     Signal,
 )
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.units import Resources, fits
 
 
@@ -59,18 +59,18 @@ class MasterCalls:
         self._held = held
         self._ends = ends
 
-    def register_master(self, registration: MasterRegistration) -> MasterWelcome:
+    def register_master(self, registration: MasterRegistration) -> MasterRegistered:
         """Take an AM in; a repeated call changes nothing."""
         now_ms = self._state.pace.catch_up()
         interval_ms = self._state.settings.timing.am_heartbeat_ms
         app, attempt, why = self._current(registration.application, registration.attempt)
         if app is None or attempt is None:
-            return MasterWelcome(heartbeat_ms=interval_ms, refused=why)
+            return MasterRegistered(heartbeat_ms=interval_ms, refused=why)
         attempt.tracking_url = registration.tracking_url
         attempt.state = "RUNNING"
-        attempt.heard_at_ms = now_ms
+        attempt.heartbeat_at_ms = now_ms
         app.state = "RUNNING"
-        return MasterWelcome(heartbeat_ms=interval_ms)
+        return MasterRegistered(heartbeat_ms=interval_ms)
 
     def _current(self, name: str, number: int) -> tuple[AppRecord | None, AttemptRecord | None, str]:
         """Return an unfinished application and its current attempt, or why it is not that."""
@@ -97,7 +97,7 @@ class MasterCalls:
             return Allocated(number=number, refused=why)
         if not attempt.registered:
             return Allocated(number=number, resync=True)
-        attempt.heard_at_ms = now_ms
+        attempt.heartbeat_at_ms = now_ms
         if number == attempt.seen_number:
             return attempt.answer
         if attempt.seen_number is not None and number != attempt.seen_number + 1:
@@ -142,13 +142,13 @@ class MasterCalls:
         attempt.ended.clear()
         return answer
 
-    def farewell(self, message: MasterFarewell) -> Acknowledged:
+    def unregister(self, message: MasterUnregistration) -> Acknowledged:
         """End the application; what is late or repeated changes nothing."""
         now_ms = self._state.pace.catch_up()
         app, attempt, _ = self._current(message.application, message.attempt)
         if app is not None and attempt is not None:
             attempt.state = "FINISHED"
-            app.told = message.told
+            app.job_report = message.told
             state: AppState = "KILLED" if message.final_status == "KILLED" else "FINISHED"
             self._ends.end(app, state, message.final_status, message.diagnostics, now_ms)
             container = self._state.containers.get(attempt.container)
@@ -165,7 +165,7 @@ class MasterCalls:
 After = Callable[[int, Callable[[None], object], None], None]
 
 
-class Silence:
+class Liveness:
     """``deadlines_ms`` yields the instants at which somebody would be lost; ``lose`` loses whoever is due.
 
     ``after`` puts an event that many ms ahead; ``now_ms`` is kernel time, ``lag_ms`` how far it is behind the
@@ -196,15 +196,15 @@ class Silence:
         due_ms = min(self._deadlines_ms(), default=None)
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms
-            self._after(max(1, due_ms - self._now_ms()), self._look, None)
+            self._after(max(1, due_ms - self._now_ms()), self._check, None)
 
-    def _look(self, _: None) -> None:
+    def _check(self, _: None) -> None:
         if self._due_ms is None or self._now_ms() < self._due_ms:
             return  # an earlier event has looked, and put a later one in
         lag_ms = self._lag_ms()
         if lag_ms >= self._late_ms:
             self._due_ms = self._now_ms() + lag_ms + self._grace_ms
-            self._after(lag_ms + self._grace_ms, self._look, None)
+            self._after(lag_ms + self._grace_ms, self._check, None)
             return
         self._due_ms = None
         self._lose()
@@ -224,8 +224,10 @@ class LiveResourceManager:
     ``epoch`` (ms) names this life. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
-    def __init__(self, pace: Pace, settings: ManagerSettings | None = None, epoch: int | None = None) -> None:
-        self.pace = pace
+    def __init__(
+        self, pace: RealTimeDriver, settings: ManagerSettings | None = None, epoch: int | None = None
+    ) -> None:
+        self.driver = pace
         self.settings = settings = settings or ManagerSettings()
         self.epoch = pace.now_ms() if epoch is None else epoch
         self.started_at_ms = pace.now_ms()
@@ -236,9 +238,9 @@ class LiveResourceManager:
         floor_ms = int(settings.silence_floor_ms * pace.speed)
         self.node_expiry_ms = max(settings.timing.node_expiry_ms, floor_ms)
         self.am_expiry_ms = max(settings.am_expiry_ms, floor_ms)
-        self._silence = Silence(
+        self._liveness = Liveness(
             self._deadlines_ms,
-            self._lose_silent,
+            self._lose_expired,
             state.after,
             now_ms=lambda: pace.kernel.now_ms,
             lag_ms=lambda: pace.now_ms() - pace.kernel.now_ms,
@@ -247,34 +249,34 @@ class LiveResourceManager:
         )
         self._held = HeldContainers(state)
         self._ends = ApplicationEnds(state, self._held)
-        self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._silence.watch)
+        self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._liveness.watch)
         masters = MasterCalls(state, self._held, self._ends)
         self.register_node, self.node_heartbeat = tracker.register_node, tracker.node_heartbeat
         self.register_master, self.allocate = masters.register_master, masters.allocate
-        self.farewell = masters.farewell
+        self.unregister = masters.unregister
 
     # --- time -----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Let time pass by itself; call on the running event loop."""
         self._state.driven = True
-        self.pace.poke()
+        self.driver.wake()
 
     def stop(self) -> None:
         """Let nothing more happen by itself."""
         self._state.driven = False
-        self.pace.stop()
+        self.driver.stop()
 
     def now_ms(self) -> int:
         """Let what is due happen; return now."""
-        return self.pace.catch_up()
+        return self.driver.catch_up()
 
     def _deadlines_ms(self) -> Iterator[int]:
         """Yield when each node and each AM would count as gone."""
         for node in self.nodes.values():
-            yield node.heard_at_ms + self.node_expiry_ms
+            yield node.heartbeat_at_ms + self.node_expiry_ms
         for _, attempt in self._watched():
-            yield attempt.heard_at_ms + self.am_expiry_ms
+            yield attempt.heartbeat_at_ms + self.am_expiry_ms
 
     def _watched(self) -> list[tuple[AppRecord, AttemptRecord]]:
         """Return the attempts that must be heard of: from the AM's container on."""
@@ -284,12 +286,14 @@ class LiveResourceManager:
             if app.attempts and app.attempts[-1].state in ("LAUNCHED", "RUNNING")
         ]
 
-    def _lose_silent(self) -> None:
-        now_ms = self.pace.kernel.now_ms
-        for node in [one for one in self.nodes.values() if now_ms - one.heard_at_ms >= self.node_expiry_ms]:
+    def _lose_expired(self) -> None:
+        now_ms = self.driver.kernel.now_ms
+        for node in [
+            one for one in self.nodes.values() if now_ms - one.heartbeat_at_ms >= self.node_expiry_ms
+        ]:
             self._tracker.lose(node, now_ms)
         for app, attempt in self._watched():
-            if now_ms - attempt.heard_at_ms >= self.am_expiry_ms:
+            if now_ms - attempt.heartbeat_at_ms >= self.am_expiry_ms:
                 self._ends.master_silent(app, attempt, now_ms)
 
     # --- the actor's host -----------------------------------------------------------------
@@ -301,7 +305,7 @@ class LiveResourceManager:
         """Name the new attempt and have its node start the AM."""
         app = self.register.of(container.app)
         node = self.nodes[container.node.name]
-        now_ms = self.pace.kernel.now_ms
+        now_ms = self.driver.kernel.now_ms
         container.state = RUNNING
         number = container.app.attempt
         attempt = AttemptRecord(
@@ -316,7 +320,7 @@ class LiveResourceManager:
         held = self._held.hold(container, app, attempt, node)
         held.acquired = True
         app.launched_at_ms = app.launched_at_ms or now_ms
-        self._silence.watch()
+        self._liveness.watch()
         node.masters.append(
             MasterLaunch(
                 container=held.id,

@@ -21,11 +21,11 @@ from emulator.live.wire.messages import (
     Doorbell,
     EndedContainer,
     FinalStatus,
-    JobTold,
+    JobReport,
     MasterLaunch,
     NodeOrders,
 )
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.units import Resources
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class NodeRecord:
     address: str
     rack: str
     registered_at_ms: int
-    heard_at_ms: int
+    heartbeat_at_ms: int
     number: int | None = None
     answer: NodeOrders = _NO_ORDERS
     masters: list[MasterLaunch] = field(default_factory=list)
@@ -101,7 +101,7 @@ class AttemptRecord:
     container: str
     node: NodeRecord
     started_at_ms: int
-    heard_at_ms: int
+    heartbeat_at_ms: int
     finished_at_ms: int = 0
     state: AttemptState = "LAUNCHED"
     final_status: str = "UNDEFINED"
@@ -142,7 +142,7 @@ class AppRecord:
     containers: dict[str, ContainerRecord] = field(default_factory=dict)
     mib_ms: int = 0
     vcore_ms: int = 0
-    told: JobTold | None = None
+    job_report: JobReport | None = None
 
     @property
     def id(self) -> str:
@@ -238,7 +238,7 @@ class ManagerState:
     ``epoch`` (ms) names this life. ``nodes`` are those that count now; ``lost`` those that do not any more.
     """
 
-    def __init__(self, pace: Pace, settings: ManagerSettings, epoch: int, host: ActorHost) -> None:
+    def __init__(self, pace: RealTimeDriver, settings: ManagerSettings, epoch: int, host: ActorHost) -> None:
         self.pace = pace
         self.settings = settings
         self.epoch = epoch
@@ -254,4 +254,4 @@ class ManagerState:
         """Call a handler after a span of kernel time."""
         self.pace.kernel.at(self.pace.kernel.now_ms + span_ms, handler, argument)
         if self.driven:
-            self.pace.poke()
+            self.pace.wake()

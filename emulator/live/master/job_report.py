@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from emulator.live.master.attempts import Attempt, Attempts
-from emulator.live.wire.messages import JobTold
+from emulator.live.wire.messages import JobReport
 from emulator.workload.job import Job
 
 WallOf = Callable[[int], int]
@@ -37,7 +37,7 @@ def job_counters(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> dict[st
     return found
 
 
-def job_told(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobTold:
+def job_report(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobReport:
     """Return what the history keeps of a job that has ended."""
     every = list(every)
     told = {"mapsTotal": len(job.map_ms), "reducesTotal": len(job.reduce_ms)}
@@ -60,7 +60,7 @@ def job_told(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobTold:
         told["avgReduceTime"] = _mean(
             wall_of(one.finished_at_ms) - wall_of(one.merged_at_ms) for one in merged
         )
-    return JobTold(numbers=told, counters=job_counters(job, every, wall_of))
+    return JobReport(numbers=told, counters=job_counters(job, every, wall_of))
 
 
 def progress_ratio(job: Job, attempts: Attempts) -> float:

@@ -23,7 +23,7 @@ class LiveHost(MasterHost, Protocol):
 
     conf: dict[str, str]
 
-    def held(self) -> Iterable[Container]:
+    def usage(self) -> Iterable[Container]:
         """Return the containers of tasks that have not been reported as ended."""
         ...
 
@@ -55,31 +55,31 @@ class RunningLimits:
             True: max(0, int(number_setting(conf, "mapreduce.job.running.map.limit", 0))),
             False: max(0, int(number_setting(conf, "mapreduce.job.running.reduce.limit", 0))),
         }
-        self._held: dict[int, int] = {}
+        self._usage: dict[int, int] = {}
         self._open = {True: 0, False: 0}
 
     def asked(self, priority: int, count: int) -> int:
         """Take in an ask; return how many of it go out at once: all without a limit, else none yet."""
         if not self.limit[is_map(priority)]:
             return count
-        self._held[priority] = self._held.get(priority, 0) + count
+        self._usage[priority] = self._usage.get(priority, 0) + count
         return 0
 
     def due(self, held: Iterable[Container]) -> Iterator[tuple[int, int]]:
         """Yield priority and count of what may go out now, while the job holds these containers."""
-        if not self._held:
+        if not self._usage:
             return
         kinds = [is_map(container.priority) for container in held]
-        for priority in sorted(self._held):
+        for priority in sorted(self._usage):
             for_maps = is_map(priority)
             room = self.limit[for_maps] - kinds.count(for_maps) - self._open[for_maps]
-            count = min(room, self._held[priority])
+            count = min(room, self._usage[priority])
             if count <= 0:
                 continue
-            self._held[priority] -= count
+            self._usage[priority] -= count
             self._open[for_maps] += count
-            if not self._held[priority]:
-                del self._held[priority]
+            if not self._usage[priority]:
+                del self._usage[priority]
             yield priority, count
 
     def granted(self, containers: Iterable[Container]) -> None:
@@ -88,9 +88,9 @@ class RunningLimits:
             for_maps = is_map(container.priority)
             self._open[for_maps] = max(0, self._open[for_maps] - 1)
 
-    def forget(self) -> None:
+    def drop(self) -> None:
         """Nothing that was asked for is known any more."""
-        self._held.clear()
+        self._usage.clear()
         self._open = {True: 0, False: 0}
 
 
@@ -110,7 +110,7 @@ class LiveActor(AppMaster):
 
     def beat(self, now_ms: int) -> None:
         """Send what changed, and beat again an interval later."""
-        for priority, count in self._limits.due(self.live.held()):
+        for priority, count in self._limits.due(self.live.usage()):
             super()._ask(priority, count)
         asks, self.unsent = self.unsent, []
         self.live.exchange(asks)
@@ -124,9 +124,9 @@ class LiveActor(AppMaster):
             self._limits.granted(granted)
             self._launch(granted, now_ms)
         for container in ended:
-            self.taken(container, now_ms)
+            self.preempted(container, now_ms)
         if self.pending.map_wait_since_ms != NEVER or self.pending.deferred:
-            self._mind_waiting_maps(now_ms)
+            self._check_waiting_maps(now_ms)
 
     def _launch(self, granted: list[Container], now_ms: int) -> None:
         super()._launch(granted, now_ms)
@@ -134,15 +134,15 @@ class LiveActor(AppMaster):
             if container.state == RUNNING:
                 self.live.launched(container)
 
-    def wanted(self) -> dict[int, int]:
+    def pending_asks(self) -> dict[int, int]:
         """Return how many containers are still to come, by priority: what a new ResourceManager must hear."""
         return {priority: len(tasks) for priority, tasks in self.pending.unassigned.items() if tasks}
 
     def ask_again(self) -> None:
         """Ask for everything anew (nothing that was asked is known any more)."""
         self.unsent.clear()
-        self._limits.forget()
-        for priority, count in self.wanted().items():
+        self._limits.drop()
+        for priority, count in self.pending_asks().items():
             self._ask(priority, count)
 
     def rerun_map(self, task: int) -> None:

@@ -27,7 +27,7 @@ from emulator.live.master.attempts import (
     attempt_of,
     finished_of,
 )
-from emulator.live.master.job_report import job_told, progress_ratio
+from emulator.live.master.job_report import job_report, progress_ratio
 from emulator.live.master.live_actor import LiveActor
 from emulator.live.master.outgoing_calls import ManagerLink, TaskContainers
 from emulator.live.wire.messages import (
@@ -38,11 +38,11 @@ from emulator.live.wire.messages import (
     Allocated,
     EndedContainer,
     FinalStatus,
-    MasterFarewell,
     MasterLaunch,
+    MasterUnregistration,
     TaskLaunch,
 )
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
 from emulator.live.wire.transports import MasterTransport
 from emulator.workload.job import Job
@@ -52,7 +52,7 @@ BLAMELESS = (EXIT_ABORTED, EXIT_PREEMPTED)
 """A container that ends so was taken: its attempt is KILLED. Any other end without a word is a failure."""
 
 _STATES: dict[str, AttemptState] = {"completed": "SUCCEEDED", "failed": "FAILED"}
-_SAID = {"suspended": "Attempt killed by the user", "killed": "Attempt killed by the user"}
+_LOGGED = {"suspended": "Attempt killed by the user", "killed": "Attempt killed by the user"}
 JobState = Literal["NEW", "RUNNING", "SUCCEEDED", "FAILED", "KILLED"]
 
 
@@ -96,11 +96,11 @@ class Tasks(Protocol):
         """Somebody wants the attempt to end: tell the actor (kill, or release where its work is saved)."""
         ...
 
-    def look(self, attempt: Attempt) -> None:
+    def poll(self, attempt: Attempt) -> None:
         """Somebody wants to see the attempt: bring its phase, position and status up to date."""
         ...
 
-    def ring(self, container: str) -> None:
+    def notify(self, container: str) -> None:
         """A doorbell was rung at a modelled container."""
         ...
 
@@ -127,14 +127,14 @@ class LiveMaster:
         tasks: Tasks,
         *,
         transport: MasterTransport,
-        pace: Pace,
+        pace: RealTimeDriver,
         timing: Timing,
         gone: Callable[[int, str], object],
     ) -> None:
         self.launch = launch
         self.submitted = submitted
         self.tasks = tasks
-        self.pace = pace
+        self.driver = pace
         self.kernel: Kernel = pace.kernel
         self.conf = configuration(submitted)
         self.timing = _with_slow_start(timing, self.conf)
@@ -161,12 +161,12 @@ class LiveMaster:
         """Let what is due happen, then run a handler, then look when something is due next."""
         if self._over:
             return None
-        self.pace.catch_up()
+        self.driver.catch_up()
         try:
             return handler()
         finally:
             if not self._over:
-                self.pace.poke()
+                self.driver.wake()
 
     def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
         """Call a handler after a span of kernel time."""
@@ -177,9 +177,9 @@ class LiveMaster:
     def start(self, tracking_url: str) -> None:
         """Register after ``am_start_ms``; call on the running event loop."""
         self.tracking_url = tracking_url
-        self.started_at_ms = self.pace.catch_up()
+        self.started_at_ms = self.driver.catch_up()
         self.later(max(1, self.timing.am_start_ms), self._link.register)
-        self.pace.poke()
+        self.driver.wake()
 
     def registered(self) -> None:
         """The ResourceManager knows this master: begin with the job, or ask anew if it had forgotten us."""
@@ -236,7 +236,7 @@ class LiveMaster:
         for ended in answer.ended:
             self._container_ended(ended)
 
-    def held(self) -> Iterable[Container]:
+    def usage(self) -> Iterable[Container]:
         """Return the containers of tasks that have not been reported as ended."""
         return self.containers.held()
 
@@ -259,8 +259,8 @@ class LiveMaster:
         if attempt is None:  # nothing was ever started in it
             self._link.release.append(granted.container)
             return
-        state: AttemptState = _STATES.get(container.ending, "KILLED")
-        attempt.end(state, self.kernel.now_ms, _SAID.get(container.ending, ""))
+        state: AttemptState = _STATES.get(container.terminal_state, "KILLED")
+        attempt.end(state, self.kernel.now_ms, _LOGGED.get(container.terminal_state, ""))
         if state == "SUCCEEDED":
             self.tasks.history.finished(finished_of(attempt))
         if state == "SUCCEEDED" and not self.tasks.modelled:
@@ -287,7 +287,7 @@ class LiveMaster:
             return
         if not attempt.over:
             said = ended.diagnostics or f"Container exited with a non-zero exit code {ended.exit_status}"
-            container.ending = "killed" if blameless else "failed"
+            container.terminal_state = "killed" if blameless else "failed"
             attempt.end("KILLED" if blameless else "FAILED", self.kernel.now_ms, said)
             if not blameless and self._too_many(attempt):
                 return
@@ -317,7 +317,7 @@ class LiveMaster:
 
     def _end_container(self, attempt: Attempt) -> None:
         container = cast(Container, attempt.container)
-        container.ending = "failed"
+        container.terminal_state = "failed"
         self.exit(container, self.kernel.now_ms)
 
     def _too_many(self, attempt: Attempt) -> bool:
@@ -356,12 +356,12 @@ class LiveMaster:
         self.finished_at_ms = self.kernel.now_ms
         self.actor.die()
         self._link.unregister(
-            MasterFarewell(
+            MasterUnregistration(
                 application=self.launch.application,
                 attempt=self.launch.attempt,
                 final_status=state,
                 diagnostics=self.diagnostics[:4000],
-                told=job_told(self.tasks.job, self.attempts.all.values(), self.pace.wall_of),
+                told=job_report(self.tasks.job, self.attempts.all.values(), self.driver.wall_of),
             )
         )
 
@@ -369,10 +369,10 @@ class LiveMaster:
         """The ResourceManager knows that the application is over: leave."""
         self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
 
-    def ring(self, container: str) -> None:
+    def notify(self, container: str) -> None:
         """A doorbell was rung at a modelled container (of this master, or of another: then nothing)."""
         if self.state == "RUNNING":
-            self.around(lambda: self.tasks.ring(container))
+            self.around(lambda: self.tasks.notify(container))
 
     def end(self) -> None:
         """The AM's container is to end (its node says so): all its tasks end with it."""
@@ -386,7 +386,7 @@ class LiveMaster:
             return
         self._over = True
         self.actor.alive = False
-        self.pace.stop()
+        self.driver.stop()
         self.tasks.close()
         self._transport.close()
         self._gone(exit_status, why)

@@ -32,7 +32,7 @@ class MasterViews:
         self.task_of_id = {live.attempts.task_id(*key): key for key in keys}
 
     def _wall(self, at_ms: int) -> int:
-        return self.live.pace.wall_of(at_ms) if at_ms else 0
+        return self.live.driver.wall_of(at_ms) if at_ms else 0
 
     def _now(self) -> int:
         return self._wall(self.live.kernel.now_ms)
@@ -86,7 +86,7 @@ class MasterViews:
             latest = attempts[-1]
             completed += latest.state == "SUCCEEDED"
             running += not latest.over
-            live.tasks.look(latest)
+            live.tasks.poll(latest)
             done += 1.0 if latest.state == "SUCCEEDED" else 0.0 if latest.over else latest.progress_ratio
         title = f"{kind.capitalize()}Attempts"
         pending = max(0, total - completed - running)
@@ -133,7 +133,7 @@ class MasterViews:
         latest = done or (attempts[-1] if attempts else None)
         state, progress = "SCHEDULED", 0.0
         if latest is not None:
-            live.tasks.look(latest)
+            live.tasks.poll(latest)
             state = "SUCCEEDED" if done else "SCHEDULED" if latest.over else latest.state
             progress = 0.0 if latest.over and not done else 100.0 * latest.progress_ratio
         if live.state in ("FAILED", "KILLED") and done is None:
@@ -154,7 +154,7 @@ class MasterViews:
 
     def attempt(self, attempt: Attempt) -> dict[str, Any]:
         """GET .../attempts/{attempt}."""
-        self.live.tasks.look(attempt)
+        self.live.tasks.poll(attempt)
         began_ms, ended_ms = self._wall(attempt.started_at_ms), self._wall(attempt.finished_at_ms)
         shown: dict[str, Any] = {
             "startTime": began_ms,
@@ -207,7 +207,7 @@ class MasterViews:
         groups = sorted(set(sides[True]) | set(sides[False]))
         rows = [_job_group(group, sides) for group in groups]
         live = self.live
-        own = job_counters(live.tasks.job, live.attempts.all.values(), live.pace.wall_of)
+        own = job_counters(live.tasks.job, live.attempts.all.values(), live.driver.wall_of)
         return {"id": live.job_id, "counterGroup": [own_group(own), *rows]}
 
     def task_counters(self, is_map: bool, task: int) -> dict[str, Any]:

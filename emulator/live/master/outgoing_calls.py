@@ -17,10 +17,10 @@ from emulator.live.wire.messages import (
     Allocated,
     AskChange,
     Granted,
-    MasterFarewell,
     MasterLaunch,
+    MasterRegistered,
     MasterRegistration,
-    MasterWelcome,
+    MasterUnregistration,
     TaskLaunch,
     TaskStop,
 )
@@ -84,7 +84,7 @@ class ManagerLink:
         again = lambda _: self._master.later(RETRY_MS, self.register)  # noqa: E731
         self._transport.carry(MANAGER, "register_master", message, self._registered, again)
 
-    def _registered(self, welcome: MasterWelcome) -> None:
+    def _registered(self, welcome: MasterRegistered) -> None:
         if welcome.refused:
             self._master.refused(welcome.refused)
         else:
@@ -122,11 +122,11 @@ class ManagerLink:
             self._number, self._open = answer.number, None
             self._master.allocated(answer)
 
-    def unregister(self, message: MasterFarewell) -> None:
+    def unregister(self, message: MasterUnregistration) -> None:
         """Say how the application ended, until somebody answers."""
         self._transport.carry(
             MANAGER,
-            "farewell",
+            "unregister",
             message,
             lambda _: self._master.unregistered(),
             lambda _: self._master.later(RETRY_MS, lambda _: self.unregister(message)),

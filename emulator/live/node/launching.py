@@ -22,14 +22,14 @@ SOURCES = Path(__file__).resolve().parents[3]
 EXIT_REFUSED = 1
 """A failure, which counts: what is refused would be refused again, as often as it is asked for."""
 
-TOLD_BYTES = 1000
+REPORTED_BYTES = 1000
 """So much of a failed container's stderr goes into its diagnostics."""
 
 
-class NotHeld:
+class NoContainer:
     """A container that could not be started and is over."""
 
-    def ring(self, signal: Signal) -> None:
+    def notify(self, signal: Signal) -> None:
         """Nobody hears it."""
 
     def end(self) -> None:
@@ -39,7 +39,7 @@ class NotHeld:
 def refuse(why: str, gone: Gone) -> StartedContainer:
     """Return a container that has failed, which its node hears at once."""
     asyncio.get_running_loop().call_soon(gone, EXIT_REFUSED, why)
-    return NotHeld()
+    return NoContainer()
 
 
 class ProcessLauncher:
@@ -62,7 +62,7 @@ class ProcessLauncher:
             return refuse("the launch names no command", gone)
         folder = self.folder(node, launch.container, launch.folder)
         environment = self.environment(node, launch.container, folder, launch.environment)
-        told = telling_why(folder, gone)
+        told = with_reason(folder, gone)
         return self._processes.start(launch.container, launch.command, environment, folder, told)
 
     def launch_master(self, node: str, launch: MasterLaunch, gone: Gone) -> StartedContainer:
@@ -81,10 +81,10 @@ class ProcessLauncher:
             *("--user", launch.user, "--node", node),
         )
         environment = self.environment(node, launch.container, folder, {"PYTHONPATH": str(SOURCES)})
-        told = telling_why(folder, gone)
+        told = with_reason(folder, gone)
         return self._processes.start(launch.container, command, environment, folder, told)
 
-    def ring_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: Doorbell) -> None:
         """Nobody in this process models a container."""
 
     def folder(self, node: str, container: str, given: str) -> Path:
@@ -108,7 +108,7 @@ class ProcessLauncher:
         return clean_environment({**told, **more})
 
 
-def telling_why(folder: Path, gone: Gone) -> Gone:
+def with_reason(folder: Path, gone: Gone) -> Gone:
     """Add the end of a failed container's stderr to its diagnostics, as YARN does."""
 
     def told(status: int, diagnostics: str) -> None:
@@ -124,7 +124,7 @@ def tail(path: Path) -> str:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TOLD_BYTES))
+            file.seek(max(0, size - REPORTED_BYTES))
             return file.read().decode(errors="replace").strip()
     except OSError:
         return ""

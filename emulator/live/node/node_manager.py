@@ -21,17 +21,17 @@ from emulator.live.wire.messages import (
     EndedContainer,
     MasterLaunch,
     NodeOrders,
+    NodeRegistered,
     NodeRegistration,
     NodeReport,
-    NodeWelcome,
     Signal,
     TaskLaunch,
     TaskStop,
 )
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.transports import NodeTransport
 
-REMEMBERED = 50_000
+KEPT_MAX = 50_000
 """So many past containers are known by name: a late repetition of a start starts nothing."""
 
 Gone = Callable[[int, str], None]
@@ -41,7 +41,7 @@ Gone = Callable[[int, str], None]
 class StartedContainer(Protocol):
     """A container that was started."""
 
-    def ring(self, signal: Signal) -> None:
+    def notify(self, signal: Signal) -> None:
         """Send it a signal."""
         ...
 
@@ -61,7 +61,7 @@ class Launcher(Protocol):
         """Start an AM."""
         ...
 
-    def ring_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: Doorbell) -> None:
         """A doorbell for a modelled container, which has no process that would hear it."""
         ...
 
@@ -75,10 +75,10 @@ class _Modelled:
         self._node = node
         self._name = name
 
-    def ring(self, signal: Signal) -> None:
+    def notify(self, signal: Signal) -> None:
         """A doorbell goes to whoever models the container; the other two end it."""
         if signal == "OUTPUT_THREAD_DUMP":
-            self._node.launcher.ring_modelled(Doorbell(self._name, signal))
+            self._node.launcher.notify_modelled(Doorbell(self._name, signal))
         else:
             status = EXIT_SIGTERM if signal == "GRACEFUL_SHUTDOWN" else EXIT_SIGKILL
             self._node.end_modelled(self._name, status, self._node.now_ms())
@@ -91,19 +91,21 @@ class _Modelled:
 class LiveNode:
     """One NodeManager. ``shape`` says what it is; its ``running`` is filled in here."""
 
-    def __init__(self, shape: NodeRegistration, wire: NodeTransport, pace: Pace, launcher: Launcher) -> None:
+    def __init__(
+        self, shape: NodeRegistration, wire: NodeTransport, pace: RealTimeDriver, launcher: Launcher
+    ) -> None:
         self.shape = shape
         self.launcher = launcher
         self.name = shape.node
-        self.welcome: NodeWelcome | None = None
+        self.registration: NodeRegistered | None = None
         self.on_joined: Callable[[], object] = lambda: None
         self.beats = 0
         self.late_beats = 0
         self._wire = wire
-        self._pace = pace
-        self._held: dict[str, StartedContainer] = {}
+        self._driver = pace
+        self._containers: dict[str, StartedContainer] = {}
         self._past: dict[str, None] = {}
-        self._told_to_end: dict[str, int] = {}
+        self._asked_to_end: dict[str, int] = {}
         self._ends_at: dict[str, tuple[int, int]] = {}
         self._ended: list[EndedContainer] = []
         self._number = 0
@@ -113,12 +115,12 @@ class LiveNode:
 
     def now_ms(self) -> int:
         """Return now, in kernel time."""
-        return self._pace.now_ms()
+        return self._driver.now_ms()
 
     @property
     def running(self) -> tuple[str, ...]:
         """The containers it holds."""
-        return tuple(self._held)
+        return tuple(self._containers)
 
     # --- joining --------------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ class LiveNode:
         """Register; beat from then on."""
         self._life += 1
         life = self._life
-        self.welcome = None
+        self.registration = None
         shape = self.shape
         registration = NodeRegistration(
             node=shape.node,
@@ -139,36 +141,36 @@ class LiveNode:
         )
         self._wire.register_node(registration, lambda welcome: self._joined(life, welcome))
 
-    def _joined(self, life: int, welcome: NodeWelcome | None) -> None:
+    def _joined(self, life: int, welcome: NodeRegistered | None) -> None:
         if life != self._life:
             return
         if welcome is None:
             self.join()
             return
-        self.welcome = welcome
+        self.registration = welcome
         self._number = 0
         self._open = None
         self._in_flight = False
         self._next_beat(life)
-        self._pace.poke()
+        self._driver.wake()
         self.on_joined()
 
     def leave(self) -> None:
         """Beat no more and end every container: a goodbye by silence."""
         self._life += 1
-        self.welcome = None
-        for held in list(self._held.values()):
+        self.registration = None
+        for held in list(self._containers.values()):
             held.end()
 
     # --- heartbeats -----------------------------------------------------------------------------
 
     def _next_beat(self, life: int) -> None:
         """Put in the first beat on the grid after now, however late this one was."""
-        assert self.welcome is not None
-        from_ms = max(self._pace.kernel.now_ms, self._pace.now_ms()) + 1
-        interval_ms = self.welcome.heartbeat_ms
-        at_ms = from_ms + (self.welcome.phase_ms - from_ms) % interval_ms
-        self._pace.kernel.at(at_ms, self._beat, (life, at_ms))
+        assert self.registration is not None
+        from_ms = max(self._driver.kernel.now_ms, self._driver.now_ms()) + 1
+        interval_ms = self.registration.heartbeat_ms
+        at_ms = from_ms + (self.registration.phase_ms - from_ms) % interval_ms
+        self._driver.kernel.at(at_ms, self._beat, (life, at_ms))
 
     def _beat(self, due: tuple[int, int]) -> None:
         life, at_ms = due
@@ -200,16 +202,16 @@ class LiveNode:
         self._open = None
         self._number = report.number
         del self._ended[: len(report.ended)]
-        self._obey(orders)
+        self._apply_orders(orders)
 
-    def _obey(self, orders: NodeOrders) -> None:
+    def _apply_orders(self, orders: NodeOrders) -> None:
         for launch in orders.masters:
             if self._is_new(launch.container):
-                self._hold(launch)
+                self._add_container(launch)
         for bell in orders.signals:
-            held = self._held.get(bell.container)
+            held = self._containers.get(bell.container)
             if held is not None:
-                held.ring(bell.signal)
+                held.notify(bell.signal)
         for container in orders.stop:
             self._end(container, EXIT_ABORTED)
 
@@ -218,12 +220,12 @@ class LiveNode:
     def start(self, launch: TaskLaunch) -> Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""
         if self._is_new(launch.container):
-            self._hold(launch)
+            self._add_container(launch)
         return Acknowledged()
 
     def stop(self, message: TaskStop) -> Acknowledged:
         """End a container; fine if it is gone already. A modelled one ends at ``at_ms``."""
-        held = self._held.get(message.container)
+        held = self._containers.get(message.container)
         if isinstance(held, _Modelled):
             self.end_modelled(message.container, message.exit_status, message.at_ms or self.now_ms())
         else:
@@ -231,53 +233,53 @@ class LiveNode:
         return Acknowledged()
 
     def _is_new(self, container: str) -> bool:
-        return container not in self._held and container not in self._past
+        return container not in self._containers and container not in self._past
 
-    def _hold(self, launch: TaskLaunch | MasterLaunch) -> None:
+    def _add_container(self, launch: TaskLaunch | MasterLaunch) -> None:
         name = launch.container
         if isinstance(launch, TaskLaunch) and launch.modelled:
-            self._held[name] = _Modelled(self, name)
+            self._containers[name] = _Modelled(self, name)
             return
         early: list[tuple[int, str]] = []
 
         def gone(status: int, diagnostics: str) -> None:
-            if name in self._held:
-                self._take_end(name, status, diagnostics)
+            if name in self._containers:
+                self._apply_end(name, status, diagnostics)
             else:  # it was over before its launcher returned
                 early.append((status, diagnostics))
 
         start = self.launcher.launch_task if isinstance(launch, TaskLaunch) else self.launcher.launch_master
-        self._held[name] = start(self.name, launch, gone)  # type: ignore[arg-type]
+        self._containers[name] = start(self.name, launch, gone)  # type: ignore[arg-type]
         if early:
-            self._take_end(name, *early[0])
+            self._apply_end(name, *early[0])
 
-    def _take_end(self, container: str, status: int, diagnostics: str) -> None:
-        asked = self._told_to_end.pop(container, None)
+    def _apply_end(self, container: str, status: int, diagnostics: str) -> None:
+        asked = self._asked_to_end.pop(container, None)
         if asked is not None:  # what it says of its own end does not matter
             status, diagnostics = asked, ""
         self._over(EndedContainer(container, status, self.now_ms(), diagnostics))
 
     def _over(self, ended: EndedContainer) -> None:
-        self._held.pop(ended.container, None)
+        self._containers.pop(ended.container, None)
         self._ended.append(ended)
         self._past[ended.container] = None
-        if len(self._past) > REMEMBERED:
+        if len(self._past) > KEPT_MAX:
             del self._past[next(iter(self._past))]
 
     def _end(self, container: str, exit_status: int) -> None:
         """End a container. One that was never started is over, and nobody may start it any more."""
-        held = self._held.get(container)
+        held = self._containers.get(container)
         if held is not None:
-            self._told_to_end.setdefault(container, exit_status)
+            self._asked_to_end.setdefault(container, exit_status)
             held.end()
         elif container not in self._past:
             self._over(EndedContainer(container, exit_status, self.now_ms(), "it was not started"))
 
     def end_modelled(self, container: str, exit_status: int, at_ms: int) -> None:
         """A modelled container ends at ``at_ms``; of two ends the earlier holds."""
-        self._told_to_end.pop(container, None)
+        self._asked_to_end.pop(container, None)
         planned = self._ends_at.get(container)
-        if container in self._held and (planned is None or at_ms < planned[0]):
+        if container in self._containers and (planned is None or at_ms < planned[0]):
             self._ends_at[container] = (at_ms, exit_status)
 
     def _end_modelled_until(self, now_ms: int) -> None:

@@ -45,17 +45,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class Group:
     """One container: its leader's pid is the number of its process group and of its session."""
 
-    __slots__ = ("ending", "name", "pid", "status", "watched")
+    __slots__ = ("name", "pid", "status", "stopping", "watched")
 
     def __init__(self, name: str, pid: int) -> None:
         self.name = name
         self.pid = pid
         self.status: int | None = None
-        self.ending = False
+        self.stopping = False
         self.watched: set[int] = set()
 
 
-class Warden:
+class ProcessSupervisor:
     """The loop: lines from the owner, children that ended, graces that ran out."""
 
     def __init__(self, owner: socket.socket) -> None:
@@ -98,7 +98,7 @@ class Warden:
             if group is not None:
                 self._signal(group, signal.SIGKILL)
         for group in [each for each in self.groups.values() if each.status is not None]:
-            self._bury(group)
+            self._drop(group)
         return True
 
     # --- the owner --------------------------------------------------------------------------
@@ -109,10 +109,10 @@ class Warden:
             return False
         *lines, self._unread = (self._unread + chunk).split(b"\n")
         for line in lines:
-            self._obey(json.loads(line))
+            self._apply(json.loads(line))
         return True
 
-    def _obey(self, order: dict[str, Any]) -> None:
+    def _apply(self, order: dict[str, Any]) -> None:
         if "start" in order:
             self._start(order)
             return
@@ -121,12 +121,12 @@ class Warden:
             return
         if "signal" in order:
             self._signal(group, order["number"])
-        elif not group.ending:
-            group.ending = True
+        elif not group.stopping:
+            group.stopping = True
             self._signal(group, signal.SIGTERM)
             heapq.heappush(self.graces, (time.monotonic() + GRACE_S, group.name))
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _report(self, message: dict[str, Any]) -> None:
         try:
             self.owner.sendall(json.dumps(message).encode() + b"\n")
         except OSError:  # the owner is gone: the next turn sees it
@@ -154,12 +154,12 @@ class Warden:
                 )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             text = f"{' '.join(order['argv'][:1])}: cannot be started: {error}"
-            self._tell({"ended": name, "status": STATUS_NOT_STARTED, "diagnostics": text})
+            self._report({"ended": name, "status": STATUS_NOT_STARTED, "diagnostics": text})
             return
         group = Group(name, process.pid)
         process.returncode = 0  # it is reaped here, not by its Popen
         self.groups[name] = self.leaders[process.pid] = group
-        self._tell({"started": name, "pid": process.pid})
+        self._report({"started": name, "pid": process.pid})
 
     def _in_child(self) -> None:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -192,7 +192,7 @@ class Warden:
                 group.status = dead.si_status if exited else 128 + dead.si_status
             os.waitpid(dead.si_pid, 0)
 
-    def _bury(self, group: Group) -> None:
+    def _drop(self, group: Group) -> None:
         """Report a group's end once nobody is left in it; else wait for those who are."""
         try:
             os.killpg(group.pid, 0)
@@ -206,7 +206,7 @@ class Warden:
             for watcher in list(group.watched):
                 self._unwatch(group, watcher)
             del self.groups[group.name]
-            self._tell({"ended": group.name, "status": group.status, "diagnostics": ""})
+            self._report({"ended": group.name, "status": group.status, "diagnostics": ""})
         elif not group.watched:
             for pid in left:
                 self._watch(group, pid)
@@ -278,7 +278,7 @@ def main() -> None:
     os.set_inheritable(owner.fileno(), False)
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, sys.stdin.fileno())
-    Warden(owner).run()
+    ProcessSupervisor(owner).run()
 
 
 if __name__ == "__main__":

@@ -61,7 +61,7 @@ class Process:
         self._gone = gone
         self.pid = 0
 
-    def ring(self, signal_name: Signal) -> None:
+    def notify(self, signal_name: Signal) -> None:
         """Send a signal to the whole group."""
         self._processes.order(_Order(signal=self._name, number=int(SIGNALS[signal_name])))
 
@@ -78,7 +78,7 @@ class Processes(asyncio.Protocol):
     """All processes of one NodeManager process; made by ``open_processes``, ended by ``close``."""
 
     def __init__(self) -> None:
-        self._warden: subprocess.Popen[bytes] | None = None
+        self._supervisor: subprocess.Popen[bytes] | None = None
         self._transport: asyncio.WriteTransport | None = None
         self._opening: asyncio.Task[None] | None = None
         self._processes: dict[str, Process] = {}
@@ -89,16 +89,16 @@ class Processes(asyncio.Protocol):
         self._closed = False
 
     @property
-    def warden_pid(self) -> int:
+    def supervisor_pid(self) -> int:
         """The pid of the warden that runs now, 0 if there is none."""
-        return 0 if self._warden is None else self._warden.pid
+        return 0 if self._supervisor is None else self._supervisor.pid
 
     async def open(self) -> None:
         """Start a warden in a session of its own (a terminal's Ctrl-C is the owner's business)."""
         ours, wardens = socket.socketpair()
         with wardens:
             program = Path(__file__).with_name("process_supervisor.py")
-            self._warden = subprocess.Popen(  # noqa: S603 - our own program
+            self._supervisor = subprocess.Popen(  # noqa: S603 - our own program
                 [sys.executable, "-I", "-S", str(program)],
                 stdin=wardens.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -139,8 +139,8 @@ class Processes(asyncio.Protocol):
             await self._opening
         if self._transport is not None:
             self._transport.close()
-        if self._warden is not None:
-            await asyncio.get_running_loop().run_in_executor(None, self._warden.wait)
+        if self._supervisor is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Hold the way to the warden; tell it what has waited for it."""
@@ -163,9 +163,9 @@ class Processes(asyncio.Protocol):
         self._transport, self._unread = None, b""
         if self._closed:
             return
-        if self._warden is not None:
-            self._warden.kill()  # it closed the socket and cannot go on
-            self._warden.wait()
+        if self._supervisor is not None:
+            self._supervisor.kill()  # it closed the socket and cannot go on
+            self._supervisor.wait()
         for name, process in list(self._processes.items()):
             if process.pid:
                 with contextlib.suppress(ProcessLookupError):

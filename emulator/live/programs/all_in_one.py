@@ -55,7 +55,7 @@ class LocalMaster:
     def __init__(self, live: LiveMaster) -> None:
         self._live = live
 
-    def ring(self, signal: Signal) -> None:
+    def notify(self, signal: Signal) -> None:
         """Hear a signal as a process would."""
         if signal != "OUTPUT_THREAD_DUMP":
             self._live.end()
@@ -93,7 +93,7 @@ class LocalLauncher:
             live = open_master(
                 launch,
                 transport=DirectMasterTransport(self.site.manager, self.node_at),
-                pace=self.site.manager.pace.sibling(Kernel()),
+                pace=self.site.manager.driver.sibling(Kernel()),
                 work=self.work,
                 gone=over,
                 timing=self.site.manager.settings.timing,
@@ -105,10 +105,10 @@ class LocalLauncher:
         live.start(url)
         return LocalMaster(live)
 
-    def ring_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, bell: Doorbell) -> None:
         """Let the master that models the container hear the doorbell."""
         for live in list(self.masters.values()):
-            live.ring(bell.container)
+            live.notify(bell.container)
 
 
 class AllInOne:
@@ -120,7 +120,7 @@ class AllInOne:
         self.work = work
         self.nodes: dict[str, LiveNode] = {}
         self.masters: dict[str, LiveMaster] = {}
-        self._pace = site.manager.pace.sibling(Kernel())
+        self._driver = site.manager.driver.sibling(Kernel())
         self._processes: Processes | None = None
         site.web.on_start.append(self._start)
         site.web.on_stop.insert(0, self._stop)
@@ -135,14 +135,14 @@ class AllInOne:
         tasks = ProcessLauncher(self.work, self.site.url, self._processes, tasks=self.plan.processes)
         launcher = LocalLauncher(self.site, self.work, tasks, self.node_at, self.masters)
         wire = DirectNodeTransport(self.site.manager)
-        for shape in shapes(self.plan):
-            node = self.nodes[shape.address] = LiveNode(shape, wire, self._pace, launcher)
+        for shape in node_sizes(self.plan):
+            node = self.nodes[shape.address] = LiveNode(shape, wire, self._driver, launcher)
             node.join()
 
     async def _stop(self) -> None:
         for node in self.nodes.values():
             node.leave()
-        self._pace.stop()
+        self._driver.stop()
         if self._processes is not None:
             await self._processes.close()
 
@@ -156,7 +156,7 @@ class AllInOne:
         return node
 
 
-def shapes(plan: ClusterPlan) -> list[NodeRegistration]:
+def node_sizes(plan: ClusterPlan) -> list[NodeRegistration]:
     """Return what the nodes say of themselves: names and order of the cluster in virtual time."""
     return [
         NodeRegistration(

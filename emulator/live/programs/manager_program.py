@@ -18,7 +18,7 @@ from emulator.live.rest.dialect import Version
 from emulator.live.rest.site import ManagerSite
 from emulator.live.store.webhdfs_server import Faults, WebHdfsServer
 from emulator.live.wire.http_server import bind, name_in, serve, url_of
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.errors import BadInput
 
 SUPERUSER = "yarnctl"
@@ -64,7 +64,7 @@ def settings_of(options: Options) -> ManagerSettings:
 
 def site_of(options: Options, settings: ManagerSettings, url: str) -> ManagerSite:
     """Make the manager and its site at ``url``."""
-    manager = LiveResourceManager(Pace(Kernel(), options.speed), settings)
+    manager = LiveResourceManager(RealTimeDriver(Kernel(), options.speed), settings)
     site = ManagerSite(manager, options.public_url or url, dialect=options.dialect)
     store = WebHdfsServer(
         options.work / "hdfs",

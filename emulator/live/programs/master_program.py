@@ -26,7 +26,7 @@ from emulator.live.tasks.modelled_tasks import ModelledTasks
 from emulator.live.tasks.process_tasks import PROCESS_TIMING, ProcessTasks
 from emulator.live.wire.http_server import name_in
 from emulator.live.wire.messages import MasterLaunch
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import ModelledJob, StreamingJob, number_setting, read_job
 from emulator.live.wire.transports import HttpMasterTransport, MasterTransport
 from emulator.live.wire.web import Web
@@ -49,7 +49,7 @@ def open_master(
     launch: MasterLaunch,
     *,
     transport: MasterTransport,
-    pace: Pace,
+    pace: RealTimeDriver,
     work: Path,
     gone: Callable[[int, str], object],
     timing: Timing = HADOOP3,
@@ -58,9 +58,10 @@ def open_master(
 ) -> LiveMaster:
     """Return the master of one launch, not started yet (``start(tracking_url)`` does that).
 
-    ``pace`` is its own, with a kernel of its own (``Pace.sibling``). ``timing`` is for modelled jobs only.
-    ``poll_ms``: modelled runners look for requests so often, where ``LiveMaster.ring`` cannot be called.
-    ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is unreadable.
+    ``pace`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
+    jobs only. ``poll_ms``: modelled runners look for requests so often, where ``LiveMaster.ring`` cannot be
+    called. ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is
+    unreadable.
     """
     job = read_job(launch.job)
     tasks: Tasks
@@ -102,10 +103,10 @@ class MasterProgram:
     host: str
     bind: str
     url: str
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     status: int = 1
     _live: LiveMaster | None = None
-    _ending: bool = False
+    _terminal_state: bool = False
 
     def web(self) -> Web:
         """Return what to serve; serving it starts the master."""
@@ -119,7 +120,7 @@ class MasterProgram:
         live = self._live = open_master(
             self.launch,
             transport=HttpMasterTransport(self.rm, lambda heard: live.around(heard)),
-            pace=Pace(Kernel()),
+            pace=RealTimeDriver(Kernel()),
             work=self.work,
             gone=self._gone,
             listening=Listening(self.host, self.bind),
@@ -131,13 +132,13 @@ class MasterProgram:
     def _gone(self, status: int, why: str) -> None:
         self.status = status
         if why:
-            self.say(why)
-        if not self._ending:
-            self._ending = True
+            self.log(why)
+        if not self._terminal_state:
+            self._terminal_state = True
             os.kill(os.getpid(), signal.SIGTERM)  # the server's own way to end
 
     def _stop(self) -> None:
-        self._ending = True
+        self._terminal_state = True
         if self._live is not None:
             self._live.end()
 

@@ -21,7 +21,7 @@ from emulator.live.node.processes import Processes, open_processes
 from emulator.live.wire.http_client import Address, HttpPool
 from emulator.live.wire.http_server import name_in
 from emulator.live.wire.messages import NodeRegistration
-from emulator.live.wire.real_time_driver import Pace
+from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.transports import HttpNodeTransport, NodeTransport, container_web
 from emulator.live.wire.web import Web
 
@@ -52,12 +52,12 @@ class NodeProcess:
 
     plan: NodePlan
     port: int
-    say: Callable[[str], None]
+    log: Callable[[str], None]
     ready: Callable[[list[LiveNode]], None]
-    watch: Callable[[NodeTransport, Pace], NodeTransport] = lambda wire, _: wire
+    watch: Callable[[NodeTransport, RealTimeDriver], NodeTransport] = lambda wire, _: wire
     """What is put between nodes and wire (a benchmark's clock)."""
     nodes: list[LiveNode] = field(default_factory=list)
-    pace: Pace = field(default_factory=lambda: Pace(Kernel()))
+    driver: RealTimeDriver = field(default_factory=lambda: RealTimeDriver(Kernel()))
     _processes: Processes | None = None
     _wire: HttpNodeTransport | None = None
     _web: Web = field(default_factory=Web)
@@ -76,11 +76,11 @@ class NodeProcess:
         address = Address(plan.rm)
         self._processes = await open_processes()
         pool = HttpPool(address, connections=min(plan.connections, plan.count, allowed_connections()))
-        self._wire = HttpNodeTransport(pool, random.Random(plan.seed).random, self.say)
-        wire = self.watch(self._wire, self.pace)
+        self._wire = HttpNodeTransport(pool, random.Random(plan.seed).random, self.log)
+        wire = self.watch(self._wire, self.driver)
         launcher = ProcessLauncher(plan.work, address.url, self._processes, tasks=plan.processes)
         for registration in registrations(plan, self.port):
-            node = LiveNode(registration, wire, self.pace, launcher)
+            node = LiveNode(registration, wire, self.driver, launcher)
             node.on_joined = self._one_joined(node)
             self.nodes.append(node)
         container_web({prefix_of(plan, index): node for index, node in enumerate(self.nodes)}, self._web)
@@ -102,7 +102,7 @@ class NodeProcess:
     async def _stop(self) -> None:
         for node in self.nodes:
             node.leave()
-        self.pace.stop()
+        self.driver.stop()
         if self._processes is not None:
             await self._processes.close()
         if self._wire is not None:
@@ -146,7 +146,7 @@ def run_nodes(
     listener: socket.socket,
     say: Callable[[str], None],
     ready: Callable[[list[LiveNode]], None],
-    watch: Callable[[NodeTransport, Pace], NodeTransport] = lambda wire, _: wire,
+    watch: Callable[[NodeTransport, RealTimeDriver], NodeTransport] = lambda wire, _: wire,
 ) -> None:
     """Be the nodes until SIGTERM or SIGINT."""
     from emulator.live.wire.http_server import serve

@@ -77,7 +77,7 @@ class Rows:
         )
 
     def _wall(self, at_ms: int) -> int:
-        return self._manager.pace.wall_of(at_ms) if at_ms else 0
+        return self._manager.driver.wall_of(at_ms) if at_ms else 0
 
     def row(
         self, app: AppRecord, hidden: frozenset[str], reserved: dict[int, tuple[int, int, int]]
@@ -132,7 +132,7 @@ class Rows:
         }
 
     def _elapsed(self, app: AppRecord) -> int:
-        end_ms = app.finished_at_ms or self._manager.pace.kernel.now_ms
+        end_ms = app.finished_at_ms or self._manager.driver.kernel.now_ms
         return max(0, self._wall(end_ms) - self._wall(app.submitted_at_ms))
 
     def _diagnostics(self, app: AppRecord) -> str:
@@ -159,7 +159,7 @@ class Rows:
         """Return what needs VIEW_APP; what is over holds -1 of everything, as in YARN."""
         attempt, actor = app.attempt, app.actor
         over = app.over and not app.containers  # its AM may stay a while
-        app.count(self._manager.pace.kernel.now_ms)
+        app.count(self._manager.driver.kernel.now_ms)
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
         total_mib = self._manager.actor.total.memory_mib
         guaranteed_mib = actor.queue.guaranteed.memory_mib
@@ -299,7 +299,7 @@ class Rows:
             "priority": actor.priority,
             "startedTime": started,
             "finishedTime": 0,
-            "elapsedTime": max(0, self._wall(self._manager.pace.kernel.now_ms) - started),
+            "elapsedTime": max(0, self._wall(self._manager.driver.kernel.now_ms) - started),
             "logUrl": f"http://{node.http_address}/node/containerlogs/{held.id}/{app.submission.user}",
             "containerExitStatus": 0,
             "containerState": "RUNNING" if held.acquired else "ALLOCATED",

@@ -46,7 +46,7 @@ def info(manager: LiveResourceManager, dialect: Dialect) -> dict[str, Any]:
     build = f"{version} from the emulator of yarnctl"
     return CONSTANT_FIELDS["clusterInfo"] | {
         "id": manager.epoch,
-        "startedOn": manager.pace.wall_of(manager.started_at_ms),
+        "startedOn": manager.driver.wall_of(manager.started_at_ms),
         "resourceManagerVersion": version,
         "resourceManagerBuildVersion": build,
         "hadoopVersion": version,
@@ -134,7 +134,7 @@ def node_row(
         "id": node.id,
         "nodeHostName": node.id.rpartition(":")[0] or node.id,
         "nodeHTTPAddress": "" if lost else node.http_address,
-        "lastHealthUpdate": manager.pace.wall_of(node.heard_at_ms),
+        "lastHealthUpdate": manager.driver.wall_of(node.heartbeat_at_ms),
         "version": dialect.hadoop_version,
         "numContainers": containers,
         "usedMemoryMB": used_mib,

@@ -61,12 +61,12 @@ class HistoryRest:
     def _job(self, request: WebRequest) -> Reply:
         app = self._app(request)
         more: dict[str, Any] = {"uberized": False, "diagnostics": app.diagnostics}
-        told = {} if app.told is None else app.told.numbers
+        told = {} if app.job_report is None else app.job_report.numbers
         return self._dialect.history("job", self._row(app) | more | told)
 
     def _counters(self, request: WebRequest) -> Reply:
         app = self._app(request)
-        groups = [] if app.told is None else [own_group(app.told.counters)]
+        groups = [] if app.job_report is None else [own_group(app.job_report.counters)]
         told = {"id": app.id.replace("application_", "job_", 1), "counterGroup": groups}
         return self._dialect.history("jobCounters", told)
 
@@ -104,11 +104,11 @@ class HistoryRest:
             "queue": f"root.{app.queue}",
             "user": app.submission.user,
             "state": app.final_status,
-            **{name: 0 if app.told is None else app.told.numbers[name] for name in TOTALS},
+            **{name: 0 if app.job_report is None else app.job_report.numbers[name] for name in TOTALS},
         }
 
     def _wall(self, at_ms: int) -> int:
-        return self._manager.pace.wall_of(at_ms) if at_ms else 0
+        return self._manager.driver.wall_of(at_ms) if at_ms else 0
 
 
 def _filtered(rows: list[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:

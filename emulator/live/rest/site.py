@@ -29,8 +29,8 @@ from emulator.live.wire.http_client import Address, exchange
 from emulator.live.wire.messages import (
     PATHS,
     Allocate,
-    MasterFarewell,
     MasterRegistration,
+    MasterUnregistration,
     NodeRegistration,
     NodeReport,
 )
@@ -172,7 +172,7 @@ class ManagerSite:
             ("node_heartbeat", NodeReport, self.manager.node_heartbeat),
             ("register_master", MasterRegistration, self.manager.register_master),
             ("allocate", Allocate, self.manager.allocate),
-            ("farewell", MasterFarewell, self.manager.farewell),
+            ("unregister", MasterUnregistration, self.manager.unregister),
         ]
         for name, kind, function in calls:
             self.web.call(PATHS[name], kind, function)

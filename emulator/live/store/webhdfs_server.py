@@ -62,7 +62,7 @@ class Faults:
         self.now: Fault | None = None
         self.hit = 0
 
-    def take(self, op: str) -> Fault | None:
+    def next_fault(self, op: str) -> Fault | None:
         """Return the fault for a request, counted down."""
         fault = self.now
         if fault is None or fault.count == 0 or (fault.ops and op not in fault.ops):
@@ -181,7 +181,7 @@ class WebHdfsServer:
         """ASGI."""
         request = WebRequest(scope["method"], "", scope["query_string"], scope["headers"])
         op = request.query.get("op", "").upper()
-        fault = self.faults.take(op) if self.faults is not None else None
+        fault = self.faults.next_fault(op) if self.faults is not None else None
         if fault is not None:
             if await break_answer(fault, receive, send):
                 return
@@ -197,9 +197,9 @@ class WebHdfsServer:
                     403, "SafeModeException", f"Cannot change {path}. Name node is in safe mode."
                 )
             if op == "CREATE" and SECOND_STEP in request.query:
-                reply = await self._take(user, path, request, receive, fault)
+                reply = await self._receive(user, path, request, receive, fault)
             elif op == "OPEN" and SECOND_STEP in request.query:
-                await self._give(user, path, request, send)
+                await self._send(user, path, request, send)
                 return
             elif op in ("CREATE", "OPEN"):
                 reply = self._redirect(user, path, op, request)
@@ -229,7 +229,7 @@ class WebHdfsServer:
             return json_reply({"Location": where})
         return Reply(307, b"", STREAM, (("Location", where),))
 
-    async def _take(
+    async def _receive(
         self, user: str, path: str, request: WebRequest, receive: Receive, fault: Fault | None
     ) -> Reply | None:
         """Write a body to a new file; None if its sender went away (what came stays, as in HDFS)."""
@@ -253,7 +253,7 @@ class WebHdfsServer:
         where = f"webhdfs://{urlsplit(self._url).netloc}{quote(path)}"
         return Reply(201, b"", "", (("Location", where),))
 
-    async def _give(self, user: str, path: str, request: WebRequest, send: Send) -> None:
+    async def _send(self, user: str, path: str, request: WebRequest, send: Send) -> None:
         """Send a file's bytes from ``offset`` on, at most ``length``."""
         offset, wanted = _number(request, "offset", 0), _number(request, "length", -1)
         file, size = self.names.open(user, path)

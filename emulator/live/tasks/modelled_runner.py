@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from emulator.cluster.entities import DRAINING, HOLDING, NEVER, NOT_ASKED, RUNNING, Container
+from emulator.cluster.entities import DRAINING, NEVER, NOT_REQUESTED, RELEASE_WAIT, RUNNING, Container
 from emulator.cluster.task import Piece, key_end_ms, keys_done
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.live.master.attempts import Attempt
@@ -81,15 +81,15 @@ class RunnerMemory:
     """What one attempt's runner remembers."""
 
     def __init__(self) -> None:
-        self.seen: set[str] = set()
+        self.known: set[str] = set()
         self.withdrawn: set[str] = set()
         self.order = ""
-        self.hold_ms: int | None = None
+        self.release_wait_ms: int | None = None
         self.manifest: Manifest | None = None
         self.highest = 0
-        self.looking = False
+        self.polling = False
         self.again = False
-        self.heard = False
+        self.notified = False
 
 
 class ModelledRunners:
@@ -128,7 +128,7 @@ class ModelledRunners:
         task = container.task
         if container.state != RUNNING or done == container.log_from_key:
             return
-        if done > actor.job.reduce_keys[task] or container.stage != NOT_ASKED:
+        if done > actor.job.reduce_keys[task] or container.stage != NOT_REQUESTED:
             return
         number = attempt_number(manifest.attempt) if manifest is not None else 0
         if done:
@@ -145,32 +145,32 @@ class ModelledRunners:
 
     # --- requests -------------------------------------------------------------------------
 
-    def ring(self, attempt: Attempt) -> None:
+    def notify(self, attempt: Attempt) -> None:
         """The doorbell: look for a request."""
         kept = attempt.kept
         if not isinstance(kept, RunnerMemory) or attempt.over:
             return
-        kept.heard = True
-        if kept.looking:
+        kept.notified = True
+        if kept.polling:
             kept.again = True
             return
-        kept.looking = True
+        kept.polling = True
         task = self._host.task_id(attempt)
 
         def seen(look: RequestFolder) -> None:
-            kept.looking = False
-            self._seen(attempt, look)
+            kept.polling = False
+            self._known(attempt, look)
             if kept.again:
                 kept.again = False
-                self.ring(attempt)
+                self.notify(attempt)
 
         def failed(_: str) -> None:
-            kept.looking = False
-            self._host.later(1000, lambda _: self.ring(attempt))
+            kept.polling = False
+            self._host.later(1000, lambda _: self.notify(attempt))
 
-        self._host.ask(lambda: self._look(task, set(kept.seen)), seen, failed)
+        self._host.ask(lambda: self._poll(task, set(kept.known)), seen, failed)
 
-    def _look(self, task: TaskId, known: set[str]) -> RequestFolder:
+    def _poll(self, task: TaskId, known: set[str]) -> RequestFolder:
         """Read an attempt's folder of requests (in a thread)."""
         folder = f"{task.job}/{task.attempt}"
         above = self.requests.entry(folder)
@@ -194,18 +194,18 @@ class ModelledRunners:
             )  # what is not to be believed does not count
         return RequestFolder(tuple(found), frozenset(withdrawn))
 
-    def _seen(self, attempt: Attempt, look: RequestFolder) -> None:
+    def _known(self, attempt: Attempt, look: RequestFolder) -> None:
         kept: RunnerMemory = attempt.kept
         container = attempt.container
         if attempt.over or container is None:
             return
         kept.withdrawn |= look.withdrawn
-        if kept.order in kept.withdrawn and container.stage == HOLDING:
+        if kept.order in kept.withdrawn and container.stage == RELEASE_WAIT:
             self._go_on(container)
         for request in look.requests:
             name = f"{request.order}.request.json"
-            if name not in kept.seen:
-                kept.seen.add(name)
+            if name not in kept.known:
+                kept.known.add(name)
                 if request.order not in kept.withdrawn:
                     self._serve(attempt, container, request)
 
@@ -213,23 +213,25 @@ class ModelledRunners:
         actor = self._host.actor
         now_ms = actor.kernel.now_ms
         kept: RunnerMemory = attempt.kept
-        if container.stage == HOLDING:
+        if container.stage == RELEASE_WAIT:
             self._answer(
                 attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
             )
-            kept.order, kept.hold_ms = request.order, request.hold_ms
-            self._hold(attempt, container)  # a late order has a hold of its own, and the status names it
+            kept.order, kept.release_wait_ms = request.order, request.hold_ms
+            self._wait_for_release(
+                attempt, container
+            )  # a late order has a hold of its own, and the status names it
             return
-        if container.stage != NOT_ASKED or container.work_at_ms == NEVER:
+        if container.stage != NOT_REQUESTED or container.work_at_ms == NEVER:
             return  # asked already; or its reducer does not run yet
-        kept.order, kept.hold_ms = request.order, request.hold_ms
+        kept.order, kept.release_wait_ms = request.order, request.hold_ms
         keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
         if now_ms <= container.work_at_ms:
             self._answer(
                 attempt, request.order, "unchanged", f"generation {self._generation(kept)} still valid"
             )
             container.to_key = container.from_key
-            self._hold(attempt, container)
+            self._wait_for_release(attempt, container)
             return
         stop_ms = now_ms + actor.timing.drain_ms
         to_key = keys_done(container, stop_ms, keys)
@@ -240,11 +242,13 @@ class ModelledRunners:
             self._answer(attempt, request.order, "completing", "the input is at its end")
             return
         container.order, container.stage, container.to_key = request.order, DRAINING, to_key
-        container.hold_token += 1
+        container.release_wait_token += 1
         container.finish_at_ms = NEVER
         drained_ms = max(stop_ms, begun_ms + key_end_ms(to_key, keys, length_ms))
         wait_ms = drained_ms + actor.timing.upload_ms - now_ms
-        self._host.later(wait_ms, lambda token: self._save(attempt, container, token), container.hold_token)
+        self._host.later(
+            wait_ms, lambda token: self._save(attempt, container, token), container.release_wait_token
+        )
 
     @staticmethod
     def _generation(kept: RunnerMemory) -> int:
@@ -253,7 +257,7 @@ class ModelledRunners:
     # --- saving and holding ---------------------------------------------------------------
 
     def _save(self, attempt: Attempt, container: Container, token: int) -> None:
-        if container.state != RUNNING or container.hold_token != token:
+        if container.state != RUNNING or container.release_wait_token != token:
             return
         kept: RunnerMemory = attempt.kept
         task = self._host.task_id(attempt)
@@ -263,11 +267,11 @@ class ModelledRunners:
         output.add(b"%015d\n" % container.to_key)
 
         def written(manifest: Manifest) -> None:
-            if container.state == RUNNING and container.hold_token == token:
+            if container.state == RUNNING and container.release_wait_token == token:
                 self._saved(attempt, container, manifest)
 
         def failed(why: str) -> None:
-            if container.state == RUNNING and container.hold_token == token:
+            if container.state == RUNNING and container.release_wait_token == token:
                 kept.highest += 1
                 self._answer(attempt, kept.order, "refused", f"not saved: {why}")
                 self._go_on(container)
@@ -313,33 +317,33 @@ class ModelledRunners:
         container.log_from_key = container.to_key
         actor.store[container.task] = Saved(manifest.generation, container.to_key)
         self._host.saved(attempt, manifest.generation, container.to_key)
-        self._hold(attempt, container)
+        self._wait_for_release(attempt, container)
 
-    def _hold(self, attempt: Attempt, container: Container) -> None:
+    def _wait_for_release(self, attempt: Attempt, container: Container) -> None:
         """Wait to be killed; go on when nobody does, or when the order is withdrawn."""
         kept: RunnerMemory = attempt.kept
-        container.stage = HOLDING
+        container.stage = RELEASE_WAIT
         container.order = kept.order
         container.finish_at_ms = NEVER
-        container.hold_token += 1
+        container.release_wait_token += 1
         if kept.order in kept.withdrawn:
             self._go_on(container)
             return
         timing = self._host.actor.timing
-        hold_ms = timing.release_wait_ms if kept.hold_ms is None else kept.hold_ms
+        hold_ms = timing.release_wait_ms if kept.release_wait_ms is None else kept.release_wait_ms
 
         def over(token: int) -> None:
-            if container.state == RUNNING and container.hold_token == token:
+            if container.state == RUNNING and container.release_wait_token == token:
                 self._go_on(container)
 
-        self._host.later(max(1, hold_ms), over, container.hold_token)
+        self._host.later(max(1, hold_ms), over, container.release_wait_token)
 
     def _go_on(self, container: Container) -> None:
         """Restart the reducer in place behind the last key it finished (as ``Suspension`` does)."""
         actor = self._host.actor
-        container.stage = NOT_ASKED
+        container.stage = NOT_REQUESTED
         container.order = ""
-        container.hold_token += 1
+        container.release_wait_token += 1
         actor.launching.restart_in_place(container, actor.kernel.now_ms)
 
     def _answer(self, attempt: Attempt, order: str, kind: str, reason: str) -> None:
@@ -364,8 +368,8 @@ def status_of(container: Container, actor: LiveActor, kept: RunnerMemory, now_ms
     """
     keys, length_ms = actor.job.reduce_keys[container.task], container.length_ms
     generation = kept.manifest.generation if kept.manifest is not None else 0
-    if container.stage in (DRAINING, HOLDING):
-        groups, phase = container.to_key, "hold" if container.stage == HOLDING else "drain"
+    if container.stage in (DRAINING, RELEASE_WAIT):
+        groups, phase = container.to_key, "hold" if container.stage == RELEASE_WAIT else "drain"
         done = key_end_ms(groups, keys, length_ms)
     elif now_ms < container.work_at_ms:
         groups = container.from_key

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from emulator.cluster.entities import HOLDING, MAP, NEVER, Container
+from emulator.cluster.entities import MAP, NEVER, RELEASE_WAIT, Container
 from emulator.cluster.task import SavedReduce as Saved
 from emulator.cluster.task import key_end_ms
 from emulator.live.master.attempts import Attempt, FinishedTask, TaskHistory
@@ -137,12 +137,12 @@ class ModelledTasks:
         """Release an attempt whose work is saved, kill any other."""
         live, container = self.live, cast(Container, attempt.container)
         exit_at_ms = live.kernel.now_ms + live.timing.exit_ms
-        if container.stage == HOLDING:
+        if container.stage == RELEASE_WAIT:
             live.actor.suspended(container, exit_at_ms)
         else:
             live.actor.kill(container, ending, exit_at_ms)
 
-    def look(self, attempt: Attempt) -> None:
+    def poll(self, attempt: Attempt) -> None:
         """Derive where the attempt stands from its timetable."""
         container = attempt.container
         if attempt.over or container is None or attempt.state != "RUNNING":
@@ -152,9 +152,9 @@ class ModelledTasks:
             span_ms = max(1, container.length_ms)
             attempt.progress_ratio = min(1.0, max(0.0, (now_ms - container.work_at_ms) / span_ms))
         elif container.work_at_ms != NEVER:
-            self._look_at_reduce(attempt, container, now_ms)
+            self._poll_reduce(attempt, container, now_ms)
 
-    def _look_at_reduce(self, attempt: Attempt, container: Container, now_ms: int) -> None:
+    def _poll_reduce(self, attempt: Attempt, container: Container, now_ms: int) -> None:
         actor = self.actor
         if not attempt.merged_at_ms:
             returning_ms = actor.launching.return_ms(container.task, container.from_key) - self.job.shuffle_ms
@@ -171,11 +171,11 @@ class ModelledTasks:
 
     # --- doorbell and store (the runners' host) ---------------------------------------------
 
-    def ring(self, container: str) -> None:
+    def notify(self, container: str) -> None:
         """A doorbell was rung at a container of this job; other containers are none of ours."""
         for attempt in self.live.attempts.all.values():
             if attempt.container_id == container and not attempt.over and self.runners is not None:
-                self.runners.ring(attempt)
+                self.runners.notify(attempt)
                 return
 
     def _poll(self, _: object) -> None:
@@ -187,7 +187,7 @@ class ModelledTasks:
             for name in names:
                 attempt = self.live.attempts.all.get(name)
                 if attempt is not None and not attempt.over:
-                    runners.ring(attempt)
+                    runners.notify(attempt)
             self.live.later(self._poll_ms, self._poll)
 
         self.ask(

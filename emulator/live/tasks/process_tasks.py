@@ -29,14 +29,14 @@ from emulator.live.tasks.task_specs import (
 )
 from emulator.live.wire.messages import MasterLaunch, TaskLaunch
 from emulator.live.wire.submitted_job import StreamingJob, configuration, number_setting
-from emulator.live.wire.umbilical import Heard, Report, TaskLine, UmbilicalServer
+from emulator.live.wire.umbilical import Report, TaskLine, TaskMessage, UmbilicalServer
 from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 
 PROCESS_TIMING = Timing(am_start_ms=1, launch_ms=0, task_commit_ms=0, job_commit_ms=1, exit_ms=1)
 """Real processes take their own time; nothing is added."""
 
-TIMEOUT_LOOKS = 6
+TIMEOUT_POLLS = 6
 """So often within one time-out a master looks for tasks that say nothing."""
 
 
@@ -74,7 +74,7 @@ class ProcessTasks:
         self._token = secrets.token_hex(16)
         self._umbilical = UmbilicalServer(self, self._token)
         self._live: LiveMaster | None = None
-        self._told: TaskContext | None = None
+        self._reported_counters: TaskContext | None = None
         self._waiting: dict[str, TaskLine] = {}
 
     @property
@@ -96,7 +96,7 @@ class ProcessTasks:
             raise BadInput(f"staging {self.staging.folder}", error.strerror or "cannot be written") from error
         self.output.prepare(first=self._launch.attempt == 1)
         port = self._umbilical.start(self._bind)
-        self._told = TaskContext(
+        self._reported_counters = TaskContext(
             self._launch.application,
             self._launch.attempt,
             self._launch.user,
@@ -105,7 +105,7 @@ class ProcessTasks:
             self._token,
         )
         if self._timeout_ms:
-            self._look_for_silence(None)
+            self._check_liveness(None)
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
         """Return the finished tasks whose output still lies where it was."""
@@ -126,7 +126,7 @@ class ProcessTasks:
 
     def abort(self) -> None:
         """Leave no output."""
-        if self._told is not None:
+        if self._reported_counters is not None:
             self.output.abort()
 
     def close(self) -> None:
@@ -137,8 +137,10 @@ class ProcessTasks:
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
         """Return the launch of an attempt's process."""
-        assert self._told is not None
-        return task_launch(self._told, attempt, self.splits[attempt.task] if attempt.is_map else None)
+        assert self._reported_counters is not None
+        return task_launch(
+            self._reported_counters, attempt, self.splits[attempt.task] if attempt.is_map else None
+        )
 
     def begun(self, attempt: Attempt) -> None:
         """Nothing yet: the process says hello when it is up."""
@@ -149,10 +151,10 @@ class ProcessTasks:
         if attempt.state != "SUCCEEDED" and (not attempt.is_map or not self.submitted.reduces):
             self.output.drop(attempt.id)
 
-    def ring(self, container: str) -> None:
+    def notify(self, container: str) -> None:
         """Nothing to do: a process gets the signal itself."""
 
-    def look(self, attempt: Attempt) -> None:
+    def poll(self, attempt: Attempt) -> None:
         """Nothing to do: processes report by themselves."""
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
@@ -188,11 +190,11 @@ class ProcessTasks:
         self._faults.begun(attempt, self.live)
         return True
 
-    def task_heard(self, attempt: str, heard: Heard, line: TaskLine) -> None:
+    def task_reported(self, attempt: str, heard: TaskMessage, line: TaskLine) -> None:
         """A task has said something."""
-        self._around(lambda: self._heard(attempt, heard, line))
+        self._around(lambda: self._reported(attempt, heard, line))
 
-    def _heard(self, name: str, heard: Heard, line: TaskLine) -> None:
+    def _reported(self, name: str, heard: TaskMessage, line: TaskLine) -> None:
         attempt = self.live.attempts.all[name]
         if attempt.over:
             line.send({"die": f"this attempt is {attempt.state}"})
@@ -236,7 +238,7 @@ class ProcessTasks:
 
     # --- silence ----------------------------------------------------------------------------
 
-    def _look_for_silence(self, _: object) -> None:
+    def _check_liveness(self, _: object) -> None:
         live = self.live
         now_ms = live.kernel.now_ms
         for attempt in list(live.attempts.all.values()):
@@ -245,4 +247,4 @@ class ProcessTasks:
                     attempt, f"AttemptID:{attempt.id} Timed out after {self._timeout_ms // 1000} secs"
                 )
         if not live.over:
-            live.later(max(1000, self._timeout_ms // TIMEOUT_LOOKS), self._look_for_silence)
+            live.later(max(1000, self._timeout_ms // TIMEOUT_POLLS), self._check_liveness)

@@ -82,27 +82,27 @@ class MapOutput:
         self.combine = combine
         self.records = 0
         self.bytes = 0
-        self._held: list[list[Record]] = [[] for _ in range(partitions)]
-        self._held_bytes = 0
+        self._buffered: list[list[Record]] = [[] for _ in range(partitions)]
+        self._buffered_bytes = 0
         self._spills: list[Index] = []
 
     def add(self, records: Iterable[Record]) -> None:
         """Take records in."""
-        held, fields, partitions = self._held, self.fields, len(self._held)
+        held, fields, partitions = self._buffered, self.fields, len(self._buffered)
         for record in records:
             key, value = record
             held[partition_of(key, partitions, fields)].append(record)
             size = len(key) + len(value)
             self.bytes += size
             self.records += 1
-            self._held_bytes += size + RECORD_BYTES
-            if self._held_bytes > self.limit_bytes:
+            self._buffered_bytes += size + RECORD_BYTES
+            if self._buffered_bytes > self.limit_bytes:
                 self._spill()
-                held = self._held
+                held = self._buffered
 
     def _spill(self) -> None:
-        held, self._held = self._held, [[] for _ in self._held]
-        self._held_bytes = 0
+        held, self._buffered = self._buffered, [[] for _ in self._buffered]
+        self._buffered_bytes = 0
         number = len(self._spills)
         parts: list[Iterable[Record]] = []
         for records in held:
@@ -117,14 +117,14 @@ class MapOutput:
 
     def finish(self) -> str:
         """Write the output and its index under their final names; return the index's path."""
-        if not self._spills or any(self._held):
+        if not self._spills or any(self._buffered):
             self._spill()
         spills = self._spills
         if len(spills) == 1:
             os.replace(spills[0].data, self.path)
             index = spills[0]._replace(data=self.path)
         else:
-            index = write_segments(self.path, (self._merged(place) for place in range(len(self._held))))
+            index = write_segments(self.path, (self._merged(place) for place in range(len(self._buffered))))
             for spill in spills:
                 os.unlink(spill.data)
         return write_index(index)

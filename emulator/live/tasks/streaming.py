@@ -362,7 +362,7 @@ class TextOutput:
             self._file.write(b"%b%b%b\n" % (key, self._to, value))
 
 
-def mind_signals() -> None:
+def handle_signals() -> None:
     """Answer SIGQUIT as a JVM does: a dump to the log, and life goes on. Commands inherit it blocked."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
     threading.Thread(target=_dump_on, name="dumps", daemon=True).start()
@@ -388,7 +388,7 @@ def main() -> int:
     spec = json.loads(os.environ[ENTRY])
     with open(spec["job_file"], "rb") as file:
         job = json.load(file)
-    mind_signals()
+    handle_signals()
     try:
         link_files(job["files"])
         attempt = StreamingAttempt(spec, job)
@@ -406,10 +406,10 @@ def main() -> int:
         last = {"failed": f"Error: java.lang.RuntimeException: {failed}"}
     except Exception:  # whatever it is, the master must hear of it
         last = {"failed": f"Error: {traceback.format_exc(limit=-3)}"}
-    return tell_last(attempt, last)
+    return report_last(attempt, last)
 
 
-def tell_last(attempt: StreamingAttempt, last: dict[str, Any]) -> int:
+def report_last(attempt: StreamingAttempt, last: dict[str, Any]) -> int:
     """Tell the master how it ended and wait until it has taken that."""
     try:
         taken = attempt.umbilical.ask(last)

@@ -72,11 +72,11 @@ class TaskFaults:
         for fault in self._left:
             if (fault.is_map, fault.task) == (attempt.is_map, attempt.task):
                 self._left.remove(fault)
-                live.later(max(1, fault.after_ms), lambda struck: _strike(struck, attempt, live), fault)
+                live.later(max(1, fault.after_ms), lambda struck: _inject(struck, attempt, live), fault)
                 return
 
 
-def _strike(fault: TaskFault, attempt: Attempt, live: LiveMaster) -> None:
+def _inject(fault: TaskFault, attempt: Attempt, live: LiveMaster) -> None:
     if attempt.over:
         return
     if fault.kind == "kill":

@@ -113,7 +113,7 @@ class Piped:
     def _read_errors(self) -> None:
         handle, lines = _handle(self.process.stderr), LineReader()
         while data := os.read(handle, BLOCK_BYTES):
-            for line in lines.take(data):
+            for line in lines.feed(data):
                 self.reporter.line(line)
         for line in lines.finish():
             self.reporter.line(line)
@@ -199,7 +199,7 @@ class LineReader:
         self._rest = bytearray()
         self._after_return = False
 
-    def take(self, data: bytes) -> list[bytes]:
+    def feed(self, data: bytes) -> list[bytes]:
         """Return the lines that are known to have ended."""
         if self._after_return and data:
             data = data.removeprefix(b"\n")

@@ -175,7 +175,7 @@ class HttpPool:
         head = f"POST {self.address.prefix}{path}{self._head}{len(body)}\r\n\r\n"
         request, deadline_s = head.encode() + body, time.monotonic() + self._timeout_s
         if self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(self._timeout_s / 4, self._look_at_clock)
+            self._sweep = asyncio.get_running_loop().call_later(self._timeout_s / 4, self._check_deadlines)
         if self._idle:
             self._idle.pop().call(request, answered, deadline_s)
             return
@@ -232,7 +232,7 @@ class HttpPool:
         self._waiting.appendleft((request, answered, deadline_s))
         self._open_another()
 
-    def _look_at_clock(self) -> None:
+    def _check_deadlines(self) -> None:
         self._sweep = None
         now_s = time.monotonic()
         for connection in [each for each in self._all if each.busy and each.deadline_s < now_s]:
@@ -240,7 +240,7 @@ class HttpPool:
         while self._waiting and self._waiting[0][2] < now_s:
             self._waiting.popleft()[1](0, f"no answer within {self._timeout_s:g} s".encode())
         if not self._closed and (self._all or self._waiting or self._opening):
-            self._sweep = asyncio.get_running_loop().call_later(self._timeout_s / 4, self._look_at_clock)
+            self._sweep = asyncio.get_running_loop().call_later(self._timeout_s / 4, self._check_deadlines)
 
     def close(self) -> None:
         """Close all connections; calls that wait have no answer."""

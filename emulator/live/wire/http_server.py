@@ -43,7 +43,7 @@ DATE_EVERY_S = 0.5
 """Hadoop's answers carry a Date, to the second; so do ours."""
 HOST_REMEDY = "use the address it listens at, or start it with --allow-host NAME"
 ORIGIN_REMEDY = "ask without an Origin header"
-PATIENCE_S = 60.0
+WAIT_MAX_S = 60.0
 """How long starting and ending may take before it counts as failed."""
 
 
@@ -58,7 +58,7 @@ def guarded(web: Raw, host: str, names: Iterable[str] = ()) -> Raw:
         if scope["type"] == "http":
             refused = why_not(scope["headers"])
             if refused is not None:
-                return send_reply(send, remote_exception(_told(refused)))
+                return send_reply(send, remote_exception(_refusal(refused)))
         return answer(scope, receive, send)
 
     return guard
@@ -69,7 +69,7 @@ def name_in(url: str) -> str:
     return name_of(urlsplit(url).netloc.rpartition("@")[2])
 
 
-def _told(refused: RefusedRequest) -> HttpProblem:
+def _refusal(refused: RefusedRequest) -> HttpProblem:
     remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
     return HttpProblem(refused.status, "AuthorizationException", f"{refused.problem}; {remedy}")
 
@@ -117,13 +117,13 @@ class _Server(uvicorn.Server):
         )
         super().__init__(config)
         self._web = web
-        self._tell = started
+        self._log = started
         self._asked_to_end = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await _run(self._web.on_start)
         await super().startup(sockets)
-        self._tell()
+        self._log()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take nothing more, let what is being answered be answered, for a moment; uvicorn would sleep."""
@@ -237,7 +237,7 @@ class Background:
     def __enter__(self) -> Background:
         """Start, and return once it answers."""
         self._thread.start()
-        self._up.result(PATIENCE_S)
+        self._up.result(WAIT_MAX_S)
         return self
 
     def __exit__(
@@ -251,7 +251,7 @@ class Background:
         if self._server is not None and self._loop is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
                 self._loop.call_soon_threadsafe(self._server.end)
-        self._thread.join(PATIENCE_S)
+        self._thread.join(WAIT_MAX_S)
         if self._thread.is_alive():
             raise TimeoutError(f"{self._thread.name} did not end")
 
@@ -262,7 +262,7 @@ class Background:
         async def there() -> T:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(there(), self._loop).result(PATIENCE_S)
+        return asyncio.run_coroutine_threadsafe(there(), self._loop).result(WAIT_MAX_S)
 
     def _live(self) -> None:
         try:

@@ -24,7 +24,7 @@ PATHS = {
     "node_heartbeat": "/emulator/v1/nodes/heartbeat",
     "register_master": "/emulator/v1/masters/register",
     "allocate": "/emulator/v1/masters/allocate",
-    "farewell": "/emulator/v1/masters/farewell",
+    "unregister": "/emulator/v1/masters/farewell",
     "start": "/emulator/v1/containers/start",
     "stop": "/emulator/v1/containers/stop",
 }
@@ -54,7 +54,7 @@ class NodeRegistration(msgspec.Struct, frozen=True, kw_only=True):
     running: tuple[str, ...] = ()
 
 
-class NodeWelcome(msgspec.Struct, frozen=True, kw_only=True):
+class NodeRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """How a registered node is to behave. ``epoch`` names this ResourceManager's life."""
 
     epoch: int
@@ -126,7 +126,7 @@ class MasterRegistration(msgspec.Struct, frozen=True, kw_only=True):
     tracking_url: str
 
 
-class MasterWelcome(msgspec.Struct, frozen=True, kw_only=True):
+class MasterRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """``refused``: not empty if this attempt is not the current one and must end."""
 
     heartbeat_ms: int
@@ -174,21 +174,21 @@ class Allocated(msgspec.Struct, frozen=True, kw_only=True):
     resync: bool = False
 
 
-class JobTold(msgspec.Struct, frozen=True, kw_only=True):
+class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a master knows of its job when it ends, for the history (``job_told``); spans in ms."""
 
     numbers: dict[str, int]
     counters: dict[str, int]
 
 
-class MasterFarewell(msgspec.Struct, frozen=True, kw_only=True):
+class MasterUnregistration(msgspec.Struct, frozen=True, kw_only=True):
     """The job is over."""
 
     application: str
     attempt: int
     final_status: FinalStatus
     diagnostics: str = ""
-    told: JobTold | None = None
+    told: JobReport | None = None
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
@@ -198,7 +198,7 @@ class Acknowledged(msgspec.Struct, frozen=True):
 class ResourceTracker(Protocol):
     """The ResourceManager as nodes see it."""
 
-    def register_node(self, registration: NodeRegistration) -> NodeWelcome:
+    def register_node(self, registration: NodeRegistration) -> NodeRegistered:
         """Take a node in."""
         ...
 
@@ -210,7 +210,7 @@ class ResourceTracker(Protocol):
 class MasterService(Protocol):
     """The ResourceManager as masters see it."""
 
-    def register_master(self, registration: MasterRegistration) -> MasterWelcome:
+    def register_master(self, registration: MasterRegistration) -> MasterRegistered:
         """Take an AM in."""
         ...
 
@@ -218,7 +218,7 @@ class MasterService(Protocol):
         """Take an AM's heartbeat."""
         ...
 
-    def farewell(self, message: MasterFarewell) -> Acknowledged:
+    def unregister(self, message: MasterUnregistration) -> Acknowledged:
         """End the application."""
         ...
 

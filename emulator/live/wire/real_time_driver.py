@@ -21,7 +21,7 @@ def epoch_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Pace:
+class RealTimeDriver:
     """Drives ``kernel`` at ``speed`` times the wall clock; use it from one event loop only.
 
     ``wall_ms`` is the clock (ms since the epoch). A clock that is set back never turns kernel time back.
@@ -36,9 +36,9 @@ class Pace:
         self._running = False
         kernel.now_ms = max(kernel.now_ms, self._began_ms)
 
-    def sibling(self, kernel: Kernel) -> Pace:
+    def sibling(self, kernel: Kernel) -> RealTimeDriver:
         """Return a pace for another kernel on the same axis of time (instants can be compared)."""
-        other = Pace(kernel, self.speed, self._wall_ms)
+        other = RealTimeDriver(kernel, self.speed, self._wall_ms)
         other._began_ms = self._began_ms
         kernel.now_ms = max(kernel.now_ms, other.now_ms())
         return other
@@ -65,7 +65,7 @@ class Pace:
         self.kernel.now_ms = max(self.kernel.now_ms, now_ms)
         return self.kernel.now_ms
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """Look again when the next event is due; call after anything that may have put one in."""
         if self._due is not None:
             self._due.cancel()
@@ -78,7 +78,7 @@ class Pace:
     def _happen(self) -> None:
         self._due = None
         self.catch_up()
-        self.poke()
+        self.wake()
 
     def stop(self) -> None:
         """Let nothing more happen by itself."""

@@ -19,12 +19,12 @@ from emulator.live.wire.messages import (
     Acknowledged,
     Allocated,
     ContainerService,
+    MasterRegistered,
     MasterService,
-    MasterWelcome,
     NodeOrders,
+    NodeRegistered,
     NodeRegistration,
     NodeReport,
-    NodeWelcome,
     ResourceTracker,
     TaskLaunch,
     TaskStop,
@@ -41,11 +41,11 @@ Heard = Callable[[Any], object]
 Unanswered = Callable[[str], object]
 """Called with why there was no answer."""
 
-MasterCall = Literal["register_master", "allocate", "farewell", "start", "stop"]
+MasterCall = Literal["register_master", "allocate", "unregister", "start", "stop"]
 _ANSWERS: dict[str, msgspec.json.Decoder[Any]] = {
-    "register_master": msgspec.json.Decoder(MasterWelcome),
+    "register_master": msgspec.json.Decoder(MasterRegistered),
     "allocate": msgspec.json.Decoder(Allocated),
-    "farewell": msgspec.json.Decoder(Acknowledged),
+    "unregister": msgspec.json.Decoder(Acknowledged),
     "start": msgspec.json.Decoder(Acknowledged),
     "stop": msgspec.json.Decoder(Acknowledged),
 }
@@ -58,7 +58,7 @@ class NodeTransport(Protocol):
     """Carries a node's calls; exactly one of the two is called back, now or later (None: no answer)."""
 
     def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
+        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
         """Carry a registration; it is repeated until somebody answers."""
         ...
@@ -75,7 +75,7 @@ class DirectNodeTransport:
         self._tracker = tracker
 
     def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
+        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
         """Register, now."""
         answered(self._tracker.register_node(registration))
@@ -95,22 +95,24 @@ class HttpNodeTransport:
     def __init__(self, pool: HttpPool, draw: Callable[[], float], say: Callable[[str], None]) -> None:
         self._pool = pool
         self._draw = draw
-        self._say = say
+        self._log = say
         self._encode = msgspec.json.Encoder().encode
         self._orders = msgspec.json.Decoder(NodeOrders)
-        self._welcome = msgspec.json.Decoder(NodeWelcome)
-        self._silent = False
+        self._registration = msgspec.json.Decoder(NodeRegistered)
+        self._unanswered = False
         self._closed = False
 
     def register_node(
-        self, registration: NodeRegistration, answered: Callable[[NodeWelcome | None], None]
+        self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
         """Register; again, more and more seldom, until somebody answers."""
         self._register(self._encode(registration), answered, FIRST_RETRY_S)
 
-    def _register(self, body: bytes, answered: Callable[[NodeWelcome | None], None], retry_s: float) -> None:
+    def _register(
+        self, body: bytes, answered: Callable[[NodeRegistered | None], None], retry_s: float
+    ) -> None:
         def heard(status: int, data: bytes) -> None:
-            welcome = self._decoded(self._welcome, status, data)
+            welcome = self._decoded(self._registration, status, data)
             if welcome is not None:
                 answered(welcome)
             elif not self._closed:
@@ -137,13 +139,13 @@ class HttpNodeTransport:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 problem = f"no emulator's ResourceManager: {error}"
             else:
-                if self._silent:
-                    self._silent = False
-                    self._say(f"{self._pool.address.url} answers again")
+                if self._unanswered:
+                    self._unanswered = False
+                    self._log(f"{self._pool.address.url} answers again")
                 return answer
-        if not self._silent and not self._closed:
-            self._silent = True
-            self._say(f"{self._pool.address.url} does not answer ({problem}); trying again until it does")
+        if not self._unanswered and not self._closed:
+            self._unanswered = True
+            self._log(f"{self._pool.address.url} does not answer ({problem}); trying again until it does")
         return None
 
     def close(self) -> None:

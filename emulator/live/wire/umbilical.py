@@ -29,7 +29,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     index: str = ""
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class TaskMessage(msgspec.Struct, frozen=True, kw_only=True):
     """One line from a task: one of these is there."""
 
     report: Report | None = None
@@ -50,7 +50,7 @@ class Listener(Protocol):
         """A task is up; False ends it."""
         ...
 
-    def task_heard(self, attempt: str, heard: Heard, line: TaskLine) -> None:
+    def task_reported(self, attempt: str, heard: TaskMessage, line: TaskLine) -> None:
         """A line of a task."""
         ...
 
@@ -109,7 +109,7 @@ class UmbilicalServer:
                 line.send({"die": "this attempt is over"})
                 return
             while data := await reader.readline():
-                self._listener.task_heard(hello.hello, msgspec.json.decode(data, type=Heard), line)
+                self._listener.task_reported(hello.hello, msgspec.json.decode(data, type=TaskMessage), line)
         except (OSError, ValueError, msgspec.DecodeError):
             return  # torn, too long or not ours
         finally:

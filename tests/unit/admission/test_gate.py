@@ -8,19 +8,19 @@ import pytest
 from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.gate import (
     Gate,
-    believed,
     decide,
     ended,
+    expected_end,
     granted_in,
     opened,
+    running,
     submit,
-    taken,
     withdraw,
 )
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Estimate, Finished, Request
 from yarnctl.deciding.admission.rounds import Seen
-from yarnctl.deciding.admission.shared_round import HELD_MS
+from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import NoDeadline
 from yarnctl.journal.rendering import text
 
@@ -66,14 +66,14 @@ def test_what_came_in_past_the_gate_is_not_there():
 def test_a_reservation_expires_unless_its_application_is_seen():
     gate, _ = decide(learned(request(0, 100)), 0)
     gate = submit(gate, request(1, 120))
-    _, plans = decide(gate, HELD_MS - 1)
+    _, plans = decide(gate, RESERVED_MS - 1)
     assert plans[0].verdict == "defer"
-    _, plans = decide(gate, HELD_MS)
+    _, plans = decide(gate, RESERVED_MS)
     assert plans[0].verdict == "admit"
-    seen = taken(gate, 0, "application_1_0001")
-    seen, plans = decide(seen, HELD_MS)
+    seen = running(gate, 0, "application_1_0001")
+    seen, plans = decide(seen, RESERVED_MS)
     assert plans[0].verdict == "defer"
-    _, plans = decide(ended(seen, "application_1_0001", None), HELD_MS)
+    _, plans = decide(ended(seen, "application_1_0001", None), RESERVED_MS)
     assert plans[0].verdict == "admit"
 
 
@@ -120,7 +120,7 @@ def test_who_stands_before_you_starts_before_you():
 def test_what_should_have_ended_by_now_ends_nobody_knows_when():
     gate = learned(request(0, 120, minutes=2))
     gate, _ = decide(gate, 0)
-    gate = submit(taken(gate, 0, "application_1_0001"), request(1, 120, minutes=30))
+    gate = submit(running(gate, 0, "application_1_0001"), request(1, 120, minutes=30))
     assert decide(gate, MINUTE)[1][0].start_at_ms == 2 * MINUTE
     assert decide(gate, 2 * MINUTE)[1][0].start_at_ms is None
 
@@ -146,10 +146,10 @@ def test_the_word_of_a_round_gives_the_same_gate():
     gate = learned(request(0, 100), request(1, 120), request(2, 10, minutes=0))
     after, plans = decide(gate, 0)
     granted = granted_in(gate, after)
-    assert believed(gate, 0, plans, granted) == after
+    assert expected_end(gate, 0, plans, granted) == after
     later = submit(after, request(3, 120))
-    again, plans = decide(later, HELD_MS)
-    assert believed(later, HELD_MS, plans, granted_in(later, again)) == again
+    again, plans = decide(later, RESERVED_MS)
+    assert expected_end(later, RESERVED_MS, plans, granted_in(later, again)) == again
     assert 0 not in {each.request.sequence for each in again.reserved}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from emulator.admission import replays
 from emulator.admission.plain.event_replay import replay
-from emulator.admission.replays import ask
+from emulator.admission.replays import check_options
 from emulator.admission.traces.trace import Trace
 from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 
@@ -24,7 +24,7 @@ def test_the_first_replay_is_not_the_one_that_is_timed(engine, jobs, monkeypatch
     columns = (np.array(each, dtype=np.int64) for each in ([0, 1, 2], [1, 2, 3], [500, 600, 700]))
     monkeypatch.setattr(replays, "load_trace", lambda *_: Trace("three jobs", *columns))
     monkeypatch.setattr(replays, "run", counting)
-    asked = ask(4, "Fixed2x", "justice", "python", 0)._replace(engine=engine)
+    asked = check_options(4, "Fixed2x", "justice", "python", 0)._replace(engine=engine)
     told = replays.admission("three", asked)
     assert ran == jobs
     assert told["jobs"] == 3

@@ -50,7 +50,7 @@ def test_the_same_as_made_from_nothing():
     rows, number = [row(number, chance) for number in range(30)], 30
     kept, asks, why_not = ApplicationRows(), {}, {}
     for _ in range(300):
-        kept.take(rows)
+        kept.update(rows)
         waiting = {
             one.application: views.pending(one)
             for one in rows
@@ -102,7 +102,7 @@ def test_rank_is_priority_then_submission_then_the_number_in_the_id():
         for number, priority, at_ms in [(10000, 0, 5), (9999, 0, 5), (7, 0, 4), (8, 3, 9)]
     ]
     kept = ApplicationRows()
-    kept.take(rows)
+    kept.update(rows)
     shown = kept.views(make_plain, {}, {})
     assert [view.application[14:] for view in shown] == ["8", "7", "9999", "10000"]
     assert [view.rank for view in shown] == sorted({view.rank for view in shown})
@@ -111,17 +111,17 @@ def test_rank_is_priority_then_submission_then_the_number_in_the_id():
 def test_only_who_is_new_or_has_changed_is_judged_again():
     chance = random.Random(3)
     rows, kept = [row(number, chance) for number in range(5)], ApplicationRows()
-    kept.take(rows)
+    kept.update(rows)
     assert kept.unjudged() == rows
-    kept.take(rows)
+    kept.update(rows)
     assert kept.unjudged() == []
     rows[2] = msgspec.structs.replace(rows[2], queue="other")
-    kept.take(rows)
-    kept.take(rows)
+    kept.update(rows)
+    kept.update(rows)
     assert kept.unjudged() == [rows[2]], "and it is not forgotten by a look in between"
-    kept.take(rows[:2])
+    kept.update(rows[:2])
     assert kept.unjudged() == []
-    kept.take(rows[:3])
+    kept.update(rows[:3])
     assert kept.ended() == {one.application for one in rows[3:]}
     assert kept.ended() == set()
 
@@ -130,10 +130,10 @@ def test_who_keeps_its_rank_keeps_its_record():
     chance = random.Random(5)
     rows, kept = [row(number, chance) for number in range(6)], ApplicationRows()
     make = make_plain
-    kept.take(rows)
+    kept.update(rows)
     before = {view.application: view for view in kept.views(make)}
     ended = sorted(rows, key=serving_order)[1]
-    kept.take([one for one in rows if one is not ended])
+    kept.update([one for one in rows if one is not ended])
     after = kept.views(make)
     assert len(after) == 5
     assert all(before[view.application] is view for view in after)

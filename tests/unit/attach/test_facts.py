@@ -17,22 +17,22 @@ from yarnctl.deciding.model import (
     EpochChanged,
     Kill,
     ManifestSeen,
+    ObservationRequest,
     Release,
-    Scope,
     Suspend,
     UploadProgressed,
 )
 from yarnctl.deciding.order import Order
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
-LOOK = Scope(cluster=False, orders=("o-1",))
+LOOK = ObservationRequest(cluster=False, orders=("o-1",))
 
 
 def asked(cluster, **settings):
     """Return a port that has sent one request and looked at it once."""
     made = cluster.port(allow_kill=True, **settings)
-    made.observe(Scope())
-    made.observe(Scope(cluster=False, victims=(application(1),)))
+    made.observe(ObservationRequest())
+    made.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert made.perform(Suspend("o-1", *NAMES, 1, EPOCH)) == Accepted()
     assert made.observe(LOOK).facts == ()
     return made
@@ -69,7 +69,7 @@ def test_who_saved_first_is_told_first(cluster, port):
     cluster.now_ms += 10
     cluster.save(1, 1, "o-1")
     cluster.now_ms += 1000
-    seen = port.observe(Scope(cluster=False, orders=("o-1", "o-2"))).facts
+    seen = port.observe(ObservationRequest(cluster=False, orders=("o-1", "o-2"))).facts
     assert [fact.order for fact in seen if isinstance(fact, ManifestSeen)] == ["o-2", "o-1"]
 
 
@@ -156,7 +156,7 @@ def test_what_nobody_foresaw_in_one_job_hides_no_other(cluster, port, monkeypatc
         return whole(store, task, proof)
 
     monkeypatch.setattr(tracking, "safe_manifest", odd)
-    seen = port.observe(Scope(cluster=False, orders=("o-1", "o-2"))).facts
+    seen = port.observe(ObservationRequest(cluster=False, orders=("o-1", "o-2"))).facts
     assert [fact.order for fact in seen if isinstance(fact, ManifestSeen)] == ["o-2"]
     assert "ZeroDivisionError" in port.notes["o-1"]
 
@@ -224,10 +224,10 @@ def test_killed_after_our_release_is_suspended(cluster, port):
 def test_a_kill_is_watched_until_its_room_is_free_though_its_order_is_settled(cluster, port):
     cluster.on_kill = lambda _attempt: None
     assert port.perform(Kill("o-1", *NAMES)) == Accepted()
-    assert port.observe(Scope(cluster=False)).facts == ()
+    assert port.observe(ObservationRequest(cluster=False)).facts == ()
     cluster.killed(attempt(1, 1))
-    assert port.observe(Scope(cluster=False)).facts == (ended(cluster, "killed"),)
-    assert port.observe(Scope(cluster=False)).facts == ()
+    assert port.observe(ObservationRequest(cluster=False)).facts == (ended(cluster, "killed"),)
+    assert port.observe(ObservationRequest(cluster=False)).facts == ()
 
 
 def test_a_lost_node_takes_its_containers_along(cluster, port):
@@ -283,7 +283,7 @@ def test_what_somebody_held_before_is_no_grant_but_all_that_a_new_application_ho
     fresh = cluster.add(App(5, "production", user="bob"))
     granted(cluster, fresh, 1, "n2:1")
     cluster.now_ms += 1000
-    (fact,) = port.observe(Scope(orders=("o-1",))).facts
+    (fact,) = port.observe(ObservationRequest(orders=("o-1",))).facts
     assert (fact.application, fact.container) == (fresh.id, container(5, 1))
 
 
@@ -318,7 +318,7 @@ def test_orders_of_an_earlier_life_are_adopted(cluster):
     cluster.save(1, 1, "o-1")
     port = cluster.port()
     port.adopt([order("suspending")])
-    assert [type(fact) for fact in port.observe(Scope(orders=("o-1",))).facts] == [ManifestSeen]
+    assert [type(fact) for fact in port.observe(ObservationRequest(orders=("o-1",))).facts] == [ManifestSeen]
     assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
     assert port.observe(LOOK).facts == (ended(cluster, "suspended"),)
 
@@ -335,7 +335,7 @@ def test_a_release_that_an_earlier_life_sent_is_known_by_its_end(cluster):
 def test_a_failover_while_yarnctl_was_away_is_told(cluster):
     port = cluster.port()
     port.adopt([order("suspending")], epoch=str(EPOCH - 5))
-    assert EpochChanged(str(EPOCH), cluster.now_ms) in port.observe(Scope(orders=("o-1",))).facts
+    assert EpochChanged(str(EPOCH), cluster.now_ms) in port.observe(ObservationRequest(orders=("o-1",))).facts
 
 
 def test_orders_nobody_told_the_port_of_are_left_alone(cluster):
@@ -352,7 +352,7 @@ def test_who_the_room_is_for_is_watched_however_many_wait(cluster, named):
     for number in range(3, 10):
         cluster.add(App(number, "production", asks=[(10, SLOT, 1)], submitted_at_ms=cluster.now_ms))
     made = asked(cluster, tracked_max=2)
-    look = Scope(cluster=False, orders=("o-1",), askers=(application(9),) if named else ())
+    look = ObservationRequest(cluster=False, orders=("o-1",), askers=(application(9),) if named else ())
     made.observe(look)
     cluster.apps[application(9)].containers[container(9, 1)] = ("n1:1", 0)
     seen = made.observe(look).facts

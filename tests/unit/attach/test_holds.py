@@ -12,10 +12,10 @@ from yarnctl.deciding.model import (
     Accepted,
     Kill,
     ManifestSeen,
+    ObservationRequest,
     Outcome,
     Refused,
     Release,
-    Scope,
     Suspend,
     Unknown,
     Withheld,
@@ -28,7 +28,7 @@ from yarnctl.units import Resources
 NAMES = (application(1), attempt(1, 1), container(1, 2))
 SUSPEND = Suspend("o-1", *NAMES, 2, EPOCH)
 RELEASE = Release("o-1", *NAMES, 1)
-ORDERS = Scope(cluster=False, orders=("o-1",))
+ORDERS = ObservationRequest(cluster=False, orders=("o-1",))
 AT_WORK = "yarnctl phase=run groups={} done=9000 known=100000 all=1 gen={} can=1"
 HOLDING = "yarnctl phase=hold groups=50 done=5000 known=100000 all=1 gen=1 order={}"
 
@@ -37,7 +37,7 @@ HOLDING = "yarnctl phase=hold groups=50 done=5000 known=100000 all=1 gen=1 order
 def port(cluster):
     """A port that has sent the request and has looked since."""
     port = cluster.port()
-    assert port.observe(Scope()).cluster == "seen"
+    assert port.observe(ObservationRequest()).cluster == "seen"
     assert port.perform(SUSPEND) == Accepted()
     port.observe(ORDERS)
     cluster.changes.clear()
@@ -67,7 +67,7 @@ def open_order() -> Order:
 
 
 def saw_manifest(port) -> bool:
-    seen = port.observe(Scope(orders=("o-1",)))
+    seen = port.observe(ObservationRequest(orders=("o-1",)))
     assert seen.cluster == "seen"
     return any(isinstance(fact, ManifestSeen) for fact in seen.facts)
 
@@ -186,7 +186,7 @@ def test_at_work_with_this_generation_means_gone_on_though_no_group_is_done_yet(
 @pytest.mark.parametrize("action", [RELEASE, Kill("o-1", *NAMES)])
 def test_the_gate_is_asked_again_right_before_the_end(cluster, action):
     port = cluster.port(allow_kill=True)
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     port.perform(SUSPEND)
     port.observe(ORDERS)
     cluster.changes.clear()

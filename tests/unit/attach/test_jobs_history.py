@@ -10,8 +10,8 @@ import pytest
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
 from yarnctl.attach.connection.connection import history_server_by, history_server_in
 from yarnctl.attach.history import finished_jobs, fitting
-from yarnctl.attach.history.finished_jobs import JobsHistory
-from yarnctl.attach.history.fitting import Told
+from yarnctl.attach.history.finished_jobs import FinishedJobs
+from yarnctl.attach.history.fitting import FinishedJob
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, HistoryUnusable
@@ -49,8 +49,8 @@ def job(**more) -> EndedJob:
 
 def test_a_job_by_hand():
     """Work: 40 s of maps, 25 s of reduces, 10 s of its master. At once: 8 maps and the master."""
-    told = fitting.told(job(), COUNTERS, {})
-    assert isinstance(told, Told)
+    told = fitting.finished_job(job(), COUNTERS, {})
+    assert isinstance(told, FinishedJob)
     assert (told.application, told.work_ms, told.tasks, told.containers) == (APP, 75_000, 9, 9)
     assert fitting.finished(told, 40) == Finished(
         work_ms=75_000, tasks=9, deadline_ms=12_000, containers=9, capacity=40, ratio=1.0, met=True
@@ -64,15 +64,15 @@ def test_its_tag_is_its_deadline_and_its_limits_what_it_held():
         "mapreduce.job.running.map.limit": "3",
         "mapreduce.job.running.reduce.limit": "2",
     }
-    told = fitting.told(job(), COUNTERS, settings)
-    assert isinstance(told, Told)
+    told = fitting.finished_job(job(), COUNTERS, settings)
+    assert isinstance(told, FinishedJob)
     found = fitting.finished(told, 6)
     assert (found.deadline_ms, found.met) == (10_000, False)  # it ended after 12 s
     assert (found.tasks, found.containers, found.capacity) == (9, 4, 6)
     assert found.work_ms == 4 * 10_000  # held for as long as it ran, from its start to its end
     assert found.ratio == pytest.approx(4 / 6)
-    late = fitting.told(job(), COUNTERS, settings | {"mapreduce.job.tags": "deadline:1700000012000"})
-    assert isinstance(late, Told)
+    late = fitting.finished_job(job(), COUNTERS, settings | {"mapreduce.job.tags": "deadline:1700000012000"})
+    assert isinstance(late, FinishedJob)
     assert (fitting.finished(late, 6).deadline_ms, fitting.finished(late, 6).met) == (12_000, True)
 
 
@@ -106,14 +106,14 @@ def test_what_limits_let_a_job_hold(maps, reduces, settings, containers):
     ],
 )
 def test_what_teaches_nothing_says_why(more, counters, why):
-    told = fitting.told(job(**more), counters, {})
-    assert not isinstance(told, Told)
+    told = fitting.finished_job(job(**more), counters, {})
+    assert not isinstance(told, FinishedJob)
     assert why in text(told)
 
 
 def test_a_deadline_before_the_submission_is_none():
-    told = fitting.told(job(), COUNTERS, {"mapreduce.job.tags": "deadline:1600000000"})
-    assert isinstance(told, Told)
+    told = fitting.finished_job(job(), COUNTERS, {"mapreduce.job.tags": "deadline:1600000000"})
+    assert isinstance(told, FinishedJob)
     found = fitting.finished(told, 40)
     assert (found.deadline_ms, found.met) == (12_000, False)
 
@@ -125,11 +125,13 @@ def test_an_estimate_by_hand():
     Mean of 30, 50 and 130 is 70; squares 1600 + 400 + 3600 = 5600, by 2, is 2800; its root 52.915...
     """
 
-    def run(map_s: int) -> fitting.Told:
+    def run(map_s: int) -> fitting.FinishedJob:
         counters = {fitting.JOB_COUNTERS: {"MILLIS_MAPS": map_s * 1000}}
         ended_at_ms = BEGAN_MS + 2_000 + map_s * 1000
-        found = fitting.told(job(maps_total=1, reduces_total=0, finished_at_ms=ended_at_ms), counters, {})
-        assert isinstance(found, Told)
+        found = fitting.finished_job(
+            job(maps_total=1, reduces_total=0, finished_at_ms=ended_at_ms), counters, {}
+        )
+        assert isinstance(found, FinishedJob)
         return found
 
     runs = [run(8), run(18), run(58)]
@@ -144,21 +146,21 @@ def test_what_must_be_held_by_hand():
     On c containers are c - 1 tasks at once, waves of maps and of reduces: 2: 8 and 4, 65 + 24 s. 3: 4 and 2,
     32.5 + 12 s. 5: 2 and 1, 16.25 + 6 s. 9: 1 and 1, 11.25 + 4 s. The most c x time: 2 x 89 = 178.
     """
-    told = fitting.told(job(), COUNTERS, {})
-    assert isinstance(told, Told)
+    told = fitting.finished_job(job(), COUNTERS, {})
+    assert isinstance(told, FinishedJob)
     assert (fitting.alone_ms(told, 40), fitting.alone_ms(told, 1)) == (0, 0)
     assert [fitting.phases_ms(told, number) for number in (2, 3, 5, 9)] == [89_000, 44_500, 22_250, 15_250]
-    assert fitting.held_ms(told, 0, 40) == 178_000
-    assert fitting.held_ms(told, 0, 2) == 178_000
-    assert fitting.held_ms(told, 10_000, 40) == 8 * (10_000 + 22_250)  # 7 maps at once
+    assert fitting.usage_ms(told, 0, 40) == 178_000
+    assert fitting.usage_ms(told, 0, 2) == 178_000
+    assert fitting.usage_ms(told, 10_000, 40) == 8 * (10_000 + 22_250)  # 7 maps at once
 
 
 @pytest.mark.parametrize("spent_ms", [0, 3_000, 20_000])
 def test_what_is_held_is_enough_for_every_deadline(spent_ms):
     """Whatever span: on work / span containers, rounded up, the job ends in time, if that many there are."""
-    told = fitting.told(job(), COUNTERS, {})
-    assert isinstance(told, Told)
-    held_ms = fitting.held_ms(told, spent_ms, 40)
+    told = fitting.finished_job(job(), COUNTERS, {})
+    assert isinstance(told, FinishedJob)
+    held_ms = fitting.usage_ms(told, spent_ms, 40)
     tried = 0
     for span_ms in range(5_000, 200_000, 250):
         containers = max(2, -(-held_ms // span_ms))
@@ -219,8 +221,8 @@ def row(number: int, name: str = "daily-1", user: str = "ann", state: str = "SUC
     return named | times | {"mapsTotal": 4, "reducesTotal": 0}
 
 
-def history(daemon: Replay, capacity: int = 12) -> JobsHistory:
-    return JobsHistory(HistoryServer(Transport([daemon.url], limits=QUICK)), capacity)
+def history(daemon: Replay, capacity: int = 12) -> FinishedJobs:
+    return FinishedJobs(HistoryServer(Transport([daemon.url], limits=QUICK)), capacity)
 
 
 def test_an_estimate_is_of_the_same_user_s_runs_of_the_same_name():
@@ -336,7 +338,7 @@ def test_one_ended_application_and_one_that_the_history_does_not_have_yet():
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    monkeypatch.setattr(finished_jobs, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(finished_jobs, "KEPT_MAX", 2)
     played = Played(*(row(number) for number in range(1, 5)))
     with Replay(played) as daemon:
         seen = history(daemon)
@@ -346,7 +348,7 @@ def test_what_is_remembered_is_bounded(monkeypatch):
 
 
 def test_a_server_that_does_not_answer_is_said():
-    seen = JobsHistory(HistoryServer(Transport([f"http://127.0.0.1:{closed_port()}"], limits=QUICK)), 4)
+    seen = FinishedJobs(HistoryServer(Transport([f"http://127.0.0.1:{closed_port()}"], limits=QUICK)), 4)
     for ask in (lambda: seen.finished(APP), lambda: seen.recent(0), lambda: seen.estimate("a", "b")):
         with pytest.raises(Unreachable):
             ask()

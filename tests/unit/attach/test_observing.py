@@ -11,8 +11,8 @@ from yarnctl.deciding.model import (
     ContainerAsk,
     EpochChanged,
     ManifestSeen,
+    ObservationRequest,
     Release,
-    Scope,
     SetPriority,
     Suspend,
     Withdraw,
@@ -22,7 +22,7 @@ from yarnctl.deciding.reasons.modes import ManagerSettling
 from yarnctl.journal.rendering import said
 from yarnctl.units import Resources, times
 
-HURRIED = Scope(gate_queues=("production",))
+HURRIED = ObservationRequest(probe_queues=("production",))
 
 
 def paths(cluster: FakeCluster) -> list[str]:
@@ -49,17 +49,17 @@ def test_a_quiet_cluster_costs_two_questions(cluster):
     seen = port.observe(HURRIED)
     assert (seen.cluster, seen.snapshot) == ("quiet", None)
     assert paths(cluster) == ["/info", "/scheduler"]
-    assert port.observe(Scope()).snapshot is not None  # any queue: research waits
+    assert port.observe(ObservationRequest()).snapshot is not None  # any queue: research waits
 
 
 def test_a_scope_without_the_cluster_asks_nothing(cluster):
-    assert cluster.port().observe(Scope(cluster=False)).cluster == "quiet"
+    assert cluster.port().observe(ObservationRequest(cluster=False)).cluster == "quiet"
     assert paths(cluster) == []
 
 
 def test_queues_may_be_named_by_their_path(cluster):
     port = cluster.port(hurried_queues=("root.production",), victim_queues=("root.research",))
-    assert port.observe(Scope(gate_queues=("root.production",))).cluster == "seen"
+    assert port.observe(ObservationRequest(probe_queues=("root.production",))).cluster == "seen"
     assert application(1) not in port.why_not
 
 
@@ -174,7 +174,7 @@ def test_a_hurried_reservation_of_unknown_place_hinders_nobody(cluster):
 def test_the_tasks_of_a_victim(cluster):
     port = cluster.port()
     port.observe(HURRIED)
-    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     first = seen.tasks[application(1)][0]
     assert first.attempt == attempt(1, 1)
     assert (first.container, first.node, first.size) == (container(1, 2), "n1:1", SLOT)
@@ -189,7 +189,7 @@ def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
     cluster.apps[application(1)].maps_finished_at_ms = cluster.now_ms - 51_500  # of 60 s to 50 s ago
     port = cluster.port()
     for _ in range(2):
-        seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+        seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
         assert seen.tasks[application(1)][0].return_cost_ms == 2_000 + 1_500 + (1_500 + 2_000) + 500
     heard = [one for one in cluster.rm.heard if one.query.get("type") == "m"]
     assert len(heard) == 1
@@ -209,13 +209,13 @@ def test_the_wait_for_maps_is_no_cost_of_coming_back(cluster):
 def test_what_cannot_be_checkpointed_now(cluster, change):
     cluster.attempt(1, 1).update(change)
     port = cluster.port()
-    seen = port.observe(Scope(victims=(application(1),)))
+    seen = port.observe(ObservationRequest(victims=(application(1),)))
     assert [row.checkpointable for row in seen.tasks[application(1)]] == [False, True, True]
 
 
 def test_an_attempt_whose_container_yarn_does_not_list_is_not_shown(cluster):
     del cluster.apps[application(1)].containers[container(1, 2)]
-    seen = cluster.port().observe(Scope(victims=(application(1),)))
+    seen = cluster.port().observe(ObservationRequest(victims=(application(1),)))
     assert attempt(1, 1) not in {row.attempt for row in seen.tasks[application(1)]}
 
 
@@ -224,7 +224,7 @@ def test_an_attempt_whose_container_yarn_does_not_list_is_not_shown(cluster):
 )
 def test_who_cannot_be_seen_whole_is_unreachable(cluster, broken):
     cluster.break_(broken, page())
-    seen = cluster.port().observe(Scope(victims=(application(1), application(77))))
+    seen = cluster.port().observe(ObservationRequest(victims=(application(1), application(77))))
     assert seen.unreachable == (application(1), application(77))
     assert seen.tasks == {}
 
@@ -290,15 +290,15 @@ SPOTS = ["/info", "/conf", "/scheduler", "/nodes", "/apps$", "/apps/", "/proxy/"
 def test_no_fault_of_the_cluster_raises(cluster, spot, bad):
     port = cluster.port(allow_kill=True, allow_priority=True)
     names = (application(1), attempt(1, 1), container(1, 2))
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     assert port.perform(Suspend("o-1", *names, 1, EPOCH)) == Accepted()
     cluster.break_(spot, BAD[bad])
     cluster.now_ms += 100_000
     port.identify()
     for scope in (
         HURRIED,
-        Scope(victims=(application(1),), orders=("o-1",)),
-        Scope(cluster=False, orders=("o-1", "o-unheard-of")),
+        ObservationRequest(victims=(application(1),), orders=("o-1",)),
+        ObservationRequest(cluster=False, orders=("o-1", "o-unheard-of")),
     ):
         seen = port.observe(scope)
         assert seen.as_of_ms <= seen.now_ms
@@ -323,9 +323,9 @@ def test_a_cluster_that_is_not_there(cluster):
 @pytest.mark.parametrize("hostile", ["../../etc", "application_1_1/../x", "", "application_1_1\nx"])
 def test_hostile_ids_go_nowhere(cluster, hostile):
     port = cluster.port()
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     paths(cluster)
-    seen = port.observe(Scope(cluster=False, victims=(hostile,)))
+    seen = port.observe(ObservationRequest(cluster=False, victims=(hostile,)))
     assert seen.unreachable == (hostile,)
     assert port.perform(Suspend("o-1", hostile, attempt(1, 1), container(1, 2), 1, EPOCH)) is not None
     assert not [path for path in paths(cluster) if ".." in path or "\n" in path]
@@ -366,7 +366,7 @@ def test_what_nobody_foresaw_is_a_cluster_that_cannot_be_seen_and_hides_no_order
         raise OverflowError("cannot convert float infinity to integer")
 
     monkeypatch.setattr(port._look, "snapshot", odd)
-    seen = port.observe(Scope(orders=("o-1",)))
+    seen = port.observe(ObservationRequest(orders=("o-1",)))
     assert (seen.cluster, [type(fact) for fact in seen.facts]) == ("unreachable", [ManifestSeen])
     assert "OverflowError" in said(port.last_problem)
     assert port.look() is None
@@ -386,7 +386,7 @@ def test_a_small_reduces_input_is_known_by_javas_own_counters(cluster):
     cluster.groups_read = {attempt(1, 1): 60, attempt(1, 2): 60}
     port = cluster.port()
     port.observe(HURRIED)
-    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     first, second, _ = seen.tasks[application(1)]
     assert (first.remaining_ms, second.remaining_ms) == (5_000, 0)
     asked = [one.path for one in cluster.rm.heard if one.path.endswith("/counters")]
@@ -398,7 +398,7 @@ def test_without_its_counters_what_is_known_counts(cluster):
     begun(cluster, 1, "all=0 gen=0 can=1 ran=1000 base=0")
     port = cluster.port()
     port.observe(HURRIED)
-    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert seen.tasks[application(1)][0].remaining_ms == 0  # it will be left to finish
 
 
@@ -407,7 +407,7 @@ def test_only_so_many_counters_are_asked_for_in_a_look(cluster):
         begun(cluster, number, "all=0 gen=0 can=1 ran=1000 base=0")
     port = cluster.port(counters_max=2)
     port.observe(HURRIED)
-    port.observe(Scope(cluster=False, victims=(application(1),)))
+    port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert len([one for one in cluster.rm.heard if one.path.endswith("/counters")]) == 2
 
 
@@ -418,11 +418,11 @@ def test_why_a_task_cannot_be_suspended_is_logged_once_in_its_runners_words(clus
     for groups in (3, 4):
         row["status"] = f"yarnctl phase=run groups={groups} gen=0 can=0 why=side files: a\x1b[1mb > reduce"
         cluster.now_ms += 1000
-        port.observe(Scope())
-        port.observe(Scope(cluster=False, victims=(application(1),)))
+        port.observe(ObservationRequest())
+        port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     told = [line.getMessage() for line in caplog.records if "its runner says" in line.getMessage()]
     assert told == [f"{attempt(1, 1)} cannot be suspended, its runner says: 'side files: a\\x1b[1mb'"]
     assert port.left_alone() == {attempt(1, 1): "side files: a\x1b[1mb"}
     row["status"] = "yarnctl phase=run groups=5 gen=0 can=1 > reduce"
-    port.observe(Scope(cluster=False, victims=(application(1),)))
+    port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert port.left_alone() == {}

@@ -13,9 +13,9 @@ from yarnctl.deciding.model import (
     Accepted,
     Kill,
     ManifestSeen,
+    ObservationRequest,
     Refused,
     Release,
-    Scope,
     SetPriority,
     Suspend,
     Unknown,
@@ -35,13 +35,13 @@ KILLED = f"KILL {attempt(1, 1)}"
 MANIFEST = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}/gen-000001-{attempt(1, 1)}.manifest.json"
 
 
-DOUBT_MS = Attachment().doubt_ms
+DOUBT_MS = Attachment().quarantine_ms
 
 
 def looking(cluster, **settings):
     """Return a port that has looked once."""
     port = cluster.port(**settings)
-    assert port.observe(Scope()).cluster == "seen"
+    assert port.observe(ObservationRequest()).cluster == "seen"
     return port
 
 
@@ -49,7 +49,7 @@ def asked(cluster, **settings):
     """Return a port that has sent the request."""
     port = looking(cluster, **settings)
     assert port.perform(SUSPEND) == Accepted()
-    port.observe(Scope(cluster=False, orders=("o-1",)))
+    port.observe(ObservationRequest(cluster=False, orders=("o-1",)))
     cluster.changes.clear()
     return port
 
@@ -83,10 +83,10 @@ def test_nothing_outside_the_victim_queues(cluster, action):
     port = looking(cluster, allow_kill=True)
     cluster.save(1, 1, "o-1")
     cluster.apps[application(1)].queue = "production"
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     assert "no victim queue" in why(port.perform(action))
     fresh = cluster.port(allow_kill=True)  # and one that has seen nothing asks before it acts
-    fresh.observe(Scope(gate_queues=("nothing",)))
+    fresh.observe(ObservationRequest(probe_queues=("nothing",)))
     assert "no victim queue" in why(fresh.perform(action))
     assert cluster.changes == []
 
@@ -111,14 +111,14 @@ def test_nothing_while_yarn_itself_preempts(cluster, action):
     assert "YARN itself preempts" in not_now(port.perform(action), action)
     assert cluster.changes == []
     cluster.preemption_disabled = True
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     assert port.permission.why_nothing() is None
 
 
 def test_nothing_before_yarns_own_preemption_is_known(cluster):
     cluster.break_("GET /conf", Reply("", 500))
     port = cluster.port()
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     assert "not known" in not_now(port.perform(SUSPEND), SUSPEND)
 
 
@@ -139,9 +139,17 @@ def test_names_on_the_cluster_are_ours_alone(cluster):
     assert port.perform(SUSPEND) == Accepted()
     assert json.loads(cluster.hdfs.files[f"{FOLDER}/here-o-1.request.json"])["order"] == "here-o-1"
     cluster.save(1, 1, "there-o-1")
-    assert not [fact for fact in port.observe(Scope(orders=("o-1",))).facts if isinstance(fact, ManifestSeen)]
+    assert not [
+        fact
+        for fact in port.observe(ObservationRequest(orders=("o-1",))).facts
+        if isinstance(fact, ManifestSeen)
+    ]
     cluster.save(1, 1, "here-o-1", generation=2)
-    (told,) = [fact for fact in port.observe(Scope(orders=("o-1",))).facts if isinstance(fact, ManifestSeen)]
+    (told,) = [
+        fact
+        for fact in port.observe(ObservationRequest(orders=("o-1",))).facts
+        if isinstance(fact, ManifestSeen)
+    ]
     assert told.order == "o-1"
     assert port.perform(WITHDRAW) == Accepted()
     assert f"{FOLDER}/here-o-1.withdrawn" in cluster.hdfs.files
@@ -184,7 +192,7 @@ def test_nobody_is_asked_whose_checkpoint_we_could_not_see(cluster):
     cluster.hdfs.denied = ""
     assert isinstance(port.perform(SUSPEND), Refused)
     cluster.now_ms += DOUBT_MS
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     assert SUSPEND.application not in port.why_not
     assert port.perform(SUSPEND) == Accepted()
 
@@ -273,7 +281,9 @@ def put_aside(cluster):
 def test_never_a_release_on_a_harmed_checkpoint(cluster, harm):
     port = asked(cluster)
     cluster.save(1, 1, "o-1")
-    assert [type(fact) for fact in port.observe(Scope(False, orders=("o-1",))).facts] == [ManifestSeen]
+    assert [type(fact) for fact in port.observe(ObservationRequest(False, orders=("o-1",))).facts] == [
+        ManifestSeen
+    ]
     harm(cluster)  # after it was seen: it is read again right before
     why(port.perform(RELEASE))
     assert cluster.changes == []
@@ -293,7 +303,7 @@ def test_never_a_release_on_a_harmed_checkpoint(cluster, harm):
 def test_never_a_release_on_a_foreign_manifest(cluster, more):
     port = asked(cluster)
     cluster.save(1, 1, **{"order": "o-1", **more})
-    facts = port.observe(Scope(False, orders=("o-1",))).facts
+    facts = port.observe(ObservationRequest(False, orders=("o-1",))).facts
     assert not any(isinstance(fact, ManifestSeen) for fact in facts)
     why(port.perform(RELEASE))
     assert cluster.changes == []
@@ -315,7 +325,7 @@ def test_no_release_of_an_attempt_that_runs_elsewhere_or_is_over(cluster):
 def test_no_release_after_the_hold(cluster):
     port = asked(cluster)
     cluster.save(1, 1, "o-1")
-    port.observe(Scope(False, orders=("o-1",)))
+    port.observe(ObservationRequest(False, orders=("o-1",)))
     cluster.now_ms += 26_000
     assert "hold is over" in why(port.perform(RELEASE))
     assert cluster.changes == []

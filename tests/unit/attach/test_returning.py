@@ -13,23 +13,23 @@ from yarnctl.deciding.model import (
     CameBack,
     CameBackWithout,
     ContainerEnded,
+    ObservationRequest,
     Release,
-    Scope,
     Suspend,
 )
 from yarnctl.deciding.order import Order
 from yarnctl.units import Resources
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
-LOOK = Scope(cluster=False, orders=("o-1",))
+LOOK = ObservationRequest(cluster=False, orders=("o-1",))
 PRIOR_MS = 2_000 + 1_500 + 10_000 + 500  # leave, launch, the attempt's own shuffle, skip
 
 
 def left(cluster, **settings):
     """Return a port of which one order was followed: the reduce has left 1.5 s after it was asked."""
     port = cluster.port(**settings)
-    port.observe(Scope())
-    port.observe(Scope(cluster=False, victims=(application(1),)))
+    port.observe(ObservationRequest())
+    port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert port.perform(Suspend("o-1", *NAMES, 1, EPOCH)) == Accepted()
     cluster.now_ms += 1000
     cluster.save(1, 1, "o-1")
@@ -55,7 +55,11 @@ def again(cluster, status: str, nth: int = 1, **more) -> None:
 
 def told(cluster, port, after_ms: int = 3000) -> list[Any]:
     cluster.now_ms += after_ms
-    return [fact for fact in port.observe(Scope()).facts if isinstance(fact, CameBack | CameBackWithout)]
+    return [
+        fact
+        for fact in port.observe(ObservationRequest()).facts
+        if isinstance(fact, CameBack | CameBackWithout)
+    ]
 
 
 AT_WORK = "yarnctl phase=run groups=60 done=6000 known=100000 all=1 gen=1 can=1 ran=900 base=5000 back=850"
@@ -106,7 +110,7 @@ def test_an_attempt_that_died_on_its_way_is_passed_over(cluster):
 def test_an_attempt_that_begins_lower_is_told_as_lost_and_nobody_is_credited(cluster, generation):
     port = left(cluster)
     if generation:  # an older one could be used, or none
-        port._returning.away["o-1"].generation = 2
+        port._resume_costs.away["o-1"].generation = 2
     work = AT_WORK.replace("gen=1", f"gen={generation}")
     again(cluster, work if generation else work.replace(" back=850", ""))
     (fact,) = told(cluster, port)
@@ -134,13 +138,13 @@ def test_a_container_whose_grant_is_not_known_costs_no_launch(cluster):
 
 
 def costs(cluster, port) -> list[int]:
-    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     return [view.return_cost_ms for view in seen.tasks[application(1)]]
 
 
 def test_what_was_seen_predicts_what_comes(cluster):
     port = cluster.port()
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     assert set(costs(cluster, port)) == {PRIOR_MS}  # nothing seen: by the settings
     port = left(cluster)
     assert set(costs(cluster, port)) == {1_500 + 1_500 + 10_000 + 500}  # leaving took 1,500 ms
@@ -156,8 +160,8 @@ def test_what_was_seen_predicts_what_comes(cluster):
 def test_other_jobs_learn_from_it_too(cluster):
     port = left(cluster)
     cluster.research(5, ["n1:1", "n2:1"])
-    port.observe(Scope())
-    seen = port.observe(Scope(cluster=False, victims=(application(5),)))
+    port.observe(ObservationRequest())
+    seen = port.observe(ObservationRequest(cluster=False, victims=(application(5),)))
     assert seen.tasks[application(5)][0].return_cost_ms == 1_500 + 1_500 + 10_000 + 500
 
 
@@ -196,7 +200,7 @@ def test_after_a_restart_an_attempt_that_begins_lower_is_told_as_lost(cluster, o
 
 def test_it_is_not_looked_for_each_second(cluster):
     port = left(cluster)
-    port.observe(Scope())
+    port.observe(ObservationRequest())
     before = len(cluster.rm.heard)
     for _ in range(10):
         told(cluster, port, after_ms=1000)
@@ -213,7 +217,7 @@ def test_the_middle_one_counts_of_the_jobs_own_else_of_all_else_what_was_set():
     for span in (100, 9000, 300):
         spans.add("a", span)
     assert (spans.usual("a"), spans.usual("b")) == (300, 300)
-    spans.forget("a")
+    spans.drop("a")
     assert spans.usual("a") == 300
     for span in range(KEPT):
         spans.add("b", span)
@@ -238,7 +242,7 @@ def test_large_skips_tell_the_speed(cluster):
     assert len(told(cluster, port)) == 1
     later = cluster.attempt(1, 2)
     later["status"] = f"yarnctl phase=run groups=9 done={4 * LARGE_BYTES} known={1 << 30} all=1 gen=0 can=1"
-    seen = port.observe(Scope(cluster=False, victims=(application(1),)))
+    seen = port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     (view,) = [view for view in seen.tasks[application(1)] if view.attempt == attempt(1, 2)]
     # 16 MiB in the 2,000 ms beyond the usual start: four times as much takes 8,000 ms.
     assert view.return_cost_ms == pytest.approx(1_500 + 700 + 3_000 + 500 + 8_000, abs=10)

@@ -9,7 +9,7 @@ from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
 from tests.unit.hadoop.little_hdfs import remote
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.eligibility.permission import STORE_RETRY_MS
-from yarnctl.deciding.model import Accepted, Scope, Suspend, Withheld
+from yarnctl.deciding.model import Accepted, ObservationRequest, Suspend, Withheld
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, LockHeldElsewhere
 from yarnctl.deciding.records import Stance
 from yarnctl.errors import Unreachable, YarnctlError
@@ -42,7 +42,7 @@ def it_ends(hdfs) -> None:
 @pytest.mark.parametrize("exception", ["SafeModeException", "RetriableException"])
 def test_a_request_that_cannot_be_written_stops_asking_until_it_ends(cluster, exception: str) -> None:
     port = cluster.port()
-    assert port.observe(Scope()).cluster == "seen"
+    assert port.observe(ObservationRequest()).cluster == "seen"
     refused = safe_mode_begins(cluster.hdfs, exception)
     first = port.perform(SUSPEND)
     assert isinstance(first, Withheld)
@@ -60,7 +60,7 @@ def test_a_request_that_cannot_be_written_stops_asking_until_it_ends(cluster, ex
 
 def test_a_request_that_somebody_must_allow_is_no_matter_of_time(cluster) -> None:
     port = cluster.port()
-    assert port.observe(Scope()).cluster == "seen"
+    assert port.observe(ObservationRequest()).cluster == "seen"
     cluster.hdfs._mkdirs = lambda path, heard: remote("AccessControlException", message="Permission denied")
     outcome = port.perform(SUSPEND)
     assert isinstance(outcome, Withheld)
@@ -94,7 +94,7 @@ def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError,
     loop, journal = daemon(cluster, lock=lock)
     lock.problem = problem
     for _ in range(renewals - 1):
-        loop._keep_lock(loop._lock_next_ms)
+        loop._renew_lock(loop._lock_next_ms)
         assert loop.gate.closed() == ("running", None)
     loop.run(20)
     assert kinds(cluster) == []
@@ -109,14 +109,14 @@ def test_nobody_is_asked_while_the_lock_cannot_be_renewed(problem: YarnctlError,
 def test_a_lock_that_cannot_be_taken_is_not_called_anothers() -> None:
     lock = Lock(held=False)
     loop, _ = daemon(busy(), lock=lock)
-    loop._keep_lock(loop._lock_next_ms)
+    loop._renew_lock(loop._lock_next_ms)
     assert loop.gate.closed() == ("waiting", LockHeldElsewhere())
 
     def away() -> bool:
         raise Unreachable("http://nn: connection refused")
 
     lock.acquire = away  # type: ignore[method-assign]
-    loop._keep_lock(loop._lock_next_ms)
+    loop._renew_lock(loop._lock_next_ms)
     state, why = loop.gate.closed()
     assert state == "waiting"
     assert why == HdfsUnwritable("http://nn: connection refused")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, application, container
-from yarnctl.attach.observing.predicted_demand import Starting, normalised
-from yarnctl.deciding.model import ContainerAsk, Scope
+from yarnctl.attach.observing.predicted_demand import StartingJob, normalised
+from yarnctl.deciding.model import ContainerAsk, ObservationRequest
 from yarnctl.units import Resources
 
-HURRIED = Scope(gate_queues=("production",))
+HURRIED = ObservationRequest(probe_queues=("production",))
 JOB = application(2)
 
 
 def foresees(cluster, **settings):
     """Return a port that foresees three small maps of every job, and whom it was asked about."""
-    asked: list[Starting] = []
+    asked: list[StartingJob] = []
 
-    def first_asks(job: Starting) -> tuple[ContainerAsk, ...]:
+    def first_asks(job: StartingJob) -> tuple[ContainerAsk, ...]:
         asked.append(job)
         return (ContainerAsk(20, Resources(700, 1), 3),)
 
@@ -39,7 +39,7 @@ def test_a_starting_job_is_foreseen_until_it_asks_itself(cluster):
     app = cluster.apps[JOB]
     app.name = "nightly-7"
     assert shown(port) == ("seen", (ContainerAsk(0, SLOT, 1), foreseen), 2)
-    assert set(asked) == {Starting(JOB, "nightly-7", app.user)}
+    assert set(asked) == {StartingJob(JOB, "nightly-7", app.user)}
     app.asks, app.containers = [], {container(2, 1): ("n1:1", 0)}
     assert shown(port) == ("seen", (foreseen,), 2)
     app.asks = [(20, SLOT, 3)]

@@ -6,8 +6,14 @@ import pytest
 
 from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.eligibility.job_rules import REDUCER, Proof, prove
-from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, why_aside
+from yarnctl.attach.eligibility.job_rules import REDUCER, Eligibility, judge
+from yarnctl.attach.eligibility.permission import (
+    INTRA_QUEUE,
+    MONITOR,
+    OBSERVE_ONLY,
+    POLICIES,
+    preempted_by_yarn,
+)
 from yarnctl.attach.observing.status_line import Progress, Status, parse
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
 from yarnctl.deciding.reasons.modes import YarnPreemptsSomewhere
@@ -50,7 +56,7 @@ def line(phase: str, done: int, known: int, all_: int = 1, gen: int = 0) -> str:
 def remaining(looks: list[tuple[int, TaskAttempt]], now_ms: int) -> int:
     progress = Progress()
     for at_ms, one in looks:
-        progress.take(one, at_ms)
+        progress.apply(one, at_ms)
     return progress.remaining_ms(looks[-1][1], now_ms)
 
 
@@ -86,17 +92,17 @@ def test_remaining_time(looks, now_ms, expected):
 def test_a_resumed_attempt_seen_late_began_with_its_reduce_phase():
     """Not with the look: a job is looked at only when it is about to be hit."""
     progress = Progress()
-    progress.take(row(line("run", 500, 1000, gen=1)), 30_000)
+    progress.apply(row(line("run", 500, 1000, gen=1)), 30_000)
     assert (progress.since_ms, progress.generation) == (1000, 1)
 
 
 def test_going_on_after_a_hold_is_new_work_from_there():
     progress = Progress()
-    progress.take(row(line("run", 100, 1000)), 2000)
+    progress.apply(row(line("run", 100, 1000)), 2000)
     assert progress.since_ms == 1000
-    progress.take(row("yarnctl phase=hold groups=1 gen=1"), 3000)
+    progress.apply(row("yarnctl phase=hold groups=1 gen=1"), 3000)
     assert not progress.checkpointable
-    progress.take(row("yarnctl phase=run groups=1 gen=1"), 9000)
+    progress.apply(row("yarnctl phase=run groups=1 gen=1"), 9000)
     assert (progress.since_ms, progress.generation, progress.checkpointable) == (9000, 1, True)
 
 
@@ -122,9 +128,9 @@ def test_remaining_time_by_the_runners_own_clock(looks, now_ms, expected):
 def test_a_start_does_not_tremble():
     """Ten seconds of what earlier attempts have shown (0.1 bytes a ms) are mixed in."""
     progress = Progress()
-    progress.take(row(told_line(510, 100, base=500, gen=1)), 30_000)
+    progress.apply(row(told_line(510, 100, base=500, gen=1)), 30_000)
     assert progress.rate() == 0.1
-    progress.take(row(told_line(600, 1000, base=500, gen=1)), 31_000)
+    progress.apply(row(told_line(600, 1000, base=500, gen=1)), 31_000)
     assert progress.rate(usual=1.0) == (100 + 10_000) / 11_000
     assert progress.rate(usual=0.1) == pytest.approx(0.1)
 
@@ -132,7 +138,7 @@ def test_a_start_does_not_tremble():
 def test_a_resumed_attempt_has_worked_as_long_as_its_runner_says():
     """Not since its merge: in between it skipped."""
     progress = Progress()
-    progress.take(row(told_line(600, 500, base=500, gen=1)), 30_000)
+    progress.apply(row(told_line(600, 500, base=500, gen=1)), 30_000)
     assert progress.since_ms == 29_500
 
 
@@ -140,8 +146,8 @@ def test_what_java_holds_back_is_part_of_the_input():
     """10 groups of 1,000 bytes were handed on; Java has read 60, all there are."""
     progress = Progress()
     text = "yarnctl phase=run groups=10 done=10000 known=10000 all=0 gen=0 can=1 ran=1000 base=0"
-    progress.take(row(text), 30_000)
-    assert progress.wants_java
+    progress.apply(row(text), 30_000)
+    assert progress.needs_java_counters
     assert progress.total_bytes(row(text)) == 10_000
     progress.java_has_read(60)
     assert progress.total_bytes(row(text)) == 60_000
@@ -156,8 +162,8 @@ def test_what_java_holds_back_is_part_of_the_input():
 )
 def test_java_is_asked_only_where_its_buffers_matter(text, wants):
     progress = Progress()
-    progress.take(row(text), 30_000)
-    assert progress.wants_java is wants
+    progress.apply(row(text), 30_000)
+    assert progress.needs_java_counters is wants
 
 
 # --- proof --------------------------------------------------------------------------------------
@@ -174,10 +180,10 @@ GOOD = {
 
 
 def test_a_job_that_carries_the_runner():
-    proof = prove(GOOD, "ann", OURS)
-    assert isinstance(proof, Proof)
+    proof = judge(GOOD, "ann", OURS)
+    assert isinstance(proof, Eligibility)
     assert proof.store_path == "/yarnctl/checkpoints"
-    assert (proof.reducers, proof.owners, proof.hold_ms) == ((("python3", "red.py"),), ("ann",), 9000)
+    assert (proof.reducers, proof.owners, proof.release_wait_ms) == ((("python3", "red.py"),), ("ann",), 9000)
 
 
 COMMAND, ADDED = "stream.reduce.streamprocessor", "stream.addenvironment"
@@ -211,14 +217,14 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "value", "why"), REFUSED)
 def test_what_is_not_proven_is_left_alone(name, value, why):
     told = {key: one for key, one in {**GOOD, name: value}.items() if one is not None}
-    found = prove(told, "ann", OURS)
-    assert not isinstance(found, Proof)
+    found = judge(told, "ann", OURS)
+    assert not isinstance(found, Eligibility)
     assert why in text(found)
 
 
 def test_a_store_outside_the_named_root_is_left_alone():
     narrow = Attachment(name_nodes=("nn1:9870", "nn2:9870"), store_root="/yarnctl/check")
-    assert prove(GOOD, "ann", narrow) == StoreOutside("/yarnctl/checkpoints", "/yarnctl/check")
+    assert judge(GOOD, "ann", narrow) == StoreOutside("/yarnctl/checkpoints", "/yarnctl/check")
 
 
 # --- standing aside -----------------------------------------------------------------------------
@@ -252,14 +258,14 @@ def test_standing_aside(configuration, disabled, within_disabled, aside):
         "research", preemption_disabled=disabled, intra_queue_preemption_disabled=within_disabled
     )
     leaf = Leaf("research", "root.research", queue)
-    assert (why_aside(configuration, (leaf,), Attachment()) is not None) is aside
+    assert (preempted_by_yarn(configuration, (leaf,), Attachment()) is not None) is aside
 
 
 @pytest.mark.parametrize("names", [(), ("production",)])
 def test_who_has_seen_no_victim_queue_does_not_know_that_yarn_leaves_it_alone(names):
     seen = [Leaf(name, f"root.{name}", yarn.QueueInfo(name, preemption_disabled=True)) for name in names]
-    assert why_aside(ON, seen, Attachment()) == YarnPreemptsSomewhere(MONITOR)
-    assert why_aside({}, seen, Attachment()) is None
+    assert preempted_by_yarn(ON, seen, Attachment()) == YarnPreemptsSomewhere(MONITOR)
+    assert preempted_by_yarn({}, seen, Attachment()) is None
 
 
 # --- discovery ----------------------------------------------------------------------------------
@@ -296,4 +302,4 @@ def test_hdfs_is_found_by_the_configuration_of_yarn(configuration, found):
     ],
 )
 def test_a_java_job_is_called_one(configuration, is_streaming) -> None:
-    assert prove(configuration, "ann", OURS) == NoStreamingReducer(is_streaming, REDUCER)
+    assert judge(configuration, "ann", OURS) == NoStreamingReducer(is_streaming, REDUCER)

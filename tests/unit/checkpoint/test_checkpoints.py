@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
-from yarnctl.checkpoint.application_ends import Ending
-from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, ForgottenJobs, decide, why_forgotten_kept, why_kept
-from yarnctl.checkpoint.contents import JobHeld, TaskHeld
+from yarnctl.checkpoint.application_ends import ApplicationEnd
+from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, ForgottenJobs, decide, why_kept, why_unknown_kept
+from yarnctl.checkpoint.contents import JobCheckpoints, TaskCheckpoints
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.hadoop.http.session import open_session
@@ -235,7 +235,7 @@ def test_less_than_a_day_is_refused(capfd, span: str) -> None:
     assert exit_status_of(PROGRAM, ["checkpoints", "gc", "--rm", "http://h:1", "--name-node", "http://h:2",
                                     "--older-than", span]) == 2  # fmt: skip
     assert "less than a day" in capfd.readouterr().err
-    assert why_kept(Ending("FINISHED", NOW_MS - DAY_MS + 1), NOW_MS, 0) != ""
+    assert why_kept(ApplicationEnd("FINISHED", NOW_MS - DAY_MS + 1), NOW_MS, 0) != ""
 
 
 def test_every_daemon_is_asked_with_the_configured_authorities(capfd, monkeypatch) -> None:
@@ -307,20 +307,20 @@ def test_it_looks_again_right_before_it_deletes(capfd, day, change: str) -> None
 
 TABLE = [
     (None, "unknown"),
-    (Ending(why="silent"), "unknown (silent)"),
-    (Ending("RUNNING"), "RUNNING"),
-    (Ending("FINAL_SAVING", NOW_MS - 2 * DAY_MS), "FINAL_SAVING"),
-    (Ending("FINISHED", 0), "not known"),
-    (Ending("FINISHED", NOW_MS + 1), "future"),
-    (Ending("FAILED", NOW_MS - DAY_MS + 1), "less than"),
-    (Ending("FAILED", NOW_MS - DAY_MS), ""),
-    (Ending("KILLED", NOW_MS - 2 * DAY_MS), ""),
-    (Ending("SUCCEEDED", NOW_MS - 2 * DAY_MS), ""),
+    (ApplicationEnd(why="silent"), "unknown (silent)"),
+    (ApplicationEnd("RUNNING"), "RUNNING"),
+    (ApplicationEnd("FINAL_SAVING", NOW_MS - 2 * DAY_MS), "FINAL_SAVING"),
+    (ApplicationEnd("FINISHED", 0), "not known"),
+    (ApplicationEnd("FINISHED", NOW_MS + 1), "future"),
+    (ApplicationEnd("FAILED", NOW_MS - DAY_MS + 1), "less than"),
+    (ApplicationEnd("FAILED", NOW_MS - DAY_MS), ""),
+    (ApplicationEnd("KILLED", NOW_MS - 2 * DAY_MS), ""),
+    (ApplicationEnd("SUCCEEDED", NOW_MS - 2 * DAY_MS), ""),
 ]
 
 
 @pytest.mark.parametrize(("ending", "why"), TABLE)
-def test_what_may_go(ending: Ending | None, why: str) -> None:
+def test_what_may_go(ending: ApplicationEnd | None, why: str) -> None:
     """Unknown is not finished; an end must be known and old enough."""
     told = why_kept(ending, NOW_MS, DAY_MS)
     assert (why in told) if why else told == ""
@@ -329,16 +329,18 @@ def test_what_may_go(ending: Ending | None, why: str) -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        JobHeld("job_1_1", "ann", strange=("notes.txt",)),
-        JobHeld("job_1_1", "ann", problem="denied"),
-        JobHeld("job_1_1", "ann", (TaskHeld("job_1_1", "task_1_1_r_0", "ann", 0o700, problem="denied"),)),
+        JobCheckpoints("job_1_1", "ann", strange=("notes.txt",)),
+        JobCheckpoints("job_1_1", "ann", problem="denied"),
+        JobCheckpoints(
+            "job_1_1", "ann", (TaskCheckpoints("job_1_1", "task_1_1_r_0", "ann", 0o700, problem="denied"),)
+        ),
     ],
 )
-def test_what_is_not_understood_stays(job: JobHeld) -> None:
-    ended = {"application_1_1": Ending("FINISHED", 1)}
+def test_what_is_not_understood_stays(job: JobCheckpoints) -> None:
+    ended = {"application_1_1": ApplicationEnd("FINISHED", 1)}
     (row,) = decide([job], [], ended, NOW_MS)
     assert not row.delete
-    (row,) = decide([JobHeld("job_1_1", "ann")], [], ended, NOW_MS)
+    (row,) = decide([JobCheckpoints("job_1_1", "ann")], [], ended, NOW_MS)
     assert row.delete
 
 
@@ -472,7 +474,7 @@ def test_what_could_be_too_soon_is_refused(capfd, words, why: str) -> None:
     assert why in capfd.readouterr().err
 
 
-NOBODY = Ending(why="neither", is_forgotten=True)
+NOBODY = ApplicationEnd(why="neither", is_unknown=True)
 OLD = {("checkpoints", "job_5_1"): 1}
 
 
@@ -481,7 +483,7 @@ OLD = {("checkpoints", "job_5_1"): 1}
     [
         (NOBODY, 40 * DAY_MS, ForgottenJobs(30 * DAY_MS, 9, OLD), ""),
         (
-            Ending(why="no answer"),
+            ApplicationEnd(why="no answer"),
             40 * DAY_MS,
             ForgottenJobs(30 * DAY_MS, 9, OLD),
             "its state is unknown (no answer)",
@@ -496,5 +498,5 @@ OLD = {("checkpoints", "job_5_1"): 1}
     ],
 )
 def test_why_the_files_of_a_job_that_nobody_knows_stay(ending, now_ms, forgotten, why: str) -> None:
-    told = why_forgotten_kept("checkpoints", "job_5_1", ending, now_ms, forgotten)
+    told = why_unknown_kept("checkpoints", "job_5_1", ending, now_ms, forgotten)
     assert (why in told) if why else not told

@@ -7,11 +7,17 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.daemon.admission.admission_controller import Desk, Terms
+from yarnctl.daemon.admission.admission_controller import AdmissionController, AdmissionSettings
 from yarnctl.daemon.admission.backlog import Size, tag_of
-from yarnctl.daemon.admission.history_worker import Clerk
-from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.request_queue import (
+    AdmissionClient,
+    PendingCommand,
+    Refusal,
+    RequestQueue,
+    WithdrawRequest,
+)
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
@@ -153,17 +159,19 @@ class AtTheDesk:
         self.records: list[Record] = list(records) or [Header(FORMAT, DEFAULT, ())]
         self.dies_at: int | None = None
         self.paused = False
-        book = Book()
+        book = AdmissionStore()
         for record in self.records:
             book.take(record)
-        self.window = Window(lambda: self.now_ms, lease_ms)
-        clerk = Clerk(lambda: self.past, lambda: None, in_thread=False) if history else None
-        terms = Terms(allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms)
-        self.desk = Desk(terms, self.yarn, self.yarn.how_large, self.window, book=book, clerk=clerk)
+        self.window = RequestQueue(lambda: self.now_ms, lease_ms)
+        clerk = HistoryWorker(lambda: self.past, lambda: None, in_thread=False) if history else None
+        terms = AdmissionSettings(allocator=allocator, instance=instance, queues=queues, lease_ms=lease_ms)
+        self.desk = AdmissionController(
+            terms, self.yarn, self.yarn.how_large, self.window, book=book, clerk=clerk
+        )
 
     @property
-    def book(self) -> Book:
-        return self.desk.book
+    def book(self) -> AdmissionStore:
+        return self.desk.store
 
     @property
     def gate(self) -> Gate:
@@ -179,7 +187,7 @@ class AtTheDesk:
 
     def tick(self, ms: int = 500) -> None:
         self.now_ms += ms
-        self.desk.follow(self.write, self.now_ms, paused=self.paused)
+        self.desk.after_tick(self.write, self.now_ms, paused=self.paused)
         self.desk.shown()
         self.desk.published()
 
@@ -189,9 +197,9 @@ class AtTheDesk:
         while self.now_ms < until_ms:
             self.tick(min(500, until_ms - self.now_ms))
 
-    def hand(self, wanted: Asking | Withdrawing) -> Errand:
-        errand = Errand(wanted)
-        self.window._handed.append(errand)
+    def hand(self, wanted: AdmissionClient | WithdrawRequest) -> PendingCommand:
+        errand = PendingCommand(wanted)
+        self.window._pending.append(errand)
         return errand
 
     def ask(self, containers: int = 5, minutes: float = 20, **fields: Any) -> Admission:
@@ -206,14 +214,14 @@ class AtTheDesk:
         assert isinstance(errand.answer, str)
         return self.book.admissions[errand.answer]
 
-    def refused(self, wanted: Asking | Withdrawing) -> str:
+    def refused(self, wanted: AdmissionClient | WithdrawRequest) -> str:
         errand = self.hand(wanted)
         self.go(1_500)
         assert isinstance(errand.answer, Refusal)
         return errand.answer.code
 
     def withdraw(self, admission: str) -> None:
-        errand = self.hand(Withdrawing(admission))
+        errand = self.hand(WithdrawRequest(admission))
         self.tick()
         assert errand.answer == admission
 
@@ -228,6 +236,6 @@ class AtTheDesk:
         return self.yarn.run(name, self.book.admissions[admission.admission].plan.containers, **known)
 
 
-def asking(containers: int = 5, minutes: float = 20, **fields: Any) -> Asking:
+def asking(containers: int = 5, minutes: float = 20, **fields: Any) -> AdmissionClient:
     known: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", **fields}
-    return Asking(containers=containers, deadline_ms=int(minutes * MINUTE), **known)
+    return AdmissionClient(containers=containers, deadline_ms=int(minutes * MINUTE), **known)

@@ -73,10 +73,10 @@ def test_a_ledger_that_is_set_back_keeps_every_span(tmp_path: Path) -> None:
     ledger.set_back(1000)
     assert [*ledger.open.values()] == [set_back(order, 1000) for order in before.open.values()]
     assert [*ledger.settled.values()] == [set_back(order, 1000) for order in before.settled.values()]
-    assert all(ledger.settled.get(one.order, one) is one for one in ledger.dying.values())
+    assert all(ledger.settled.get(one.order, one) is one for one in ledger.terminating.values())
     now_ms = cluster.now_ms
     for wait_ms in range(0, 60_000, 500):
         before.retire(now_ms + wait_ms)
         ledger.retire(now_ms - 1000 + wait_ms)
         assert list(ledger.settled) == list(before.settled)
-        assert ledger.barred == before.barred
+        assert ledger.excluded == before.excluded

@@ -11,13 +11,19 @@ from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Pas
 from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX
 from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, SHRINK_AFTER_MS, STEPS_MAX, Size, compact
 from yarnctl.daemon.admission.feedback import LEARN_FOR_MS
-from yarnctl.daemon.admission.reconciler import GONE_AFTER_MS, REST_EVERY_MS
-from yarnctl.daemon.admission.request_queue import HANDED_MAX, WAITERS_MAX, Errand, Window, Withdrawing
+from yarnctl.daemon.admission.reconciler import ENDED_AFTER_MS, REST_EVERY_MS
+from yarnctl.daemon.admission.request_queue import (
+    PENDING_MAX,
+    WAITERS_MAX,
+    PendingCommand,
+    RequestQueue,
+    WithdrawRequest,
+)
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
 from yarnctl.deciding.admission.entries import AdmissionRound, GateLearned, GateSet
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaMemory
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.admission.shared_round import HELD_MS
+from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import NumbersImpossible
 from yarnctl.journal.rendering import text
 
@@ -43,7 +49,7 @@ def test_from_the_question_to_the_end():
     there.go(1_000)
     assert there.book.admissions[admission.admission].application == APPLICATION
     assert there.state(admission) == "taken"
-    there.go(2 * HELD_MS)
+    there.go(2 * RESERVED_MS)
     assert there.state(admission) == "taken", "a reservation that was taken does not expire"
     there.yarn.end(APPLICATION)
     there.go(REST_EVERY_MS)
@@ -200,7 +206,7 @@ def test_what_nobody_submits_expires_and_makes_room():
     there = AtTheDesk()
     admission = there.ask(10)
     second = there.ask(10, minutes=30)
-    there.go(HELD_MS - 2_000)
+    there.go(RESERVED_MS - 2_000)
     assert (there.state(admission), there.state(second)) == ("admitted", "waiting")
     there.go(3_000)
     assert (there.state(admission), there.state(second)) == ("expired", "admitted")
@@ -224,7 +230,7 @@ def test_what_ran_and_ended_while_nobody_looked_was_taken():
 def test_who_comes_late_is_known_all_the_same():
     there = AtTheDesk()
     admission = there.ask(6)
-    there.go(HELD_MS + 1_000)
+    there.go(RESERVED_MS + 1_000)
     second = there.ask(8)
     there.submit(admission)
     there.go(2_000)
@@ -243,7 +249,7 @@ def test_nothing_is_judged_while_the_resource_manager_does_not_answer():
     admitted = there.ask(3)
     there.yarn.away = True
     there.yarn.asked.clear()
-    there.go(3 * HELD_MS)
+    there.go(3 * RESERVED_MS)
     assert len(there.yarn.asked) <= 80, "it is not pressed: it may be starting"
     asked = there.ask(2)
     assert [there.state(each) for each in (taken, admitted, asked)] == ["taken", "admitted", "waiting"]
@@ -262,13 +268,13 @@ def test_a_resource_manager_that_was_restarted_brings_its_applications_back():
     there.go(1_000)
     row = there.yarn.rows[APPLICATION]
     there.yarn.forget(APPLICATION)
-    there.go(GONE_AFTER_MS - 1_000)
+    there.go(ENDED_AFTER_MS - 1_000)
     assert there.state(admission) == "taken"
     there.yarn.rows[APPLICATION] = msgspec.structs.replace(row, state="NEW_SAVING")
-    there.go(2 * GONE_AFTER_MS)
+    there.go(2 * ENDED_AFTER_MS)
     assert there.state(admission) == "taken", "not listed, and not ended"
     there.yarn.forget(APPLICATION)
-    there.go(GONE_AFTER_MS + 2 * REST_EVERY_MS)
+    there.go(ENDED_AFTER_MS + 2 * REST_EVERY_MS)
     assert there.state(admission) == "ended"
     assert "does not know" in told(there.book.admissions[admission.admission].why)
 
@@ -300,8 +306,8 @@ def test_withdrawing():
     taken = there.ask(5)
     there.submit(taken)
     there.go(1_000)
-    assert there.refused(Withdrawing(taken.admission)) == "already-taken"
-    assert there.refused(Withdrawing("adm-x-1")) == "not-found"
+    assert there.refused(WithdrawRequest(taken.admission)) == "already-taken"
+    assert there.refused(WithdrawRequest("adm-x-1")) == "not-found"
 
 
 def test_the_same_key_is_the_same_request_also_after_a_restart():
@@ -543,19 +549,19 @@ def test_many_requests_at_once_are_done_a_few_at_a_time():
 
 
 def test_the_window_is_bounded_and_closes():
-    window = Window(lambda: 0, 1000)
-    window._handed = [Errand(asking()) for _ in range(HANDED_MAX)]
-    refusal = window.hand(asking(), 0)
+    window = RequestQueue(lambda: 0, 1000)
+    window._pending = [PendingCommand(asking()) for _ in range(PENDING_MAX)]
+    refusal = window.submit(asking(), 0)
     assert not isinstance(refusal, str)
     assert refusal.code == "desk-full"
     window.close()
-    refusal = window.hand(asking(), 60_000)
+    refusal = window.submit(asking(), 60_000)
     assert not isinstance(refusal, str)
     assert refusal.code == "not-written"
 
 
 def test_who_finds_no_place_to_wait_does_not_wait():
-    window = Window(lambda: 0, 1000)
+    window = RequestQueue(lambda: 0, 1000)
     asked: list[int] = []
 
     def done() -> bool:
@@ -570,7 +576,7 @@ def test_who_finds_no_place_to_wait_does_not_wait():
 
 
 def test_closing_lets_go_of_those_that_wait():
-    window = Window(lambda: 0, 1000)
+    window = RequestQueue(lambda: 0, 1000)
     waits = threading.Event()
 
     def done() -> bool:
@@ -586,7 +592,7 @@ def test_closing_lets_go_of_those_that_wait():
 
 
 def test_a_loop_that_does_not_come_is_not_waited_for_long():
-    refusal = Window(lambda: 0, 1000).hand(asking(), 10)
+    refusal = RequestQueue(lambda: 0, 1000).submit(asking(), 10)
     assert not isinstance(refusal, str)
     assert refusal.code == "not-written"
 

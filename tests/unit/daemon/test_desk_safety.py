@@ -10,12 +10,18 @@ import pytest
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, Yarn, asking, told
 from tests.unit.daemon.test_desk import APPLICATION, HALF, past_of, taught
 from yarnctl.daemon.admission.admission_controller import ERRANDS_MAX, ESTIMATE_MS
-from yarnctl.daemon.admission.feedback import FRESH_MS, Estimates, Lessons
-from yarnctl.daemon.admission.history_worker import Answer, Clerk
+from yarnctl.daemon.admission.feedback import FRESH_MS, Estimates, Feedback
+from yarnctl.daemon.admission.history_worker import Answer, HistoryWorker
 from yarnctl.daemon.admission.reconciler import ASKED_ABOUT_MAX, ASKED_FOR_MS
-from yarnctl.daemon.admission.request_queue import HEADS_MAX, Errand, Refusal, Window, Withdrawing
+from yarnctl.daemon.admission.request_queue import (
+    WAITING_THREADS_MAX,
+    PendingCommand,
+    Refusal,
+    RequestQueue,
+    WithdrawRequest,
+)
 from yarnctl.deciding.admission.records import Estimate, Finished
-from yarnctl.deciding.admission.shared_round import HELD_MS
+from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import HistoryFault
 from yarnctl.deciding.records import Record
 from yarnctl.errors import BadInput
@@ -24,7 +30,7 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.journal.rendering import text
 
 
-class Silent(Clerk):
+class Silent(HistoryWorker):
     """A clerk whose answers come when they are told."""
 
     def __init__(self) -> None:
@@ -66,7 +72,7 @@ def test_one_admission_that_cannot_be_asked_after_stops_nobody_for_long():
 
     there = AtTheDesk(yarn=Odd())
     odd, other, waits = there.ask(5), there.ask(5), there.ask(10, minutes=60)
-    there.go(HELD_MS + 2_000)
+    there.go(RESERVED_MS + 2_000)
     assert [there.state(each) for each in (odd, other, waits)] == ["admitted", "expired", "waiting"]
     for _ in range(3):
         there.go(ASKED_FOR_MS // 3)
@@ -81,7 +87,7 @@ def test_more_than_are_asked_after_at_once_expire_one_look_later():
     many = [there.ask(1) for _ in range(ASKED_ABOUT_MAX + 1)]
     waits = there.ask(10, minutes=60)
     assert waits.state == "waiting"
-    there.tick(HELD_MS + 10_000)
+    there.tick(RESERVED_MS + 10_000)
     assert [there.state(each) for each in many].count("expired") == ASKED_ABOUT_MAX
     there.go(3_000)
     assert there.state(waits) == "admitted"
@@ -109,8 +115,8 @@ def test_what_ran_before_the_request_does_not_take_it_whatever_the_clocks_say():
 def test_a_deadline_counts_from_the_question():
     there = AtTheDesk()
     there.go(3_000)
-    errand = Errand(asking(minutes=20, key="k"), there.now_ms)
-    there.window._handed.append(errand)
+    errand = PendingCommand(asking(minutes=20, key="k"), there.now_ms)
+    there.window._pending.append(errand)
     came_at_ms = there.now_ms
     there.tick(7_000)
     assert isinstance(errand.answer, str)
@@ -159,12 +165,12 @@ def test_what_the_book_has_let_go_is_taught_no_more():
     there.go(3_000)
     clerk = Silent()
     notes: list[Record] = []
-    lessons = Lessons(clerk, there.book)
+    lessons = Feedback(clerk, there.book)
     there.book.unlearned[APPLICATION] = "adm-a1b2-1"
-    lessons.follow(notes.append, there.now_ms)
+    lessons.reconcile(notes.append, there.now_ms)
     del there.book.unlearned[APPLICATION]
     clerk.asked[0].value, clerk.asked[0].done = (HALF, ""), True
-    lessons.follow(notes.append, there.now_ms)
+    lessons.reconcile(notes.append, there.now_ms)
     assert (len(clerk.asked), notes) == (1, [])
 
 
@@ -179,7 +185,7 @@ def test_who_waits_for_an_estimate_waits_for_no_lesson():
             held.wait(60)
             return ()
 
-    clerk = Clerk(Long, woken.set)
+    clerk = HistoryWorker(Long, woken.set)
     clerk.ask(lambda history: history.recent(0))
     answer = clerk.ask(lambda history: history.estimate("job", "ann"), of_a_request=True)
     assert woken.wait(30)
@@ -216,7 +222,7 @@ def test_a_history_that_is_away_defers_and_one_that_nobody_keeps_rejects():
     def nowhere() -> Past:
         raise BadInput("--history", "nobody is named")
 
-    there.desk._estimates = Estimates(Clerk(nowhere, lambda: None, in_thread=False))
+    there.desk._estimates = Estimates(HistoryWorker(nowhere, lambda: None, in_thread=False))
     assert text(there.ask(5).plan.reason).startswith("nobody knows how much it computes")
 
 
@@ -250,16 +256,16 @@ def test_estimates_are_let_go():
 
 def test_who_is_not_come_to_in_time_takes_his_request_back_and_a_withdrawal_stays():
     there = AtTheDesk()
-    there.desk.window.problem = "how large the cluster is cannot be seen"
-    refusal = there.window.hand(asking(), 0)
+    there.desk.request_queue.problem = "how large the cluster is cannot be seen"
+    refusal = there.window.submit(asking(), 0)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "not-written"
     assert "cannot be seen); it was taken back" in refusal.problem
     assert there.window.handed() == []
     there.go(5_000)
     assert there.book.admissions == {}
-    there.window.hand(Withdrawing("adm-a1b2-1"), 0)
-    assert [each.wanted for each in there.window.handed()] == [Withdrawing("adm-a1b2-1")]
+    there.window.submit(WithdrawRequest("adm-a1b2-1"), 0)
+    assert [each.command for each in there.window.handed()] == [WithdrawRequest("adm-a1b2-1")]
 
 
 def test_who_has_left_while_it_was_estimated_is_not_written_down():
@@ -268,7 +274,7 @@ def test_who_has_left_while_it_was_estimated_is_not_written_down():
     clerk = Silent()
     there.desk._estimates = Estimates(clerk)
     there.window.on_wake = there.tick
-    assert isinstance(there.window.hand(asking(), 0), Refusal)
+    assert isinstance(there.window.submit(asking(), 0), Refusal)
     assert len(clerk.asked) == 1, "the loop had seen it"
     clerk.asked[0].done = True
     there.go(5_000)
@@ -279,30 +285,30 @@ def test_who_comes_again_has_asked_since_he_came_first():
     there = AtTheDesk()
     there.go(3_000)
     wanted, came_at_ms = asking(minutes=20, key="k"), there.now_ms
-    assert isinstance(there.window.hand(wanted, 0), Refusal)
+    assert isinstance(there.window.submit(wanted, 0), Refusal)
     there.now_ms += 90_000
-    assert isinstance(there.window.hand(wanted, 0), Refusal)
+    assert isinstance(there.window.submit(wanted, 0), Refusal)
     there.now_ms += 90_000
     there.window.on_wake = there.tick
-    name = there.window.hand(wanted, 0)
+    name = there.window.submit(wanted, 0)
     assert isinstance(name, str)
     assert there.book.admissions[name].request.deadline_at_ms == came_at_ms + 20 * MINUTE
 
 
 def test_what_is_being_written_down_cannot_be_taken_back():
-    window = Window(lambda: 0, 1000)
+    window = RequestQueue(lambda: 0, 1000)
     seen: list[bool] = []
-    window.on_wake = lambda: seen.append(window.begin(window.handed()[0]))
-    window.hand(asking(), 0)
+    window.on_wake = lambda: seen.append(window.start(window.handed()[0]))
+    window.submit(asking(), 0)
     assert seen == [True]
     assert len(window.handed()) == 1
-    assert not window.begin(Errand(asking()))
+    assert not window.start(PendingCommand(asking()))
 
 
 def test_few_wait_for_the_loop_at_once():
-    window = Window(lambda: 0, 1000)
-    window._heads = HEADS_MAX
-    refusal = window.hand(asking(), 60_000)
+    window = RequestQueue(lambda: 0, 1000)
+    window._waiting_threads = WAITING_THREADS_MAX
+    refusal = window.submit(asking(), 60_000)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "desk-full"
     assert window.handed() == []

@@ -15,8 +15,8 @@ from tests.unit.daemon.test_wiring import plan
 from yarnctl.cli.run import command, plan_of
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.backlog import Size
-from yarnctl.daemon.admission.building import Admitting, ClusterSize, open_history, task_mib
-from yarnctl.daemon.admission.history_worker import Clerk
+from yarnctl.daemon.admission.building import AdmissionOptions, ClusterSize, open_history, task_mib
+from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.deciding.admission.records import Estimate
@@ -32,8 +32,8 @@ from yarnctl.journal.rebuild import rebuild
 def loop_at(there: AtTheDesk):
     """Return a loop over a tiny cluster with this desk, its journal its own."""
     loop, journal = daemon(busy(), enforce=False)
-    loop.desk = there.desk
-    there.window.on_wake = loop.poke
+    loop.admission = there.desk
+    there.window.on_wake = loop.wake
     return loop, journal
 
 
@@ -49,7 +49,7 @@ def test_the_loop_follows_the_desk_and_shows_it():
     assert [each.state for each in shown.admissions] == ["admitted"]
     tags = [record.__struct_config__.tag for record in journal.records]
     assert tags.index("header") < tags.index("gate-set") < tags.index("admission-asked")
-    assert there.window.hand(asking(), 60_000) is not None, "it has stopped: nobody waits at its window"
+    assert there.window.submit(asking(), 60_000) is not None, "it has stopped: nobody waits at its window"
 
 
 def test_a_fault_of_the_desk_is_no_reason_to_make_room_for_nobody():
@@ -59,7 +59,7 @@ def test_a_fault_of_the_desk_is_no_reason_to_make_room_for_nobody():
     def broken() -> Size:
         raise ZeroDivisionError
 
-    there.desk._sizing.measure = broken
+    there.desk._cluster_size.measure = broken
     loop.run(40)
     assert loop.status().tick_errors >= 1
     assert "the gate: ZeroDivisionError" in loop.status().last_error
@@ -92,12 +92,12 @@ def given(*words: str) -> Plan:
 
 def test_there_is_no_gate_unless_asked_for():
     assert given().admitting is None
-    assert given("--admission").admitting == Admitting(allocator="justice")
+    assert given("--admission").admitting == AdmissionOptions(allocator="justice")
     full = given(
         *("--admission", "pythia", "--admission-queue", "production", "--admission-capacity", "40"),
         *("--admission-container-mib", "2048", "--admission-lease-s", "30", "--history", "http://jhs:19888/"),
     ).admitting
-    assert full == Admitting(
+    assert full == AdmissionOptions(
         allocator="pythia",
         queues=("production",),
         capacity=40,
@@ -134,11 +134,13 @@ def test_a_daemon_with_a_gate_goes_on_from_its_journal(tmp_path: Path):
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
         with JournalFile(state.journal, durable=False) as file:
             file.append(there.records)
-        told = msgspec.structs.replace(plan(tmp_path), admitting=Admitting(allocator="pythia", history="off"))
+        told = msgspec.structs.replace(
+            plan(tmp_path), admitting=AdmissionOptions(allocator="pythia", history="off")
+        )
         loop, journal = make_loop(told, state, busy(), rebuild(state.journal))
-        assert loop.desk is not None
-        assert loop.desk.book.admissions[admission.admission].state == "admitted"
-        assert loop.desk.terms.instance == "abcd1234"
+        assert loop.admission is not None
+        assert loop.admission.store.admissions[admission.admission].state == "admitted"
+        assert loop.admission.settings.instance == "abcd1234"
         journal.close()
 
 
@@ -150,7 +152,7 @@ def test_a_daemon_without_a_gate_leaves_admissions_alone_and_says_so(tmp_path: P
             file.append(there.records)
         loop, journal = make_loop(plan(tmp_path), state, busy(), rebuild(state.journal))
         journal.close()
-    assert loop.desk is None
+    assert loop.admission is None
     assert "1 admissions of an earlier run" in caplog.text
 
 
@@ -182,15 +184,18 @@ class Sized:
 
 
 def test_a_node_holds_whole_containers_only():
-    size = ClusterSize(Sized(4_000, 5_000), Admitting(allocator="pythia"))
+    size = ClusterSize(Sized(4_000, 5_000), AdmissionOptions(allocator="pythia"))
     assert size() == Size(3 + 4, 1024)
 
 
 def test_a_queue_behind_the_gate_may_give_its_guarantee():
     queues = ("root.production",)
-    assert ClusterSize(Sized(10_240, 10_240), Admitting(allocator="pythia", queues=queues))().capacity == 8
+    assert (
+        ClusterSize(Sized(10_240, 10_240), AdmissionOptions(allocator="pythia", queues=queues))().capacity
+        == 8
+    )
     with pytest.raises(Unreachable, match="no leaf queue sales"):
-        ClusterSize(Sized(10_240), Admitting(allocator="pythia", queues=("sales",)))()
+        ClusterSize(Sized(10_240), AdmissionOptions(allocator="pythia", queues=("sales",)))()
 
 
 def test_containers_are_as_large_as_the_scheduler_makes_them():
@@ -198,15 +203,15 @@ def test_containers_are_as_large_as_the_scheduler_makes_them():
     assert task_mib({"yarn.scheduler.minimum-allocation-mb": "128"}) == 1024
     assert task_mib({"yarn.scheduler.minimum-allocation-mb": "many"}) == 1024
     manager = Sized(8_192)
-    size = ClusterSize(manager, Admitting(allocator="pythia", container_mib=512))
+    size = ClusterSize(manager, AdmissionOptions(allocator="pythia", container_mib=512))
     assert (size(), manager.asked) == (Size(16, 512), 0)
-    told = ClusterSize(manager, Admitting(allocator="pythia", capacity=5))
-    assert told() == Size(5, 1024, told=True)
+    told = ClusterSize(manager, AdmissionOptions(allocator="pythia", capacity=5))
+    assert told() == Size(5, 1024, reported=True)
 
 
 def test_a_size_told_by_a_person_stands_at_once():
     there = AtTheDesk(history=False)
-    there.yarn.size = Size(3, 1024, told=True)
+    there.yarn.size = Size(3, 1024, reported=True)
     there.tick()
     assert there.book.gate is not None
     assert there.gate.capacity == 3
@@ -218,7 +223,7 @@ def test_a_size_told_by_a_person_stands_at_once():
 def test_the_clerk_asks_in_a_thread_of_his_own_and_wakes_the_loop():
     past, woken = Past(), threading.Event()
     past.estimates["job"] = Estimate(MINUTE, 0, "history")
-    clerk = Clerk(lambda: past, woken.set)
+    clerk = HistoryWorker(lambda: past, woken.set)
     answer = clerk.ask(lambda history: (history.estimate("job", "ann"), threading.current_thread().name))
     assert woken.wait(30)
     assert answer.done
@@ -237,9 +242,9 @@ def test_a_history_that_hangs_holds_nobody():
 
     there = AtTheDesk()
     there.go(3_000)
-    clerk = Clerk(Hanging, lambda: None)
-    there.desk._clerk = clerk
-    there.desk._lessons = None
+    clerk = HistoryWorker(Hanging, lambda: None)
+    there.desk._history_worker = clerk
+    there.desk._feedback = None
     admission = there.ask(5)
     hangs.set()
     clerk.close()
@@ -253,7 +258,7 @@ def test_nobody_is_asked_where_nobody_keeps_a_history(caplog):
         tries.append(1)
         raise BadInput("--history", "nobody is named")
 
-    clerk = Clerk(nowhere, lambda: None, in_thread=False)
+    clerk = HistoryWorker(nowhere, lambda: None, in_thread=False)
     answers = [clerk.ask(lambda history: history.recent(0)) for _ in range(3)]
     assert all(each.done and each.problem for each in answers)
     assert len(tries) == 1
@@ -269,7 +274,7 @@ def test_a_history_that_cannot_be_reached_yet_is_tried_again():
             raise Unreachable("http://rm")
         return Past()
 
-    clerk = Clerk(later, lambda: None, in_thread=False)
+    clerk = HistoryWorker(later, lambda: None, in_thread=False)
     assert clerk.ask(lambda history: history.recent(0)).problem
     assert clerk.ask(lambda history: history.recent(0)).value == ()
 

@@ -11,9 +11,9 @@ from tests.unit.daemon.at_the_desk import Past
 from tests.unit.daemon.test_desk_wiring import given
 from tests.unit.daemon.test_loop import busy
 from tests.unit.daemon.test_wiring import plan
-from yarnctl.attach.observing.predicted_demand import Starting
+from yarnctl.attach.observing.predicted_demand import StartingJob
 from yarnctl.daemon import first_asks
-from yarnctl.daemon.admission.history_worker import Clerk
+from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import LEARNED_BACK_MS, LEARNED_FOR_MS, FirstAsks
 from yarnctl.daemon.running import make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -24,7 +24,7 @@ from yarnctl.units import Resources
 
 DAY_MS = LEARNED_BACK_MS + 1_000
 MAPS = (ContainerAsk(20, Resources(1024, 1), 2),)
-JOB = Starting("application_1_0001", "nightly-7", "ann")
+JOB = StartingJob("application_1_0001", "nightly-7", "ann")
 
 
 LEARNED = f"('production',) since {DAY_MS - LEARNED_BACK_MS}"
@@ -34,7 +34,7 @@ def asks(
     past: Past, may_foresee: Callable[[], bool] = lambda: True, clock_ms: Callable[[], int] = lambda: DAY_MS
 ) -> FirstAsks:
     return FirstAsks(
-        Clerk(lambda: past, lambda: None, in_thread=False), clock_ms, ("production",), may_foresee
+        HistoryWorker(lambda: past, lambda: None, in_thread=False), clock_ms, ("production",), may_foresee
     )
 
 
@@ -84,7 +84,7 @@ def test_a_history_server_that_is_away_foresees_nothing():
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(first_asks, "REMEMBERED_MAX", 2)
+    monkeypatch.setattr(first_asks, "KEPT_MAX", 2)
     past = Past()
     seen = asks(past)
     for name in ("a", "b", "c", "b", "c", "a"):
@@ -99,12 +99,12 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
     with StateDir(tmp_path / "state", lambda: "abcd1234") as state:
         loop, journal = make_loop(plan(tmp_path), state, cluster, None, seen)
         assert seen.of(JOB) == (), "the plan holds no queue"
-        holder = loop._holder
+        holder = loop._queue_caps
         assert holder is not None
-        holder.enabled, holder._victims = True, ("research",)
+        holder.enabled, holder._preemptable_queues = True, ("research",)
         assert seen.of(JOB) == MAPS
         holder._limits = lambda _: "the scheduler cannot be changed"
-        holder.follow(lambda _: None, 0, 1, True, None)
+        holder.reconcile(lambda _: None, 0, 1, True, None)
         assert seen.of(JOB) == ()
         holder._limits = lambda _: ("root.research", QueueLimits(0.05, 1.0))
         journal.close()
@@ -114,9 +114,9 @@ def test_where_queues_cannot_be_held_nothing_is_foreseen_any_more(tmp_path: Path
 
 
 def test_it_is_off_unless_asked_for():
-    assert given().attachment.ahead_max == 0
+    assert given().attachment.predicted_max == 0
     told = given("--cap-queue", "--predicted-demand", "4", "--history", "http://jhs:19888/")
-    assert (told.attachment.ahead_max, told.history, told.admitting) == (4, "http://jhs:19888", None)
+    assert (told.attachment.predicted_max, told.history, told.admitting) == (4, "http://jhs:19888", None)
     assert given("--cap-queue", "--predicted-demand", "4").history == ""
 
 

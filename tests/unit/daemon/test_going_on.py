@@ -19,7 +19,7 @@ from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.guards import Gate, GuardedPort
 from yarnctl.daemon.loop import Loop, LoopParts
-from yarnctl.daemon.priority_restoring import RETRY_MS, Restorer
+from yarnctl.daemon.priority_restoring import RETRY_MS, PriorityRestoring
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import Publisher
@@ -31,10 +31,10 @@ from yarnctl.deciding.model import (
     Action,
     EpochChanged,
     Observation,
+    ObservationRequest,
     Outcome,
     Refused,
     Release,
-    Scope,
     SetPriority,
     Suspend,
     Unknown,
@@ -61,7 +61,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.rebuild import Rebuilt, mend, rebuild
+from yarnctl.journal.rebuild import Rebuilt, rebuild, repair
 from yarnctl.journal.replay import replay
 from yarnctl.loop import ClusterIdentity
 
@@ -73,7 +73,7 @@ def life(
     cluster: Attached, path: Path, ticks: int, *, enforce: bool, peace: bool = True, lock: Lock | None = None
 ) -> Rebuilt | None:
     """Run one life of a daemon on a journal; without ``peace`` it is killed at its end."""
-    mend(path)
+    repair(path)
     rebuilt = rebuild(path)
     misdirection = Misdirection()
     if rebuilt is not None:
@@ -92,7 +92,7 @@ def life(
         Publisher(),
         clock_ms=lambda: next(AHEAD),
         parts=LoopParts(
-            restorer=Restorer(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
+            restorer=PriorityRestoring(port.perform, rebuilt.priorities) if rebuilt and enforce else None,
             epoch=rebuilt.epoch if rebuilt else "",
         ),
     )
@@ -194,7 +194,7 @@ def test_who_answered_is_remembered_over_a_restart(tmp_path: Path) -> None:
 def test_who_takes_over_is_shown(tmp_path: Path) -> None:
 
     class Failing(Knowing):
-        def observe(self, scope: Scope) -> Observation:
+        def observe(self, scope: ObservationRequest) -> Observation:
             if self.now_ms == 500:
                 self.epoch = "2"
                 self.facts.append(EpochChanged("2", 500))
@@ -267,11 +267,11 @@ def test_priorities_are_put_back_written_first_and_until_accepted() -> None:
         done.append(action)
         return answers.pop(0) if answers else Accepted()
 
-    restorer = Restorer(perform, {NAME: 3})
+    restorer = PriorityRestoring(perform, {NAME: 3})
     tries = []
     for at_ms in range(0, 60_000, 250):
         before = len(done)
-        restorer.follow(told.append, at_ms)
+        restorer.reconcile(told.append, at_ms)
         tries += [at_ms] * (len(done) - before)
     assert tries == [0, RETRY_MS, 3 * RETRY_MS]
     assert done == [SetPriority(NAME, 3, back=True)] * 3
@@ -350,7 +350,7 @@ def test_room_that_a_stranger_takes_counts_as_misdirected(tmp_path: Path, waits:
         production.pending = 0
     life(cluster, path, 120, enforce=True, peace=False)
     misdirection = Misdirection()
-    misdirection.take(line.record for line in read(path))
+    misdirection.apply(line.record for line in read(path))
     assert bool(misdirection.why) is waits
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.queue_caps import RETRY_MS, Holder
+from yarnctl.daemon.queue_caps import RETRY_MS, QueueCaps
 from yarnctl.deciding.model import Accepted, Outcome, Refused, SetQueueMaximum, Unknown, Withheld
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues, QueueHold, QueueLimits
+from yarnctl.deciding.queue_hold import CAP_AFTER_MS, HeldQueues, QueueCap, QueueLimits
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.reasons.orders import DemandOver, QueueServing
 from yarnctl.deciding.reasons.rooting import Said
@@ -20,7 +20,7 @@ from yarnctl.deciding.records import Holding, Performed, Record, State, performe
 from yarnctl.errors import Different
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import JournalFile, read
-from yarnctl.journal.rebuild import mend, rebuild
+from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import replay
 
 RESEARCH = "root.research"
@@ -49,27 +49,29 @@ class Queues:
         return outcome
 
 
-def holder_of(queues: Queues, held: dict[str, Holding] | None = None, enabled: bool = True) -> Holder:
-    return Holder(queues.limits, queues.perform, ("research",), held, stands=queues.stands, enabled=enabled)
+def holder_of(queues: Queues, held: dict[str, Holding] | None = None, enabled: bool = True) -> QueueCaps:
+    return QueueCaps(
+        queues.limits, queues.perform, ("research",), held, stands=queues.stands, enabled=enabled
+    )
 
 
 def test_a_hold_begins_with_an_order_and_outlives_the_last_ask() -> None:
-    when = QueueHold()
-    assert not when.wanted(0, open_orders=0, waiting=True)
-    assert when.wanted(1000, open_orders=1, waiting=True)
-    assert when.wanted(9000, open_orders=0, waiting=True)
-    assert when.wanted(9000 + HOLD_AFTER_MS - 1, open_orders=0, waiting=False)
-    assert not when.wanted(9000 + HOLD_AFTER_MS, open_orders=0, waiting=False)
-    assert not when.wanted(9001 + HOLD_AFTER_MS, open_orders=0, waiting=True)
+    when = QueueCap()
+    assert not when.is_due(0, open_orders=0, waiting=True)
+    assert when.is_due(1000, open_orders=1, waiting=True)
+    assert when.is_due(9000, open_orders=0, waiting=True)
+    assert when.is_due(9000 + CAP_AFTER_MS - 1, open_orders=0, waiting=False)
+    assert not when.is_due(9000 + CAP_AFTER_MS, open_orders=0, waiting=False)
+    assert not when.is_due(9001 + CAP_AFTER_MS, open_orders=0, waiting=True)
 
 
 def test_it_is_lowered_once_and_put_back_to_what_it_was() -> None:
     queues, told = Queues(0.8), list[Record]()
     holder = holder_of(queues)
     for at_ms in (0, 250, 500):
-        holder.follow(told.append, at_ms, 1, True, None)
+        holder.reconcile(told.append, at_ms, 1, True, None)
     assert queues.maximum_ratio == 0.05
-    holder.follow(told.append, 500 + HOLD_AFTER_MS, 0, False, None)
+    holder.reconcile(told.append, 500 + CAP_AFTER_MS, 0, False, None)
     assert queues.maximum_ratio == 0.8
     assert [type(record) for record in told] == [Holding, Performed] * 2
     assert [action.back for action in queues.done] == [False, True]
@@ -79,13 +81,13 @@ def test_it_is_lowered_once_and_put_back_to_what_it_was() -> None:
 def test_it_is_put_back_when_yarnctl_may_not_act_and_when_it_stops(why: str) -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
-    holder.follow(told.append, 0, 1, True, None)
+    holder.reconcile(told.append, 0, 1, True, None)
     if why == "closed":
-        holder.follow(told.append, 250, 1, True, Paused("paused by a person"))
+        holder.reconcile(told.append, 250, 1, True, Paused("paused by a person"))
     else:
         holder.stop(told.append, 250)
     assert queues.maximum_ratio == 1.0
-    assert holder.held == {}
+    assert holder.capped == {}
 
 
 @pytest.mark.parametrize("how", ["not shown", "refused"])
@@ -97,9 +99,9 @@ def test_a_scheduler_that_cannot_be_changed_is_told_once(how: str, caplog: pytes
         queues.answers = [Refused(Said("HTTP 403"))]
     holder = holder_of(queues)
     for at_ms in range(0, 60_000, 1000):
-        holder.follow(told.append, at_ms, 1, True, None)
+        holder.reconcile(told.append, at_ms, 1, True, None)
     assert queues.maximum_ratio == 1.0
-    assert holder.held == {}
+    assert holder.capped == {}
     assert len([line for line in caplog.records if line.levelno >= logging.WARNING]) == 1
     assert len(queues.done) == (how == "refused")
 
@@ -108,10 +110,10 @@ def test_a_gate_that_closes_in_between_is_no_no_of_the_scheduler() -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
     queues.answers = [Withheld(Said("another yarnctl holds the lock"))]
-    holder.follow(told.append, 0, 1, True, None)
-    assert holder.held == {}
-    holder.follow(told.append, 250, 1, True, None)
-    assert list(holder.held) == [RESEARCH]
+    holder.reconcile(told.append, 0, 1, True, None)
+    assert holder.capped == {}
+    holder.reconcile(told.append, 250, 1, True, None)
+    assert list(holder.capped) == [RESEARCH]
     maxima = HeldQueues()
     for record in told:
         assert not isinstance(record, Holding) or maxima.problem(record) == ""
@@ -123,25 +125,25 @@ def test_a_try_that_fails_is_made_again_less_and_less_often() -> None:
     queues, told = Queues(), list[Record]()
     holder = holder_of(queues)
     queues.answers = [Unknown(Said("no answer"))]  # perhaps lowered: it must be put back
-    holder.follow(told.append, 0, 1, True, None)
-    assert RESEARCH in holder.held
+    holder.reconcile(told.append, 0, 1, True, None)
+    assert RESEARCH in holder.capped
     queues.answers = [Refused(Said("HTTP 503")), Unknown(Said("no answer"))]
     tries = []
-    for at_ms in range(HOLD_AFTER_MS, HOLD_AFTER_MS + 60_000, 250):
+    for at_ms in range(CAP_AFTER_MS, CAP_AFTER_MS + 60_000, 250):
         before = len(queues.done)
-        holder.follow(told.append, at_ms, 0, False, None)
-        tries += [at_ms - HOLD_AFTER_MS] * (len(queues.done) - before)
+        holder.reconcile(told.append, at_ms, 0, False, None)
+        tries += [at_ms - CAP_AFTER_MS] * (len(queues.done) - before)
     assert tries == [0, RETRY_MS, 3 * RETRY_MS]
-    assert (queues.maximum_ratio, holder.held) == (1.0, {})
+    assert (queues.maximum_ratio, holder.capped) == (1.0, {})
 
 
 def test_without_the_option_only_what_an_earlier_run_left_is_put_back() -> None:
     queues, told = Queues(0.05), list[Record]()
     left = Holding(0, RESEARCH, 0.75, 0.05, QueueServing(), lowers=True)
     holder = holder_of(queues, {RESEARCH: left}, enabled=False)
-    holder.follow(told.append, 1000, 3, True, None)
+    holder.reconcile(told.append, 1000, 3, True, None)
     assert queues.maximum_ratio == 0.75
-    holder.follow(told.append, 1250, 3, True, None)
+    holder.reconcile(told.append, 1250, 3, True, None)
     assert len(queues.done) == 1
 
 
@@ -154,7 +156,7 @@ class Died(BaseException):
 
 def holding_loop(cluster: Attached, queues: Queues, held: dict[str, Holding] | None = None) -> Loop:
     loop, _ = daemon(cluster, lock=Lock())
-    loop._holder = holder_of(queues, held)
+    loop._queue_caps = holder_of(queues, held)
     return loop
 
 
@@ -210,21 +212,21 @@ def test_a_death_at_any_point_leaves_nothing_lowered(tmp_path: Path, point: int)
 
     def live() -> None:
         loop.run(200)
-        loop._take_back()
+        loop._undo()
 
     with pytest.raises(Died):
         live()
     file.file.close()
-    mend(path)
+    repair(path)
     rebuilt = rebuild(path)
     assert rebuilt is not None
     if queues.maximum_ratio != 0.9:
         assert rebuilt.held[RESEARCH].before_ratio == 0.9
     again, _ = daemon(cluster, lock=Lock())
     again.controller._remembered = rebuilt.remembered
-    again._holder = holder_of(queues, rebuilt.held, enabled=False)
+    again._queue_caps = holder_of(queues, rebuilt.held, enabled=False)
     told: list[Record] = []
-    again._holder.follow(told.append, again.controller.now_ms, 0, False, None)
+    again._queue_caps.reconcile(told.append, again.controller.now_ms, 0, False, None)
     assert queues.maximum_ratio == 0.9
 
 

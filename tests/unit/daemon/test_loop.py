@@ -22,9 +22,9 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Observation,
+    ObservationRequest,
     Refused,
     Release,
-    Scope,
     Snapshot,
     Suspend,
     Unknown,
@@ -109,7 +109,7 @@ class Attached(TinyCluster):
         self.permission = Aside()
         self.queue_settings = NoScheduler()
 
-    def look(self) -> Snapshot | None:
+    def observe_soon(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
@@ -118,7 +118,7 @@ class Attached(TinyCluster):
     def expect(self, orders: Iterable[Order]) -> None:
         self.expected = [order.order for order in orders]
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         if self.away:
             raise Unreachable("http://rm: nobody answers")
         self.advance(self.now_ms + 250)
@@ -148,7 +148,10 @@ def daemon(
         Publisher(),
         clock_ms=lambda: next(ahead),
         parts=LoopParts(
-            lock=lock, look=cluster.look, problem=lambda: cluster.last_problem, left_alone=cluster.left_alone
+            lock=lock,
+            look=cluster.observe_soon,
+            problem=lambda: cluster.last_problem,
+            left_alone=cluster.left_alone,
         ),
     )
     return loop, journal
@@ -227,7 +230,7 @@ def test_no_error_of_the_port_ends_the_daemon(fault: Exception) -> None:
     whole = cluster.observe
     times = iter(range(3))
 
-    def broken(scope: Scope) -> Observation:
+    def broken(scope: ObservationRequest) -> Observation:
         if next(times, None) is not None:
             raise fault
         return whole(scope)
@@ -318,12 +321,12 @@ def test_a_stance_says_why() -> None:
 def test_in_quiet_times_it_looks_now_and_then_for_people() -> None:
 
     class Quiet(Attached):
-        def observe(self, scope: Scope) -> Observation:
+        def observe(self, scope: ObservationRequest) -> Observation:
             return msgspec.structs.replace(super().observe(scope), snapshot=None, cluster="quiet")
 
-        def look(self) -> Snapshot | None:
+        def observe_soon(self) -> Snapshot | None:
             self.looks += 1
-            return None if self.away else TinyCluster.observe(self, Scope()).snapshot
+            return None if self.away else TinyCluster.observe(self, ObservationRequest()).snapshot
 
     cluster = Quiet(5, 4, {"production": 19, "research": 1})
     cluster.submit("research-1", "research", 4)
@@ -343,7 +346,7 @@ def test_in_quiet_times_it_looks_now_and_then_for_people() -> None:
     assert min(ages) >= 0
     assert 2 < cluster.looks <= 2 + 100 * 250 // SHOW_EVERY_MS
     assert all(snapshot is not None and snapshot.applications for snapshot in shown)
-    assert loop.publisher.view.quiet
+    assert loop.publisher.view.no_demand
     cluster.away = True  # a look that fails leaves what was seen
     loop.run(101)
     assert loop.publisher.view.snapshot is not None
@@ -362,7 +365,7 @@ def hide(cluster: Attached, why: str) -> None:
     """Let the port see nothing and say why, as the attached port does: it never raises."""
     cluster.last_problem = ClusterFault(why)
 
-    def hidden(scope: Scope) -> Observation:
+    def hidden(scope: ObservationRequest) -> Observation:
         return Observation(now_ms=1, as_of_ms=1, cluster="unreachable")
 
     cluster.observe = hidden  # type: ignore[method-assign]
@@ -390,7 +393,7 @@ def test_a_lock_that_ran_out_is_not_called_anothers(is_hidden: bool) -> None:
         hide(cluster, "http://rm: no answer")
     observe = cluster.observe
 
-    def slow(scope: Scope) -> Observation:
+    def slow(scope: ObservationRequest) -> Observation:
         lock.held = False
         return observe(scope)
 
@@ -424,18 +427,18 @@ def taken(number: int, target: Literal["granted", "taken"]) -> Transition:
 
 def test_three_misdirected_releases_in_ten_are_too_many() -> None:
     watch = Misdirection()
-    watch.take(taken(number, "taken" if number in (1, 5) else "granted") for number in range(1, 9))
+    watch.apply(taken(number, "taken" if number in (1, 5) else "granted") for number in range(1, 9))
     assert watch.why is None
-    watch.take([taken(9, "taken")])
+    watch.apply([taken(9, "taken")])
     misdirected = tuple((f"o-{number:06d}", "x") for number in (1, 5, 9))
     assert watch.why == Misdirected(misdirected, 9)
-    watch.take([Stance(10, "continued", Continued())])
+    watch.apply([Stance(10, "continued", Continued())])
     assert watch.why is None
 
 
 def test_two_misdirected_releases_far_apart_are_forgiven() -> None:
     watch = Misdirection()
-    watch.take(taken(number, "taken" if number % 6 == 0 else "granted") for number in range(1, 60))
+    watch.apply(taken(number, "taken" if number % 6 == 0 else "granted") for number in range(1, 60))
     assert watch.why is None
 
 
@@ -468,14 +471,14 @@ def test_one_daemon_per_state_directory(tmp_path: Path) -> None:
 def test_a_state_directory_has_a_place_of_its_own_which_a_copy_has_not(tmp_path: Path) -> None:
     """By it a restarted daemon knows that whoever held the cluster's lock from here is dead."""
     with StateDir(tmp_path / "state", lambda: "abcd1234") as first:
-        place = first.place
+        place = first.journal_path
         shutil.copytree(tmp_path / "state", tmp_path / "copy")
         with StateDir(tmp_path / "copy", lambda: "other") as copy:
             assert copy.instance == first.instance
-            assert copy.place != place
+            assert copy.journal_path != place
     assert place
     with StateDir(tmp_path / "state", lambda: "other") as again:
-        assert again.place == place
+        assert again.journal_path == place
 
 
 def test_what_is_only_observed_is_told_as_that(caplog) -> None:
@@ -529,7 +532,7 @@ def test_the_number_of_nodes_shown_is_that_of_now() -> None:
     whole = cluster.observe
     nodes = 3
 
-    def counted(scope: Scope) -> Observation:
+    def counted(scope: ObservationRequest) -> Observation:
         seen = whole(scope)
         snapshot = seen.snapshot and msgspec.structs.replace(seen.snapshot, node_count=nodes)
         return msgspec.structs.replace(seen, snapshot=snapshot)
@@ -537,7 +540,11 @@ def test_the_number_of_nodes_shown_is_that_of_now() -> None:
     cluster.observe = counted  # type: ignore[method-assign]
     shown = []
     for nodes in (3, 2, 5):
-        while loop.port.seen is None or loop.port.seen.snapshot is None or nodes != count_of(loop):
+        while (
+            loop.port.last_observation is None
+            or loop.port.last_observation.snapshot is None
+            or nodes != count_of(loop)
+        ):
             loop._once()
             assert loop.ticks < 100
         shown.append(count_of(loop))
@@ -559,9 +566,9 @@ def test_the_number_of_nodes_follows_in_quiet_times(monkeypatch: pytest.MonkeyPa
     loop.run(3)
     shown = loop.port.snapshot
     assert shown is not None
-    loop._look = lambda: msgspec.structs.replace(shown, node_count=2)
-    assert loop.port.seen is not None
-    loop.port.seen = msgspec.structs.replace(loop.port.seen, cluster="quiet")
-    loop.port.snapshot_at_ms = loop.port.seen.now_ms - SHOW_EVERY_MS
+    loop._observe = lambda: msgspec.structs.replace(shown, node_count=2)
+    assert loop.port.last_observation is not None
+    loop.port.last_observation = msgspec.structs.replace(loop.port.last_observation, cluster="quiet")
+    loop.port.snapshot_at_ms = loop.port.last_observation.now_ms - SHOW_EVERY_MS
     assert loop._shown() is not None
     assert count_of(loop) == 2

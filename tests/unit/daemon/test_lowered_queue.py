@@ -25,13 +25,13 @@ from tests.soak.lowered_queue import (
     problem,
 )
 from tests.unit.daemon.test_loop import Lock, busy, daemon, kinds
-from yarnctl.daemon.queue_caps import RETRY_MS, Holder, Records
+from yarnctl.daemon.queue_caps import RETRY_MS, CapRecords, QueueCaps
 from yarnctl.deciding.model import Outcome, SetQueueMaximum, Suspend, Unknown, Withdraw
-from yarnctl.deciding.queue_hold import HOLD_AFTER_MS, HeldQueues
+from yarnctl.deciding.queue_hold import CAP_AFTER_MS, HeldQueues
 from yarnctl.deciding.reasons.modes import LockHeldElsewhere
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.lowered_queues import Lowered, LoweredFile, command_for
+from yarnctl.hadoop.lowered_queues import LoweredFile, LoweredQueue, command_for
 from yarnctl.journal.chain import MemoryJournal
 
 FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
@@ -64,7 +64,7 @@ def test_the_points_are_those_of_a_whole_hold() -> None:
 def test_a_queue_lowered_without_a_record_would_be_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Records, "keep", lambda *_: True)
+    monkeypatch.setattr(CapRecords, "write", lambda *_: True)
     with pytest.raises(AssertionError, match="no record in HDFS"):
         play(next(cases()), tmp_path)
 
@@ -105,7 +105,7 @@ def test_an_end_with_a_full_disk_puts_back_and_does_not_pass_for_a_good_one() ->
     hdfs = Folder()
     scheduler = Scheduler(hdfs)
     loop, _ = daemon(busy(), lock=Lock())
-    loop._holder = holder_of(scheduler, hdfs)
+    loop._queue_caps = holder_of(scheduler, hdfs)
     journal = loop.recorder.journal = Filling()
     while scheduler.maximum_ratio == MAXIMUM:
         loop._once()
@@ -119,16 +119,16 @@ def test_an_end_with_a_full_disk_puts_back_and_does_not_pass_for_a_good_one() ->
 # --- records of others ------------------------------------------------------------------------
 
 
-def holder_of(scheduler: Scheduler, hdfs: Folder, *, enabled: bool = True) -> Holder:
+def holder_of(scheduler: Scheduler, hdfs: Folder, *, enabled: bool = True) -> QueueCaps:
     keeper = LoweredFile(hdfs.store, FOLDER, "one")
     limits, stands = scheduler.limits, scheduler.stands
-    return Holder(limits, scheduler.perform, ("research",), stands=stands, keeper=keeper, enabled=enabled)
+    return QueueCaps(limits, scheduler.perform, ("research",), stands=stands, keeper=keeper, enabled=enabled)
 
 
 def left_behind(before_ratio: float = MAXIMUM) -> tuple[Folder, Scheduler]:
     """Another daemon has lowered the queue, and is gone."""
     hdfs = Folder()
-    LoweredFile(hdfs.store, FOLDER, "gone").keep([Lowered(QUEUE, before_ratio, GUARANTEE)])
+    LoweredFile(hdfs.store, FOLDER, "gone").write([LoweredQueue(QUEUE, before_ratio, GUARANTEE)])
     scheduler = Scheduler(hdfs)
     scheduler.maximum_ratio = GUARANTEE
     return hdfs, scheduler
@@ -141,11 +141,11 @@ def kinds_of(records: list[Record]) -> list[str]:
 def test_what_a_lost_host_left_is_put_back_only_by_who_may_act() -> None:
     hdfs, scheduler = left_behind()
     holder, told = holder_of(scheduler, hdfs, enabled=False), list[Record]()
-    holder.follow(told.append, 0, 0, False, LockHeldElsewhere())
+    holder.reconcile(told.append, 0, 0, False, LockHeldElsewhere())
     assert (scheduler.maximum_ratio, told) == (GUARANTEE, [])
-    holder.follow(told.append, 250, 0, False, None)
+    holder.reconcile(told.append, 250, 0, False, None)
     assert kinds_of(told) == ["HoldFound", "Holding", "Performed"]
-    assert (scheduler.maximum_ratio, hdfs.files, holder.held) == (MAXIMUM, {}, {})
+    assert (scheduler.maximum_ratio, hdfs.files, holder.capped) == (MAXIMUM, {}, {})
     believed(told)
 
 
@@ -166,7 +166,7 @@ def test_a_maximum_that_is_not_as_it_was_set_is_left_alone(now: float | None) ->
     hdfs, scheduler = left_behind()
     scheduler.maximum_ratio = now  # type: ignore[assignment]
     holder, told = holder_of(scheduler, hdfs), list[Record]()
-    holder.follow(told.append, 0, 0, False, None)
+    holder.reconcile(told.append, 0, 0, False, None)
     assert kinds_of(told) == ["HoldFound", "HoldEnded"]
     assert (scheduler.maximum_ratio, hdfs.files) == (now, {})
     believed(told)
@@ -174,9 +174,9 @@ def test_a_maximum_that_is_not_as_it_was_set_is_left_alone(now: float | None) ->
 
 def test_of_two_records_of_one_queue_the_larger_maximum_counts() -> None:
     hdfs, scheduler = left_behind(0.4)
-    LoweredFile(hdfs.store, FOLDER, "also-gone").keep([Lowered(QUEUE, MAXIMUM, GUARANTEE)])
+    LoweredFile(hdfs.store, FOLDER, "also-gone").write([LoweredQueue(QUEUE, MAXIMUM, GUARANTEE)])
     told = list[Record]()
-    holder_of(scheduler, hdfs).follow(told.append, 0, 0, False, None)
+    holder_of(scheduler, hdfs).reconcile(told.append, 0, 0, False, None)
     assert (scheduler.maximum_ratio, hdfs.files) == (MAXIMUM, {})
 
 
@@ -186,7 +186,7 @@ def test_a_record_that_cannot_be_read_stays_and_is_told_once(caplog: pytest.LogC
     hdfs.files[name] = b'{"holder":"gone","queu'
     holder, told = holder_of(scheduler, hdfs), list[Record]()
     for at_ms in range(0, 20_000, 250):
-        holder.follow(told.append, at_ms, 0, False, None)
+        holder.reconcile(told.append, at_ms, 0, False, None)
     assert (told, list(hdfs.files)) == ([], [name])
     assert len([line for line in caplog.records if line.levelno >= logging.WARNING]) == 1
     assert scheduler.named_by_check().endswith(f"hdfs dfs -rm {name}")
@@ -196,11 +196,11 @@ def test_what_another_lowered_while_we_had_not_the_lock_is_seen_when_we_have_it_
     hdfs = Folder()
     scheduler = Scheduler(hdfs)
     holder, told = holder_of(scheduler, hdfs), list[Record]()
-    holder.follow(told.append, 0, 0, False, None)
-    LoweredFile(hdfs.store, FOLDER, "gone").keep([Lowered(QUEUE, MAXIMUM, GUARANTEE)])
+    holder.reconcile(told.append, 0, 0, False, None)
+    LoweredFile(hdfs.store, FOLDER, "gone").write([LoweredQueue(QUEUE, MAXIMUM, GUARANTEE)])
     scheduler.maximum_ratio = GUARANTEE
-    holder.follow(told.append, 250, 0, False, LockHeldElsewhere())
-    holder.follow(told.append, 500, 0, False, None)
+    holder.reconcile(told.append, 250, 0, False, LockHeldElsewhere())
+    holder.reconcile(told.append, 500, 0, False, None)
     assert (scheduler.maximum_ratio, hdfs.files) == (MAXIMUM, {})
 
 
@@ -233,14 +233,14 @@ def test_what_cannot_be_recorded_is_not_lowered(caplog: pytest.LogCaptureFixture
     hdfs = Away()
     scheduler, told = Scheduler(hdfs), list[Record]()
     holder = holder_of(scheduler, hdfs)
-    holder.follow(told.append, 0, 0, False, None)
+    holder.reconcile(told.append, 0, 0, False, None)
     hdfs.away = True
     for at_ms in range(250, 60_000, 250):
-        holder.follow(told.append, at_ms, 1, True, None)
+        holder.reconcile(told.append, at_ms, 1, True, None)
     assert (scheduler.maximum_ratio, told) == (MAXIMUM, [])
     assert len([line for line in caplog.records if "cannot be recorded" in line.message]) == 1
     hdfs.away = False
-    holder.follow(told.append, 60_000 + RETRY_MS, 1, True, None)
+    holder.reconcile(told.append, 60_000 + RETRY_MS, 1, True, None)
     assert scheduler.maximum_ratio == GUARANTEE
 
 
@@ -249,11 +249,11 @@ def test_nothing_is_lowered_before_it_is_known_what_others_left() -> None:
     hdfs.away = True
     scheduler, told = Scheduler(hdfs), list[Record]()
     holder = holder_of(scheduler, hdfs)
-    holder.follow(told.append, 0, 1, True, None)
+    holder.reconcile(told.append, 0, 1, True, None)
     hdfs.away = False
-    holder.follow(told.append, 250, 1, True, None)
+    holder.reconcile(told.append, 250, 1, True, None)
     assert scheduler.maximum_ratio == MAXIMUM
-    holder.follow(told.append, RETRY_MS, 1, True, None)
+    holder.reconcile(told.append, RETRY_MS, 1, True, None)
     assert scheduler.maximum_ratio == GUARANTEE
 
 
@@ -261,12 +261,12 @@ def test_a_record_that_cannot_be_removed_is_removed_later() -> None:
     hdfs = Away()
     scheduler, told = Scheduler(hdfs), list[Record]()
     holder = holder_of(scheduler, hdfs)
-    holder.follow(told.append, 0, 1, True, None)
+    holder.reconcile(told.append, 0, 1, True, None)
     hdfs.away = True
-    holder.follow(told.append, HOLD_AFTER_MS, 0, False, None)
+    holder.reconcile(told.append, CAP_AFTER_MS, 0, False, None)
     assert (scheduler.maximum_ratio, len(hdfs.files)) == (MAXIMUM, 1)
     hdfs.away = False
-    holder.follow(told.append, HOLD_AFTER_MS + RETRY_MS, 0, False, None)
+    holder.reconcile(told.append, CAP_AFTER_MS + RETRY_MS, 0, False, None)
     assert hdfs.files == {}
 
 
@@ -277,21 +277,21 @@ def test_a_resource_manager_that_is_away_is_asked_again_and_the_command_is_told(
     hdfs = Folder()
     scheduler, told = Scheduler(hdfs), list[Record]()
     holder = holder_of(scheduler, hdfs)
-    holder.follow(told.append, 0, 1, True, None)
+    holder.reconcile(told.append, 0, 1, True, None)
     whole = scheduler.perform
 
     def away(action: SetQueueMaximum) -> Outcome:
         return Unknown()
 
     if how == "not seen":
-        holder._stands = lambda path: "http://rm: nobody answers"
+        holder._maximum_of = lambda path: "http://rm: nobody answers"
     else:
         holder._perform = away
-    holder.follow(told.append, HOLD_AFTER_MS, 0, False, None)
+    holder.reconcile(told.append, CAP_AFTER_MS, 0, False, None)
     assert (scheduler.maximum_ratio, len(hdfs.files)) == (GUARANTEE, 1)
     assert FIX in caplog.text
-    holder._stands, holder._perform = scheduler.stands, whole
-    holder.follow(told.append, HOLD_AFTER_MS + RETRY_MS, 0, False, None)
+    holder._maximum_of, holder._perform = scheduler.stands, whole
+    holder.reconcile(told.append, CAP_AFTER_MS + RETRY_MS, 0, False, None)
     assert (scheduler.maximum_ratio, hdfs.files) == (MAXIMUM, {})
     believed(told)
 

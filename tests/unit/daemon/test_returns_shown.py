@@ -9,9 +9,9 @@ import pytest
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
 from yarnctl.daemon.guards import Gate
 from yarnctl.daemon.loop import Recorder
-from yarnctl.daemon.view.published import Counted, LoopStatus, Publisher
-from yarnctl.daemon.view.recent_decisions import Remembered
-from yarnctl.daemon.view.reclaim_lists import Reclaiming
+from yarnctl.daemon.view.published import Counting, LoopStatus, Publisher
+from yarnctl.daemon.view.recent_decisions import RecentDecisions
+from yarnctl.daemon.view.reclaim_lists import ReclaimLists
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
@@ -42,12 +42,12 @@ EVENTS = [
 
 @pytest.mark.parametrize("retired", [True, False])
 def test_the_cost_is_noted_in_the_list_or_after(retired):
-    steps, reclaiming = Controller(GUARD_FREE), Reclaiming()
+    steps, reclaiming = Controller(GUARD_FREE), ReclaimLists()
     for now_ms, snapshot, facts in EVENTS if retired else [*EVENTS[:3], EVENTS[4], (90_000, None, ())]:
         step = steps.step(seen(snapshot, {"r1": row("r1", 49, cost_ms=7000)}, now_ms=now_ms, facts=facts))
         for record in step.records:
-            reclaiming.take(record)
-        reclaiming.follow(steps.ledger)
+            reclaiming.apply(record)
+        reclaiming.update(steps.ledger)
         shown = reclaiming.entries + reclaiming.ended
         assert [(each.order.order, each.predicted_cost_ms) for each in shown] == [("o-000001", 7000)]
     (entry,) = reclaiming.ended
@@ -61,11 +61,11 @@ LOST = CameBackWithout("o-000001", "again", 7, 1, 0, 60_000)
     ("fact", "words"), [(BACK, "did cost 6700 ms"), (LOST, "LOST: the checkpoint of 7 keys")]
 )
 def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
-    steps, remembered = Controller(GUARD_FREE), Remembered()
+    steps, remembered = Controller(GUARD_FREE), RecentDecisions()
     for now_ms, snapshot, facts in [*EVENTS[:-1], (60_000, None, (fact,))]:
         step = steps.step(seen(snapshot, {"r1": row("r1", 49, cost_ms=7000)}, now_ms=now_ms, facts=facts))
         for record in step.records:
-            remembered.take(record)
+            remembered.apply(record)
     (decided,) = remembered.newest_first()
     told = explain([each.record for each in decided.log], "o-000001")
     assert words in "\n".join(in_words(told))
@@ -96,9 +96,9 @@ def test_people_are_warned_of_saved_work_that_was_lost(caplog, keys, words):
 
 
 def test_lost_checkpoints_and_their_keys_are_counted():
-    counted = Counted()
+    counted = Counting()
     for record in (_lost("o-1", 7), _lost("o-2", -1), _lost("o-3", 4), _returned()):
-        counted.take(record)
+        counted.apply(record)
     assert (counted.counts().checkpoints_lost, counted.counts().keys_lost) == (3, 11)
 
 

@@ -64,7 +64,7 @@ def test_it_stops_puts_back_and_withdraws(tmp_path: Path, harm: Callable[[Path],
     scheduler = Scheduler(hdfs)
     with StateDir(tmp_path / "state", lambda: "a1b2") as state:
         loop, journal = begun(state, cluster)
-        loop._holder = holder_of(scheduler, hdfs)
+        loop._queue_caps = holder_of(scheduler, hdfs)
         while scheduler.maximum_ratio == MAXIMUM:
             loop._once()
         asked = kinds(cluster).count("Suspend")

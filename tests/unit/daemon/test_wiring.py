@@ -56,6 +56,6 @@ def test_lock_and_folders_are_asked_within_the_bounds_of_the_loop(tmp_path: Path
     client = running._hdfs(plan(tmp_path))
     for bounds in (client._bulk, client._to.limits):
         assert bounds.answer_ms <= 5_000
-        assert bounds.silence_ms <= 5_000
+        assert bounds.read_timeout_ms <= 5_000
         assert bounds.retries == 0
         assert bounds.answer_bytes <= 64 << 20

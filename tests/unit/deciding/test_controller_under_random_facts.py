@@ -27,7 +27,6 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import (
     Decision,
-    Forgotten,
     KilledEnded,
     Performed,
     Progressed,
@@ -35,6 +34,7 @@ from yarnctl.deciding.records import (
     Requests,
     SavedLost,
     Transition,
+    UnknownApplication,
     encode,
 )
 from yarnctl.deciding.settings import DEFAULT, PAPER
@@ -98,7 +98,7 @@ MOVES = st.builds(
 )
 HISTORIES = st.tuples(WAYS, st.lists(MOVES, min_size=1, max_size=14), st.booleans())
 SHELF = kept()
-CHANGES = (Decision, Transition, Requests, Performed, Progressed, Forgotten, KilledEnded, SavedLost)
+CHANGES = (Decision, Transition, Requests, Performed, Progressed, UnknownApplication, KilledEnded, SavedLost)
 
 
 @pytest.mark.parametrize("name", SHELF)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.tables import app, cluster
-from yarnctl.deciding.forecast import Room, Takers, model_queues, place_pending
+from yarnctl.deciding.forecast import Room, SchedulerSimulation, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.preemptor import Look, demand
+from yarnctl.deciding.preemptor import DemandInput, demand
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import at_least, minus, plus
 
@@ -112,17 +112,17 @@ def test_runs_found_by_bisection_are_the_runs_of_single_grants(snapshot, promise
     }
     queues = model_queues(snapshot, ())
     place_pending(queues, Room(snapshot.free_by_node))
-    takers = Takers(
+    takers = SchedulerSimulation(
         queues, ("research",), lambda view: view.queue == "production", allowance, snapshot.largest_node
     )
-    found = {name: sum(admission.needs.values()) for name, admission in takers.admitted.items()}
+    found = {name: sum(admission.shortfalls.values()) for name, admission in takers.admitted.items()}
     assert found == plainly(snapshot, allowance)
 
 
 @given(snapshots())
 def test_whoever_waits_is_either_helped_or_told_why(snapshot):
-    found = demand(Look(snapshot, 0, 0), Ledger(), DEFAULT)
-    helped = {wish.application.application for wish in found.wishes}
+    found = demand(DemandInput(snapshot, 0, 0), Ledger(), DEFAULT)
+    helped = {wish.application.application for wish in found.applications}
     told = {trigger.application for trigger, _ in found.refused}
     assert not helped & told
     placed = {view.application for view in snapshot.applications if view.asks and view.queue == "production"}

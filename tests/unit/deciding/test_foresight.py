@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from yarnctl.deciding.foresight import LASTS_MS, Foresight, first_wave
+from yarnctl.deciding.foresight import LASTS_MS, Prediction, first_wave
 from yarnctl.deciding.model import ApplicationView, ContainerAsk
 from yarnctl.deciding.reasons.demand import Unmet
 from yarnctl.journal.rendering import text as reason_text
@@ -30,17 +30,17 @@ def view(name: str = "a", **more: Any) -> ApplicationView:
     return ApplicationView(application=name, used=used, am_size=SLOT, task_size=SLOT, **told)
 
 
-def foresight(most: int = 4, *more: ContainerAsk) -> Foresight:
-    return Foresight(most, ("production",), lambda _: (MAPS, *more))
+def foresight(most: int = 4, *more: ContainerAsk) -> Prediction:
+    return Prediction(most, ("production",), lambda _: (MAPS, *more))
 
 
 def test_a_starting_job_is_shown_with_its_first_wave_but_no_more_than_allowed():
-    (shown,) = foresight().foresee([view()], 0)
-    assert (shown.asks, shown.foreseen) == ((MASTER, MAPS._replace(count=4)), 4)
-    (shown,) = foresight(9).foresee([view()], 0)
-    assert (shown.asks, shown.foreseen) == ((MASTER, MAPS), 6)
-    (shown,) = foresight(9, REDUCES).foresee([view()], 0)
-    assert (shown.asks, shown.foreseen) == ((MASTER, MAPS, REDUCES._replace(count=3)), 9)
+    (shown,) = foresight().predict([view()], 0)
+    assert (shown.asks, shown.predicted) == ((MASTER, MAPS._replace(count=4)), 4)
+    (shown,) = foresight(9).predict([view()], 0)
+    assert (shown.asks, shown.predicted) == ((MASTER, MAPS), 6)
+    (shown,) = foresight(9, REDUCES).predict([view()], 0)
+    assert (shown.asks, shown.predicted) == ((MASTER, MAPS, REDUCES._replace(count=3)), 9)
 
 
 def test_the_first_wave_is_the_maps_and_the_reduces_that_need_more_room():
@@ -61,9 +61,9 @@ def test_it_stays_while_the_master_starts_and_ends_for_good_with_the_jobs_own_as
         (20_000, view(containers=1, asks=()), 0),
     ]
     for at_ms, told, foreseen in seen:
-        (shown,) = sight.foresee([told], at_ms)
-        assert shown.foreseen == foreseen, at_ms
-        assert sight.expecting == bool(foreseen), at_ms
+        (shown,) = sight.predict([told], at_ms)
+        assert shown.predicted == foreseen, at_ms
+        assert sight.expects == bool(foreseen), at_ms
 
 
 @pytest.mark.parametrize(
@@ -77,44 +77,44 @@ def test_it_stays_while_the_master_starts_and_ends_for_good_with_the_jobs_own_as
     ],
 )
 def test_of_whom_nothing_is_foreseen(told):
-    (shown,) = foresight().foresee([told], 0)
+    (shown,) = foresight().predict([told], 0)
     assert shown == told
 
 
 def test_a_job_that_cannot_start_yet_is_foreseen_when_it_can():
     sight = foresight()
-    sight.foresee([view(activated=False)], 0)
-    (shown,) = sight.foresee([view()], 10_000)
-    assert shown.foreseen == 4
+    sight.predict([view(activated=False)], 0)
+    (shown,) = sight.predict([view()], 10_000)
+    assert shown.predicted == 4
 
 
 def test_a_master_that_asks_for_nothing_is_not_waited_for_any_longer():
     sight, started = foresight(), view(containers=1, asks=())
-    sight.foresee([view()], 0)
-    assert sight.foresee([started], LASTS_MS - 1)[0].foreseen == 4
-    assert sight.foresee([started], LASTS_MS)[0].foreseen == 0
-    assert not sight.expecting
-    assert sight.foresee([view()], LASTS_MS + 1)[0].foreseen == 0  # its second master: known, and no more
+    sight.predict([view()], 0)
+    assert sight.predict([started], LASTS_MS - 1)[0].predicted == 4
+    assert sight.predict([started], LASTS_MS)[0].predicted == 0
+    assert not sight.expects
+    assert sight.predict([view()], LASTS_MS + 1)[0].predicted == 0  # its second master: known, and no more
 
 
 def test_what_is_not_known_is_not_foreseen_until_it_is():
     answers: list[tuple[ContainerAsk, ...]] = [(), (MAPS._replace(count=0),), (MAPS,)]
-    sight = Foresight(4, ("production",), lambda _: answers.pop(0))
-    assert [sight.foresee([view()], now_ms)[0].foreseen for now_ms in (0, 1, 2)] == [0, 0, 4]
+    sight = Prediction(4, ("production",), lambda _: answers.pop(0))
+    assert [sight.predict([view()], now_ms)[0].predicted for now_ms in (0, 1, 2)] == [0, 0, 4]
 
 
 def test_who_is_gone_is_forgotten():
     sight = foresight()
-    sight.foresee([view()], 0)
-    assert sight.foresee([], 1) == ()
-    assert not sight.expecting
+    sight.predict([view()], 0)
+    assert sight.predict([], 1) == ()
+    assert not sight.expects
 
 
 def test_off_it_changes_nothing_and_asks_nobody():
-    sight = Foresight(0, ("production",), lambda _: pytest.fail("asked"))
+    sight = Prediction(0, ("production",), lambda _: pytest.fail("asked"))
     told = view()
-    assert sight.foresee([told], 0) == (told,)
-    assert not sight.expecting
+    assert sight.predict([told], 0) == (told,)
+    assert not sight.expects
 
 
 def test_the_reason_says_how_many_are_foreseen():

@@ -9,7 +9,7 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, task, with_
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.invariants import LEDGER, SETTLED_IS_FINAL, STEPS, History, check, check_ledger
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import Accepted, Scope
+from yarnctl.deciding.model import Accepted, ObservationRequest
 from yarnctl.deciding.records import Decision, Step, Transition
 from yarnctl.errors import InvariantBroken
 
@@ -191,7 +191,7 @@ def wakes_in_the_past(step):
 
 
 def wakes_for_nothing(step):
-    return replace(step, wake_at_ms=0, scope=Scope(cluster=False))
+    return replace(step, wake_at_ms=0, observation_request=ObservationRequest(cluster=False))
 
 
 PLANTED_IN_A_STEP = [

@@ -19,10 +19,10 @@ from yarnctl.deciding.model import (
     Kill,
     ManifestSeen,
     Observation,
+    ObservationRequest,
     Outcome,
     QueueView,
     Release,
-    Scope,
     Snapshot,
     Suspend,
     TaskView,
@@ -66,7 +66,7 @@ class TinyCluster:
         self.drain_ms = 1300
         self.releases_itself = releases_itself
         self.silent: set[str] = set()
-        self.scopes: list[Scope] = []
+        self.scopes: list[ObservationRequest] = []
 
     # --- test language
 
@@ -122,7 +122,7 @@ class TinyCluster:
         able = frozenset({"releases-itself"}) if self.releases_itself else frozenset()
         return ClusterIdentity("1", len(self.nodes), able)
 
-    def observe(self, scope: Scope) -> Observation:
+    def observe(self, scope: ObservationRequest) -> Observation:
         self.scopes.append(scope)
         facts, self.facts = tuple(self.facts), []
         return Observation(

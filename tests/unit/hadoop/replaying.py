@@ -21,10 +21,10 @@ from yarnctl.hadoop.http.session import CallLimits
 NEVER_S = 60.0
 """A reply that comes so late comes to nobody, unless somebody waits who should have given up."""
 
-PATIENT = CallLimits(connect_ms=60_000, silence_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
+PATIENT = CallLimits(connect_ms=60_000, read_timeout_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 """For whatever is answered: a machine that is busy with something else is no fault of the wire."""
 
-HASTY = msgspec.structs.replace(PATIENT, silence_ms=150, answer_ms=300)
+HASTY = msgspec.structs.replace(PATIENT, read_timeout_ms=150, answer_ms=300)
 """For what is never answered, or never to the end: it is not waited for long."""
 
 

@@ -19,7 +19,7 @@ from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 
-ONCE = CallLimits(connect_ms=2_000, silence_ms=2_000, answer_ms=4_000, answer_bytes=4 << 20, retries=0)
+ONCE = CallLimits(connect_ms=2_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=4 << 20, retries=0)
 APPS = "/ws/v1/cluster/apps"
 LONG = make_apps(900_000)
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'

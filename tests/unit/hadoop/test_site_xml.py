@@ -95,8 +95,8 @@ def test_variables_without_an_end_are_refused(tmp_path, core):
 
 def test_kinds_of_values(tmp_path):
     found = site(tmp_path, core=key("t", " TRUE ") + key("n", "0x10") + key("w", "a, b,,c "))
-    assert (found.truth("t"), found.truth("n", True)) == (True, True)
-    assert found.words("w") == ("a", "b", "c")
+    assert (found.boolean("t"), found.boolean("n", True)) == (True, True)
+    assert found.list_of("w") == ("a", "b", "c")
 
 
 XI = "xmlns:xi='http://www.w3.org/2001/XInclude'"

@@ -17,7 +17,7 @@ from yarnctl.hadoop.http.problems import BadAnswer, Uncertain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 
-ONCE = CallLimits(connect_ms=5_000, silence_ms=5_000, answer_ms=10_000, answer_bytes=1_000, retries=0)
+ONCE = CallLimits(connect_ms=5_000, read_timeout_ms=5_000, answer_ms=10_000, answer_bytes=1_000, retries=0)
 BODY = {"/short": b'{"a":1}', "/long": b"1" * 2_000_000}
 
 

@@ -146,7 +146,7 @@ def test_headers_that_drip_are_bounded_too():
                     return
 
     with Slow(Reply()) as rm, pytest.raises(Unreachable, match="in time"):
-        metrics(rm.url, limits=msgspec.structs.replace(SHORT, silence_ms=60_000))
+        metrics(rm.url, limits=msgspec.structs.replace(SHORT, read_timeout_ms=60_000))
 
 
 def test_nothing_listens():

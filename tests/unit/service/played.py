@@ -16,7 +16,7 @@ from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
-from yarnctl.deciding.model import Observation, Scope
+from yarnctl.deciding.model import Observation, ObservationRequest
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.units import Resources
@@ -58,7 +58,7 @@ class PublishedRun(Run):
         super().__init__(setup, jobs, SCHEMES["natjam"], Recording(self.publisher))
         self.port.observe = self._observe  # type: ignore[method-assign]
 
-    def _observe(self, scope: Scope) -> Observation:
+    def _observe(self, scope: ObservationRequest) -> Observation:
         self.seen = VirtualPort.observe(self.port, scope)
         return self.seen
 

@@ -16,7 +16,7 @@ from tests.unit.daemon.at_the_desk import AtTheDesk
 from tests.unit.service.conftest import TOKEN, Told
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.daemon.admission.request_queue import HEADS_MAX, WAITERS_MAX
+from yarnctl.daemon.admission.request_queue import WAITERS_MAX, WAITING_THREADS_MAX
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.listening.names import names_for
 from yarnctl.service.app import make_app
@@ -82,9 +82,9 @@ class Daemon:
         """Tick; some time has passed."""
         there = self.there
         there.now_ms += 500 if there.book.gate is None else 20
-        there.desk.follow(there.write, there.now_ms)
+        there.desk.after_tick(there.write, there.now_ms)
         self.view = msgspec.structs.replace(
-            self.view, version=self.view.version + 1, now_ms=there.now_ms, desk=there.desk.shown()
+            self.view, version=self.view.version + 1, now_ms=there.now_ms, admission=there.desk.shown()
         )
         there.desk.published()
 
@@ -238,8 +238,8 @@ def test_health_is_told_while_many_wait_for_a_loop_that_does_not_come(daemon, mo
     posts = [threading.Thread(target=ask, args=("",), kwargs={"json": WISH}) for _ in range(30)]
     for each in (*waits, *posts):
         each.start()
-    at_once = [heard.get(timeout=60) for _ in range(30 - WAITERS_MAX + 30 - HEADS_MAX)]
-    assert sorted(at_once) == [200] * (30 - WAITERS_MAX) + [503] * (30 - HEADS_MAX)
+    at_once = [heard.get(timeout=60) for _ in range(30 - WAITERS_MAX + 30 - WAITING_THREADS_MAX)]
+    assert sorted(at_once) == [200] * (30 - WAITERS_MAX) + [503] * (30 - WAITING_THREADS_MAX)
     assert http_client.get(f"{daemon.url}/healthz", timeout=20).json()
     daemon.there.desk.stop()
     for each in (*waits, *posts):

@@ -89,7 +89,7 @@ def test_who_sends_in_time_is_answered_however_long_the_connection_lasts() -> No
 def test_who_does_not_read_is_cut_off() -> None:
     app = FastAPI()
     app.add_api_route("/large", lambda: Response(bytes(64 << 20)))
-    handle = serve_in_thread(app, bounds=Bounds(SOON_S, 0, taking_s=SOON_S))
+    handle = serve_in_thread(app, bounds=Bounds(SOON_S, 0, answer_read_s=SOON_S))
     try:
         with connected(handle) as greedy:
             greedy.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -123,7 +123,7 @@ class Transport:
 def test_who_reads_a_little_has_as_long_for_the_next() -> None:
     one = BoundedConnection.__new__(BoundedConnection)
     transport = Transport()
-    one.flow, one.transport, one.owes = Flow(), transport, True  # type: ignore[assignment]
+    one.flow, one.transport, one.has_unanswered_request = Flow(), transport, True  # type: ignore[assignment]
     one._taking_s, one._left_bytes, one.until_s, transport.left_bytes = 10.0, 500, 10.0, 500
     assert not one.is_late(9.0)
     transport.left_bytes = 499

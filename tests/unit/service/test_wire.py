@@ -101,7 +101,7 @@ def test_admissions_are_their_structs(served: Served) -> None:
     there.ask(4)
     there.submit(known)
     there.go(2_000)
-    served.view = View(version=1, now_ms=there.now_ms, loop=LoopStatus(), desk=there.desk.shown())
+    served.view = View(version=1, now_ms=there.now_ms, loop=LoopStatus(), admission=there.desk.shown())
     assert same_bytes(served.answer("/v1/admissions").content, AdmissionPage)
     one = served.answer(f"/v1/admissions/{known.admission}").content
     assert same_bytes(one, AdmissionOut)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.runner.test_webhdfs import FIELDS, LATER, TASK
-from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.orders.saved_work import answer_name, read_answer
 from yarnctl.task_runner.runner.protocol.generations import (
     MANIFESTS_MAX,
@@ -160,7 +160,7 @@ def test_an_answer_that_makes_no_sense_is_unusable(tmp_path, generation):
     data = f'{fields[:-1]}, "generation": {generation}}}'.encode()
     store.make_folder(TASK.folder)
     put_file(store, TASK.folder, name, len(data), lambda: [data])
-    proof = Proof(KeyRule(), (("cat",),), "", (store.user,), 30_000)
+    proof = Eligibility(KeyRule(), (("cat",),), "", (store.user,), 30_000)
     with pytest.raises(Unusable):
         read_answer(store, TASK, "o-1", store.list(TASK.folder), proof)
 

@@ -10,8 +10,8 @@ import re
 
 from yarnctl.attach.check.preflight import (
     CAPACITY,
+    CheckResult,
     Facts,
-    Word,
     fail,
     is_true,
     leaf_queues,
@@ -21,7 +21,7 @@ from yarnctl.attach.check.preflight import (
     unknown,
     warn,
 )
-from yarnctl.hadoop.lowered_queues import Lowered, command_for, same_ratio
+from yarnctl.hadoop.lowered_queues import LoweredQueue, command_for, same_ratio
 
 SPECULATION = "mapreduce.reduce.speculative"
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
@@ -37,7 +37,7 @@ def _version(facts: Facts) -> tuple[int, int] | None:
 # --- who answers ------------------------------------------------------------------------------
 
 
-def version(facts: Facts) -> Word:
+def version(facts: Facts) -> CheckResult:
     """The answers that are known here are those of Hadoop 3.3 to 3.5."""
     found = _version(facts)
     if found is None:
@@ -50,7 +50,7 @@ def version(facts: Facts) -> Word:
     return ok(said)
 
 
-def signal(facts: Facts) -> Word:
+def signal(facts: Facts) -> CheckResult:
     """A signal rings the runner's doorbell at once; without it the runner looks every 15 s (YARN-8693)."""
     found = _version(facts)
     if found is None:
@@ -62,7 +62,7 @@ def signal(facts: Facts) -> Word:
     return ok("containers can be signalled over REST")
 
 
-def manager_ha(facts: Facts) -> Word:
+def manager_ha(facts: Facts) -> CheckResult:
     """After a failover yarnctl must know the other ResourceManagers, or it is blind."""
     enabled = facts.setting("yarn.resourcemanager.ha.enabled")
     if facts.configuration is None:
@@ -75,7 +75,7 @@ def manager_ha(facts: Facts) -> Word:
     return ok(f"{facts.managers} ResourceManagers given")
 
 
-def clock(facts: Facts) -> Word:
+def clock(facts: Facts) -> CheckResult:
     """Ages, deadlines and remaining times compare the cluster's instants with ours."""
     ahead = facts.clock_ahead_ms
     if ahead is None:
@@ -88,7 +88,7 @@ def clock(facts: Facts) -> Word:
     return ok("clocks agree within a few seconds")
 
 
-def caller(facts: Facts) -> Word:
+def caller(facts: Facts) -> CheckResult:
     """Kills and priorities are done in our name; the static user dr.who owns nothing."""
     if facts.caller is None:
         return unknown(facts.unseen("caller"))
@@ -99,12 +99,12 @@ def caller(facts: Facts) -> Word:
     )
     if user in ("", "dr.who", "null"):
         return fail(f"we are {user or 'nobody'} to the ResourceManager", fix)
-    if facts.us and user != facts.us:
-        return warn(f"we are {user}, not {facts.us}, to the ResourceManager", fix)
+    if facts.caller_identity and user != facts.caller_identity:
+        return warn(f"we are {user}, not {facts.caller_identity}, to the ResourceManager", fix)
     return ok(f"we are {user}")
 
 
-def apps_cache(facts: Facts) -> Word:
+def apps_cache(facts: Facts) -> CheckResult:
     """Decisions rest on lists of applications: a cache shows them as they were (YARN-11276, from 3.4.0)."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
@@ -117,7 +117,7 @@ def apps_cache(facts: Facts) -> Word:
 # --- jobs' defaults ---------------------------------------------------------------------------
 
 
-def speculation(facts: Facts) -> Word:
+def speculation(facts: Facts) -> CheckResult:
     """Two attempts of one reduce cannot share a checkpoint: the runner refuses jobs that speculate."""
     fix = f"set {SPECULATION}=false (mapred-site.xml, or the job; yarnctl wrap does)"
     told = facts.setting(SPECULATION)
@@ -126,7 +126,7 @@ def speculation(facts: Facts) -> Word:
     return ok("off by default") if told.lower() == "false" else warn("on by default", fix)
 
 
-def slow_start(facts: Facts) -> Word:
+def slow_start(facts: Facts) -> CheckResult:
     """Where reduces wait for all maps nothing is asked for in between: patient jobs take the room back."""
     told = number_of(facts.setting(SLOW_START))
     fix = f"set {SLOW_START}=0.05 for hurried jobs (mapred-site.xml)"
@@ -135,7 +135,7 @@ def slow_start(facts: Facts) -> Word:
     return warn(f"{told:g}", fix) if told >= 0.95 else ok(f"{told:g}")
 
 
-def lowered(facts: Facts) -> Word:
+def lowered(facts: Facts) -> CheckResult:
     """A queue that yarnctl lowered while it made room stays small until somebody puts it back."""
     if facts.lowered is None:
         return unknown(facts.unseen("lowered"))
@@ -150,7 +150,7 @@ def lowered(facts: Facts) -> Word:
     return ok("no queue stands lowered by yarnctl")
 
 
-def _named(facts: Facts, one: Lowered, *, is_held: bool) -> Word:
+def _named(facts: Facts, one: LoweredQueue, *, is_held: bool) -> CheckResult:
     """Name a lowered queue, and the command that mends it."""
     now, before = one.ratio * 100, one.before_ratio * 100
     said = f"{one.queue} stands at {now:g} %, lowered by yarnctl from {before:g} %"
@@ -160,7 +160,7 @@ def _named(facts: Facts, one: Lowered, *, is_held: bool) -> Word:
     return fail(f"{said}, which holds the lock no more", f"run yarnctl with --enforce, or: {command}")
 
 
-def _is_down(facts: Facts, one: Lowered) -> bool:
+def _is_down(facts: Facts, one: LoweredQueue) -> bool:
     """Say whether a queue still stands as it was set; where that is not shown it counts as down."""
     percent = number_of(facts.capacity(f"{one.queue}.maximum-capacity"))
     if percent is None and (found := facts.of((one.queue,))):
@@ -168,30 +168,33 @@ def _is_down(facts: Facts, one: Lowered) -> bool:
     return percent is None or same_ratio(percent / 100, one.ratio)
 
 
-def acls(facts: Facts) -> Word:
+def acls(facts: Facts) -> CheckResult:
     """Where ACLs count, stopping an attempt and setting a priority need the right to administer the queue."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not is_true(facts.setting("yarn.acl.enable")):
         return ok("yarn.acl.enable is false: anybody may, and so may we")
     admins = facts.setting("yarn.admin.acl")
-    if _listed(facts.us, "*" if admins is None else admins):
+    if _listed(facts.caller_identity, "*" if admins is None else admins):
         return ok("yarn.admin.acl names us")
-    names = facts.hurried + (facts.victims if facts.mode == "queues" else ())
+    names = facts.preempting_queues + (facts.preemptable_queues if facts.mode == "queues" else ())
     found, word = leaf_queues(facts, names)
     if word is not None:
         return word
     if facts.scheduler is None:
         reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
-        return unknown(f"yarn.acl.enable is true; {reason}", f"let each acl_administer_queue name {facts.us}")
+        return unknown(
+            f"yarn.acl.enable is true; {reason}",
+            f"let each acl_administer_queue name {facts.caller_identity}",
+        )
     for leaf in found:
         told = _queue_acls(facts, leaf.path)
-        if any(_listed(facts.us, acl) for acl in told):
+        if any(_listed(facts.caller_identity, acl) for acl in told):
             continue
-        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={facts.us or 'yarnctl'}"
+        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={facts.caller_identity or 'yarnctl'}"
         if any(acl.partition(" ")[2].strip() for acl in told):
             return unknown(f"{leaf.path} is administered by groups, and ours are not known here", fix)
-        return fail(f"{facts.us or 'we'} may not administer {leaf.path}", fix)
+        return fail(f"{facts.caller_identity or 'we'} may not administer {leaf.path}", fix)
     return ok("we may administer the queues")
 
 

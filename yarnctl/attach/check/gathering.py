@@ -86,7 +86,7 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
         seen["lowered"] = {}
     else:
         seen["lowered"] = _try(why, "lowered", partial(read_all, hdfs, begin.lock_path))
-        seen["lock_holder"] = _try(why, "lock_holder", partial(_holder, hdfs, begin.lock_path)) or ""
+        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, begin.lock_path)) or ""
     found = {
         path: _try(why, "above", partial(hdfs.find, path))
         for path in above(begin.requests_root, begin.store_root, begin.lock_path)
@@ -106,7 +106,7 @@ def _safe_mode(node: Transport) -> bool | None:
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 
-def _holder(hdfs: WebHdfs, path: str) -> str:
+def _lock_holder(hdfs: WebHdfs, path: str) -> str:
     """Return who holds the lock, as far as its record says; "" if nobody does."""
     record = LockFile(hdfs, path, "").current()
     return "" if record is None or record.released else record.holder

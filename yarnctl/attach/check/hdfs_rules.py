@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.attach.check.preflight import Facts, Word, fail, is_true, not_in_conf, ok, unknown, warn
+from yarnctl.attach.check.preflight import CheckResult, Facts, fail, is_true, not_in_conf, ok, unknown, warn
 from yarnctl.hadoop.http.problems import Rejected
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
@@ -32,7 +32,7 @@ def above(*roots: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def seen(hdfs: WebHdfs, begin: Facts) -> Facts:
+def observed(hdfs: WebHdfs, begin: Facts) -> Facts:
     """Return ``begin`` with what lies at the roots, at the lock and above. Raises as the client does."""
     roots = begin.requests_root, begin.store_root
     own = *roots, begin.lock_path
@@ -79,7 +79,7 @@ def _open_to(hdfs: WebHdfs, path: str, mode: int) -> None:
         return
 
 
-def words(facts: Facts) -> tuple[Word, ...]:
+def words(facts: Facts) -> tuple[CheckResult, ...]:
     """Return what every rule of folders says."""
     return tuple(rule(facts) for rule in RULES)
 
@@ -88,7 +88,7 @@ SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
 """Groups that HDFS or a distribution gives what nobody gave another: who is in them is not up to us."""
 
 
-def webhdfs(facts: Facts) -> Word:
+def webhdfs(facts: Facts) -> CheckResult:
     """Checkpoints and requests travel over WebHDFS; without it nothing can be saved."""
     if facts.webhdfs:
         return ok("it answers")
@@ -97,7 +97,7 @@ def webhdfs(facts: Facts) -> Word:
     )
 
 
-def safe_mode(facts: Facts) -> Word:
+def safe_mode(facts: Facts) -> CheckResult:
     """In safe mode HDFS cannot be written: nobody is asked to stop, and attempts that start fail at once."""
     if facts.safe_mode is None:
         return unknown(facts.unseen("safe_mode"))
@@ -107,7 +107,7 @@ def safe_mode(facts: Facts) -> Word:
     return ok("off")
 
 
-def permissions(facts: Facts) -> Word:
+def permissions(facts: Facts) -> CheckResult:
     """Without permissions any tenant may change another's checkpoints and requests."""
     for source in (facts.name_node, facts.configuration):
         told = None if source is None else source.get("dfs.permissions.enabled")
@@ -117,7 +117,7 @@ def permissions(facts: Facts) -> Word:
     return unknown(facts.unseen("name_node", "it does not say", "the NameNode's /conf: "))
 
 
-def isolation(facts: Facts) -> Word:
+def isolation(facts: Facts) -> CheckResult:
     """With simple authentication everybody may say to be anybody: good will alone keeps tenants apart."""
     told = (facts.name_node or {}).get("hadoop.security.authentication") or facts.setting(
         "hadoop.security.authentication"
@@ -130,10 +130,10 @@ def isolation(facts: Facts) -> Word:
     return warn(f"{told} authentication: names are not proven", fix)
 
 
-def requests_root(facts: Facts) -> Word:
+def requests_root(facts: Facts) -> CheckResult:
     """Runners obey requests only in a folder that is ours and that nobody else may write to."""
     root, found = facts.requests_root, facts.requests
-    us = facts.us or "yarnctl"
+    us = facts.caller_identity or "yarnctl"
     fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chown {us} {root} && hdfs dfs -chmod 755 {root}"
     if found is None:
         if root in facts.absent:
@@ -148,10 +148,10 @@ def requests_root(facts: Facts) -> Word:
     return ok(f"{root} is ours, mode {found.mode:o}")
 
 
-def store_root(facts: Facts) -> Word:
+def store_root(facts: Facts) -> CheckResult:
     """Each user makes a folder of their own here (1777); by its group the daemon, and nobody else, reads."""
     root, found = facts.store_root, facts.store
-    us = facts.us or "yarnctl"
+    us = facts.caller_identity or "yarnctl"
     fix = f"hdfs dfs -mkdir -p {root} && hdfs dfs -chmod 1777 {root} && hdfs dfs -chown {us}:{us} {root}"
     if found is None:
         if root in facts.absent:
@@ -165,7 +165,7 @@ def store_root(facts: Facts) -> Word:
         return fail(f"nobody but {found.owner} may keep checkpoints in {root} (mode {found.mode:o})", fix)
     if not found.mode & 0o002:
         return warn(f"only {found.owner} and its group may use {root} (mode {found.mode:o})", fix)
-    if found.owner not in _trusted(facts, found.owner):
+    if found.owner not in _is_safe_owner(facts, found.owner):
         said = f"{root} belongs to {found.owner}, who may remove what others keep there"
         return warn(said, f"hdfs dfs -chown {us}:{us} {root}")
     top = facts.above.get("/")
@@ -175,7 +175,7 @@ def store_root(facts: Facts) -> Word:
     return ok(f"mode {found.mode:o}, group {found.group or 'unknown'}")
 
 
-def folders_above(facts: Facts) -> Word:
+def folders_above(facts: Facts) -> CheckResult:
     """Who may rename a folder above ours may put another one in its place."""
     if not facts.above:
         return unknown(facts.unseen("above", "the folders above were not seen"))
@@ -183,17 +183,19 @@ def folders_above(facts: Facts) -> Word:
         if found.mode & 0o022 and not found.mode & 0o1000:
             fix = f"hdfs dfs -chmod {'1777' if path == '/' else '755'} {path}"
             return fail(f"{path} may be written to by others and is not sticky (mode {found.mode:o})", fix)
-        if found.owner not in _trusted(facts, found.owner):
-            fix = f"hdfs dfs -chown {facts.us or 'yarnctl'} {path} && hdfs dfs -chmod 755 {path}"
+        if found.owner not in _is_safe_owner(facts, found.owner):
+            fix = f"hdfs dfs -chown {facts.caller_identity or 'yarnctl'} {path} && hdfs dfs -chmod 755 {path}"
             return warn(f"{path} belongs to {found.owner}, who may remove what is in it", fix)
     return ok(f"{', '.join(facts.above)}: nobody else may change what is in them")
 
 
-def lock(facts: Facts) -> Word:
+def lock(facts: Facts) -> CheckResult:
     """One daemon acts per cluster: by a lock that we must be able to write, or nothing is ever enforced."""
-    us, path = facts.us or "yarnctl", facts.lock_path
+    us, path = facts.caller_identity or "yarnctl", facts.lock_path
     home = posixpath.dirname(path)
-    if facts.lock is not None and (facts.lock.kind != "DIRECTORY" or not _ours_to_write(facts, facts.lock)):
+    if facts.lock is not None and (
+        facts.lock.kind != "DIRECTORY" or not _is_writable_by_caller(facts, facts.lock)
+    ):
         said = f"{path} belongs to {facts.lock.owner}, mode {facts.lock.mode:o}: we may not write to it"
         fix = f"hdfs dfs -chown -R {us} {path} && hdfs dfs -chmod 755 {path} (while no yarnctl runs)"
         return fail(said, fix)
@@ -206,7 +208,7 @@ def lock(facts: Facts) -> Word:
     there = next((one for one in _upwards(home) if one in facts.above), "")
     if not there:
         return unknown("no folder above the lock was seen")
-    if _ours_to_write(facts, facts.above[there]):
+    if _is_writable_by_caller(facts, facts.above[there]):
         return ok(f"we may make {path}")
     fix = f"hdfs dfs -mkdir -p {home} && hdfs dfs -chown {us} {home} && hdfs dfs -chmod 755 {home}"
     found = facts.above[there]
@@ -221,21 +223,21 @@ def _upwards(path: str) -> list[str]:
     return chain
 
 
-def _ours_to_write(facts: Facts, found: FileStatus) -> bool:
+def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
     """Say whether we may make files in a folder: as its owner, as anybody, or as HDFS's superuser."""
-    us, top = facts.us or "yarnctl", facts.above.get("/")
+    us, top = facts.caller_identity or "yarnctl", facts.above.get("/")
     if top is not None and top.owner == us:
         return True
     return bool(found.mode & (0o200 if found.owner == us else 0o002))
 
 
-def _trusted(facts: Facts, otherwise: str) -> tuple[str, ...]:
+def _is_safe_owner(facts: Facts, otherwise: str) -> tuple[str, ...]:
     """Return who may own what is around ours: we, and HDFS's superuser, who owns the root."""
     top = facts.above.get("/")
-    return (facts.us or "yarnctl", otherwise if top is None else top.owner)
+    return (facts.caller_identity or "yarnctl", otherwise if top is None else top.owner)
 
 
-RULES: tuple[Callable[[Facts], Word], ...] = (
+RULES: tuple[Callable[[Facts], CheckResult], ...] = (
     requests_root,
     store_root,
     folders_above,

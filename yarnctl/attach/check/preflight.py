@@ -48,10 +48,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ``counted``: the resources the scheduler says it decides by ("memory-mb", "vcores").
     """
 
-    us: str = ""
+    caller_identity: str = ""
     mode: str = "queues"
-    hurried: tuple[str, ...] = ("production",)
-    victims: tuple[str, ...] = ("research",)
+    preempting_queues: tuple[str, ...] = ("production",)
+    preemptable_queues: tuple[str, ...] = ("research",)
     managers: int = 1
     requests_root: str = "/yarnctl/requests"
     store_root: str = "/yarnctl/checkpoints"
@@ -114,33 +114,33 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
-class Word(msgspec.Struct, frozen=True):
+class CheckResult(msgspec.Struct, frozen=True):
     """A finding before its rule's id and reason are added; ``fault``: why what it rests on is not there."""
 
     severity: Severity
-    seen: str
+    observed: str
     fix: str = ""
     fault: Unseen | None = None
 
 
-def ok(seen: str) -> Word:
+def ok(seen: str) -> CheckResult:
     """Say that it is well."""
-    return Word("ok", seen)
+    return CheckResult("ok", seen)
 
 
-def warn(seen: str, fix: str) -> Word:
+def warn(seen: str, fix: str) -> CheckResult:
     """Say that it works, less well."""
-    return Word("warn", seen, fix)
+    return CheckResult("warn", seen, fix)
 
 
-def fail(seen: str | Unseen, fix: str) -> Word:
+def fail(seen: str | Unseen, fix: str) -> CheckResult:
     """Say that it cannot work, or loses work."""
-    return Word("fail", str(seen), fix, _fault(seen))
+    return CheckResult("fail", str(seen), fix, _fault(seen))
 
 
-def unknown(seen: str | Unseen, fix: str = "") -> Word:
+def unknown(seen: str | Unseen, fix: str = "") -> CheckResult:
     """Say that it was not seen."""
-    return Word("unknown", str(seen), fix, _fault(seen))
+    return CheckResult("unknown", str(seen), fix, _fault(seen))
 
 
 def _fault(seen: str | Unseen) -> Unseen | None:
@@ -168,7 +168,7 @@ def not_in_conf(facts: Facts) -> Unseen:
     return facts.unseen("configuration", "it does not say", "/conf: ")
 
 
-def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], Word | None]:
+def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
     """Return the leaves by these names, or the word that stands for all of them."""
     if facts.leaves is None:
         return (), unknown(facts.unseen("leaves"))

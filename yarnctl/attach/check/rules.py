@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
 from yarnctl.attach.check import scheduler_rules as scheduler
-from yarnctl.attach.check.preflight import Facts, Finding, Unseen, Word, unknown
+from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, Unseen, unknown
 
-Rule = Callable[[Facts], Word]
+Rule = Callable[[Facts], CheckResult]
 
 RULES: dict[str, Rule] = {
     "version": cluster.version,
@@ -22,8 +22,8 @@ RULES: dict[str, Rule] = {
     "caller": cluster.caller,
     "scheduler": scheduler.scheduler,
     "queues": scheduler.queues,
-    "hurried-share": scheduler.hurried_share,
-    "victim-share": scheduler.victim_share,
+    "hurried-share": scheduler.preempting_share,
+    "victim-share": scheduler.preemptable_share,
     "maxima": scheduler.maxima,
     "user-limit": scheduler.user_limit,
     "am-share": scheduler.am_share,
@@ -63,23 +63,23 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
         word = rule(facts)
         if is_other and word.severity == "unknown" and rests_on_scheduler(name):
             word = unknown(WITHOUT_SCHEDULER)
-        elif first := _told_before(word, told):
+        elif first := _already_reported(word, told):
             word = unknown(f"not judged, for the reason of '{first}'; mend that first")
-        one = Finding(name, word.severity, word.seen, (rule.__doc__ or "").strip(), word.fix)
+        one = Finding(name, word.severity, word.observed, (rule.__doc__ or "").strip(), word.fix)
         findings.append(one)
         if word.severity in ("fail", "unknown"):
-            told.setdefault(word.seen, one)
+            told.setdefault(word.observed, one)
             if word.fault is not None:
                 told.setdefault(word.fault, one)
     return tuple(findings)
 
 
-def _told_before(word: Word, told: Mapping[str | Unseen, Finding]) -> str:
+def _already_reported(word: CheckResult, told: Mapping[str | Unseen, Finding]) -> str:
     """Return the id of the finding that has told the same, or of the same fault; "" if none has."""
     if word.severity == "unknown" and not word.fix:
-        first = told.get(word.seen if word.fault is None else word.fault)
+        first = told.get(word.observed if word.fault is None else word.fault)
         return "" if first is None else first.id
-    same = told.get(word.seen)
+    same = told.get(word.observed)
     return same.id if same is not None and (same.severity, same.fix) == (word.severity, word.fix) else ""
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from yarnctl.attach.check.preflight import (
     CAPACITY,
+    CheckResult,
     Facts,
-    Word,
     fail,
     is_true,
     leaf_queues,
@@ -28,7 +28,7 @@ FULL_PERCENT = 99.0
 AM_RATIO_MIN = 0.2
 
 
-def scheduler(facts: Facts) -> Word:
+def scheduler(facts: Facts) -> CheckResult:
     """Only the capacity scheduler's order is modelled: who gets room that is freed."""
     name = facts.setting("yarn.resourcemanager.scheduler.class")
     fix = (
@@ -42,9 +42,9 @@ def scheduler(facts: Facts) -> Word:
     return unknown(facts.unseen("leaves"))
 
 
-def queues(facts: Facts) -> Word:
+def queues(facts: Facts) -> CheckResult:
     """Hurried and patient jobs must be in different leaf queues that are running."""
-    names = facts.hurried + (() if facts.mode == "deadlines" else facts.victims)
+    names = facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
     found, word = leaf_queues(facts, names)
     if word is not None:
         return word
@@ -55,16 +55,16 @@ def queues(facts: Facts) -> Word:
     return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
-def hurried_share(facts: Facts) -> Word:
+def preempting_share(facts: Facts) -> CheckResult:
     """Freed room goes to the queue furthest below its guarantee: that must be the hurried one."""
     if facts.mode == "deadlines":
         return ok("one queue by deadlines: shares do not matter")
-    _, word = leaf_queues(facts, facts.hurried + facts.victims)
+    _, word = leaf_queues(facts, facts.preempting_queues + facts.preemptable_queues)
     if word is not None:
         return word
-    ours = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.hurried))
-    theirs = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.victims))
-    first = facts.of(facts.hurried)[0].path
+    ours = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
+    theirs = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preemptable_queues))
+    first = facts.of(facts.preempting_queues)[0].path
     said = f"hurried {ours:g} %, victims {theirs:g} %"
     if ours <= 0:
         return fail(said, f"set {CAPACITY}{first}.capacity=95")
@@ -73,11 +73,11 @@ def hurried_share(facts: Facts) -> Word:
     return ok(said)
 
 
-def victim_share(facts: Facts) -> Word:
+def preemptable_share(facts: Facts) -> CheckResult:
     """With a guarantee of 0 % a queue may run one master only; what is guaranteed cannot be taken."""
     if facts.mode == "deadlines":
         return ok("one queue by deadlines: shares do not matter")
-    found, word = leaf_queues(facts, facts.victims)
+    found, word = leaf_queues(facts, facts.preemptable_queues)
     if word is not None:
         return word
     for leaf in found:
@@ -94,9 +94,11 @@ def victim_share(facts: Facts) -> Word:
     return ok(", ".join(f"{leaf.name} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
-def maxima(facts: Facts) -> Word:
+def maxima(facts: Facts) -> CheckResult:
     """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
-    found, word = leaf_queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
+    found, word = leaf_queues(
+        facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
+    )
     if word is not None:
         return word
     for leaf in found:
@@ -106,9 +108,11 @@ def maxima(facts: Facts) -> Word:
     return ok("each may have the whole cluster")
 
 
-def user_limit(facts: Facts) -> Word:
+def user_limit(facts: Facts) -> CheckResult:
     """One user gets the queue's guarantee times user-limit-factor at most, whatever is free."""
-    found, word = leaf_queues(facts, facts.hurried + (() if facts.mode == "deadlines" else facts.victims))
+    found, word = leaf_queues(
+        facts, facts.preempting_queues + (() if facts.mode == "deadlines" else facts.preemptable_queues)
+    )
     if word is not None:
         return word
     for leaf in found:
@@ -122,10 +126,10 @@ def user_limit(facts: Facts) -> Word:
     return ok("one user may fill each queue")
 
 
-def am_share(facts: Facts) -> Word:
+def am_share(facts: Facts) -> CheckResult:
     """A job whose ApplicationMaster may not start gains nothing by freed room; the default 0.1 starts one."""
     fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
-    names = facts.hurried + (facts.victims if facts.mode == "queues" else ())
+    names = facts.preempting_queues + (facts.preemptable_queues if facts.mode == "queues" else ())
     found, word = leaf_queues(facts, names)
     if word is not None:
         return word
@@ -148,7 +152,7 @@ def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
     return number_of(facts.capacity(key)) if own is None else own
 
 
-def max_priority(facts: Facts) -> Word:
+def max_priority(facts: Facts) -> CheckResult:
     """With --mode deadlines yarnctl orders jobs by priority; a maximum of 0 caps all of them silently."""
     if facts.mode != "deadlines":
         return ok("not needed without --mode deadlines")
@@ -160,7 +164,7 @@ def max_priority(facts: Facts) -> Word:
     return ok(f"{MAX_PRIORITY} is {most:g}")
 
 
-def calculator(facts: Facts) -> Word:
+def calculator(facts: Facts) -> CheckResult:
     """We count MiB and vcores; a scheduler that counts MiB only gives room where we see none."""
     key = "resource-calculator"
     told = facts.capacity(key)
@@ -178,7 +182,7 @@ def calculator(facts: Facts) -> Word:
     return unknown(f"the default counts MiB only; {reason}", f"see that it is so: {fix}")
 
 
-def locality_delay(facts: Facts) -> Word:
+def locality_delay(facts: Facts) -> CheckResult:
     """A map that waits for its node lets patient jobs take the freed room in the same pass."""
     delay = number_of(facts.capacity("node-locality-delay"))
     fix = f"set {CAPACITY}node-locality-delay=-1"
@@ -189,7 +193,7 @@ def locality_delay(facts: Facts) -> Word:
     return warn(f"{delay:g} missed chances", fix) if delay > 0 else ok("off")
 
 
-def minimum_allocation(facts: Facts) -> Word:
+def minimum_allocation(facts: Facts) -> CheckResult:
     """Asks are rounded up to this: a large one wastes room and makes sizes of victims and asks differ."""
     key = "yarn.scheduler.minimum-allocation-mb"
     if facts.configuration is None:
@@ -205,13 +209,13 @@ def _is_on(facts: Facts) -> bool:
     return is_true(facts.setting(MONITOR)) and POLICY in policies and not is_true(facts.setting(OBSERVE_ONLY))
 
 
-def own_preemption(facts: Facts) -> Word:
+def own_preemption(facts: Facts) -> CheckResult:
     """YARN's own preemption kills what yarnctl would save; yarnctl stands aside where it is on."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not _is_on(facts):
         return ok("off")
-    found, word = leaf_queues(facts, facts.victims)
+    found, word = leaf_queues(facts, facts.preemptable_queues)
     if word is not None:
         return word
     for leaf in found:
@@ -221,13 +225,15 @@ def own_preemption(facts: Facts) -> Word:
     return ok("on, but not for the victims' queues")
 
 
-def intra_queue_preemption(facts: Facts) -> Word:
+def intra_queue_preemption(facts: Facts) -> CheckResult:
     """YARN may also kill within a queue, for users and priorities; its victims lose their work just so."""
     if facts.configuration is None:
         return unknown(not_in_conf(facts))
     if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
         return ok("off")
-    found, word = leaf_queues(facts, facts.victims if facts.mode == "queues" else facts.hurried)
+    found, word = leaf_queues(
+        facts, facts.preemptable_queues if facts.mode == "queues" else facts.preempting_queues
+    )
     if word is not None:
         return word
     for leaf in found:

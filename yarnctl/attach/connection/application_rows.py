@@ -35,12 +35,12 @@ class ApplicationRows:
         self._moved: set[str] = set()
         self._unjudged: dict[str, None] = {}
         self._ended: set[str] = set()
-        self._places: dict[str, int] = {}
+        self._ranks_by_name: dict[str, int] = {}
         self._ranks: dict[str, int] = {}
         self._views: list[Any] = []
         self._inputs: tuple[dict[str, Any], ...] = ()
 
-    def take(self, found: Sequence[yarn.AppInfo]) -> None:
+    def update(self, found: Sequence[yarn.AppInfo]) -> None:
         """Take in a look's rows; of an application that is told twice the last counts."""
         before, names = self.by_name, [row.application for row in found]
         self.by_name = dict(zip(names, found, strict=True))
@@ -50,9 +50,9 @@ class ApplicationRows:
         if names != list(before):
             old = [before.get(name) for name in names]
             for gone in before.keys() - self.by_name.keys():
-                self._forget(gone)
+                self._drop(gone)
                 self._ended.add(gone)
-            self._places = {}
+            self._ranks_by_name = {}
         self._note(self._compare(found, old), before)
 
     def _compare(self, found: Sequence[yarn.AppInfo], old: Iterable[yarn.AppInfo | None]) -> list[str]:
@@ -84,7 +84,7 @@ class ApplicationRows:
                 self._moved.add(row.application)
         return changed
 
-    def _forget(self, name: str) -> None:
+    def _drop(self, name: str) -> None:
         self.waiting.pop(name, None)
         self._ranks.pop(name, None)
         self._unjudged.pop(name, None)
@@ -99,7 +99,7 @@ class ApplicationRows:
             self._ended.discard(name)
             self._unjudged[name] = None
             if was is None or was.priority != row.priority or was.submitted_at_ms != row.submitted_at_ms:
-                self._places = {}
+                self._ranks_by_name = {}
             sum_ = pending(row)
             if sum_ == _NOTHING and row.uses is not None:
                 self.waiting.pop(name, None)
@@ -124,9 +124,9 @@ class ApplicationRows:
 
     def views(self, make: MakeView, *inputs: Mapping[str, Any]) -> tuple[ApplicationView, ...]:
         """Return the views in serving order; ``inputs`` (by id) are what else ``make`` looks at."""
-        if not self._places:
+        if not self._ranks_by_name:
             self._put_in_order()
-        stale, shown, places, rows = self._stale, self._views, self._places, self.by_name
+        stale, shown, places, rows = self._stale, self._views, self._ranks_by_name, self.by_name
         for now, was in zip(inputs, self._inputs or ({},) * len(inputs), strict=True):
             stale.update(differing(now, was))
         for name in stale.intersection(rows):
@@ -143,7 +143,7 @@ class ApplicationRows:
         """Give every row its rank and its view its place; a row that has no view yet is stale."""
         made: dict[str, Any] = {view.application: view for view in self._views}
         ordered = [row.application for row in sorted(self.by_name.values(), key=serving_order)]
-        self._places = {name: place for place, name in enumerate(ordered)}
+        self._ranks_by_name = {name: place for place, name in enumerate(ordered)}
         self._views = [made.get(name) for name in ordered]
         rank = -1
         for name in ordered:

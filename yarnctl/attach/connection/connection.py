@@ -36,7 +36,7 @@ from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
 
 
-class SeenStore(Store):
+class CheckpointStore(Store):
     """The folder ``root`` of an HDFS, for looking. ``look_bytes``: so much is read of it in all."""
 
     def __init__(self, hdfs: WebHdfs, root: str, look_bytes: int | None = None) -> None:

@@ -35,8 +35,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     whether a suspended task is back.
     """
 
-    hurried_queues: tuple[str, ...] = ("production",)
-    victim_queues: tuple[str, ...] = ("research",)
+    preempting_queues: tuple[str, ...] = ("production",)
+    preemptable_queues: tuple[str, ...] = ("research",)
     mode: Literal["queues", "deadlines"] = "queues"
 
     requests_root: str = "/yarnctl/requests"
@@ -48,39 +48,39 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     enforce: bool = False
     allow_kill: bool = False
     allow_priority: bool = False
-    allow_hold: bool = False
-    ahead_max: int = 0
+    allow_queue_cap: bool = False
+    predicted_max: int = 0
 
     asks_max: int = 50
     others_max: int = 20
-    proofs_max: int = 8
+    eligibility_reads_max: int = 8
     tasks_max: int = 500
     tracked_max: int = 64
     counters_max: int = 16
     calls_at_once: int = 8
-    look_bytes: int = 16 << 20
+    observation_bytes: int = 16 << 20
 
-    leave_ms: int = 2_000
+    suspend_ms: int = 2_000
     launch_ms: int = 1_500
     start_ms: int = 2_000
     skip_ms: int = 500
     skip_bytes_per_ms: int = 50_000
-    return_look_ms: int = 3_000
-    hold_margin_ms: int = 5_000
-    stable_looks: int = 3
+    resume_poll_ms: int = 3_000
+    release_wait_margin_ms: int = 5_000
+    stable_observations: int = 3
     configuration_age_ms: int = 60_000
-    proof_retry_ms: int = 5_000
-    doubt_ms: int = 60_000
-    attempt_look_ms: int = 1_000
-    ending_wait_ms: int = 3_000
+    eligibility_retry_ms: int = 5_000
+    quarantine_ms: int = 60_000
+    attempt_poll_ms: int = 1_000
+    terminal_state_wait_ms: int = 3_000
 
-    def is_hurried(self, queue: str) -> bool:
+    def is_preempting(self, queue: str) -> bool:
         """Say whether a queue's applications may ask for room (with deadlines every one's may)."""
-        return self.mode == "deadlines" or any(same_queue(queue, one) for one in self.hurried_queues)
+        return self.mode == "deadlines" or any(same_queue(queue, one) for one in self.preempting_queues)
 
-    def is_victim(self, queue: str) -> bool:
+    def is_preemptable(self, queue: str) -> bool:
         """Say whether a queue's applications may be asked for containers at all."""
-        return any(same_queue(queue, one) for one in self.victim_queues)
+        return any(same_queue(queue, one) for one in self.preemptable_queues)
 
     def name_of(self, order: str) -> str:
         """Return an order's name on the cluster, in requests and manifests: no other daemon uses it.
@@ -92,7 +92,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     def may_give(self, queue: str) -> bool:
         """Say whether a queue's applications may have to give (with deadlines every one's may)."""
-        return self.mode == "deadlines" or self.is_victim(queue)
+        return self.mode == "deadlines" or self.is_preemptable(queue)
 
     @property
     def hosts(self) -> frozenset[str]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from yarnctl.attach.connection.connection import Connection, Problem, SeenStore
-from yarnctl.attach.eligibility.job_rules import Proof, prove
+from yarnctl.attach.connection.connection import CheckpointStore, Connection, Problem
+from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationUnread,
     ConfigurationUnreadable,
@@ -29,78 +29,78 @@ KINDS = ("MAPREDUCE", "")
 NOT_YET = ConfigurationUnread()
 
 
-class Prover:
+class EligibilityReader:
     """Remembers proofs by application; ``why_not`` holds the reason for each that has none."""
 
     def __init__(self, link: Connection) -> None:
         self._link = link
         self._settings = link.settings
         self._clock = link.clock
-        self.proofs: dict[str, Proof] = {}
-        self.why_not: dict[str, EligibilityReason] = {}
+        self.eligible: dict[str, Eligibility] = {}
+        self.reasons: dict[str, EligibilityReason] = {}
         self._again_at_ms: dict[str, int] = {}
         self._settled: set[str] = set()
         self._unread: dict[str, yarn.AppInfo] = {}
-        self._doubted: dict[str, tuple[int, Proof]] = {}
+        self._quarantined: dict[str, tuple[int, Eligibility]] = {}
 
-    def look(self, rows: Iterable[yarn.AppInfo]) -> None:
+    def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
         """Read the configurations of the largest jobs not read yet, in the queues that may give.
 
         ``rows`` are those that are new or have changed since the last look.
         """
         judged: dict[str, bool] = {}
-        self._believe_again()
+        self._end_quarantine()
         for row in rows:
             name = row.application
-            if name in self.proofs or name in self._settled:
+            if name in self.eligible or name in self._settled:
                 continue
             if row.queue not in judged:
                 judged[row.queue] = self._settings.may_give(row.queue)
             self._unread.pop(name, None)
             if not judged[row.queue]:
-                self.why_not[name] = InNoVictimQueue()
+                self.reasons[name] = InNoVictimQueue()
             elif row.kind.upper() not in KINDS:
-                self.why_not[name] = OtherKind(row.kind[:40])
+                self.reasons[name] = OtherKind(row.kind[:40])
             else:
-                self.why_not.setdefault(name, NOT_YET)
+                self.reasons.setdefault(name, NOT_YET)
                 self._unread[name] = row
         now_ms, again = self._clock(), self._again_at_ms
         unread = self._unread.values()
         due = [row for row in unread if row.containers > 1 and now_ms >= again.get(row.application, 0)]
         due.sort(key=lambda row: (-row.containers, len(row.application), row.application))
-        self._read({row.application: row.user for row in due[: self._settings.proofs_max]})
+        self._read({row.application: row.user for row in due[: self._settings.eligibility_reads_max]})
 
-    def prove(self, application: str, user: str) -> Proof | EligibilityReason:
+    def judge(self, application: str, user: str) -> Eligibility | EligibilityReason:
         """Return one job's proof, or why there is none, reading its configuration if need be."""
-        if application not in self.proofs and application not in self._settled:
+        if application not in self.eligible and application not in self._settled:
             self._read({application: user})
-        return self.proofs.get(application) or self.why_not.get(application, NOT_YET)
+        return self.eligible.get(application) or self.reasons.get(application, NOT_YET)
 
-    def store_of(self, application: str) -> tuple[SeenStore, Proof] | None:
+    def store_of(self, application: str) -> tuple[CheckpointStore, Eligibility] | None:
         """Return where a job's checkpoints lie; None if it has no proof, or there is no HDFS."""
         if self._link.hdfs is None:
             return None
-        proof = self.proofs.get(application)
+        proof = self.eligible.get(application)
         if proof is None:
-            found = self.prove(application, self._link.row(application).user)
-            if not isinstance(found, Proof):
+            found = self.judge(application, self._link.row(application).user)
+            if not isinstance(found, Eligibility):
                 return None
             proof = found
-        return SeenStore(self._link.hdfs, proof.store_path, self._settings.look_bytes), proof
+        return CheckpointStore(self._link.hdfs, proof.store_path, self._settings.observation_bytes), proof
 
-    def doubt(self, application: str, why: EligibilityReason) -> None:
+    def quarantine(self, application: str, why: EligibilityReason) -> None:
         """Leave a job alone for ``doubt_ms``: what was proven is so, but something else stands in the way."""
-        proof = self.proofs.pop(application, None)
+        proof = self.eligible.pop(application, None)
         if proof is not None:
-            self._doubted[application] = (self._clock() + self._settings.doubt_ms, proof)
-            self.why_not[application] = why
+            self._quarantined[application] = (self._clock() + self._settings.quarantine_ms, proof)
+            self.reasons[application] = why
             _LOG.warning("%s is left alone: %s", application, text(why))
 
-    def _believe_again(self) -> None:
+    def _end_quarantine(self) -> None:
         now_ms = self._clock()
-        for name in [name for name, (until_ms, _) in self._doubted.items() if now_ms >= until_ms]:
-            self.proofs[name] = self._doubted.pop(name)[1]
-            self.why_not.pop(name, None)
+        for name in [name for name, (until_ms, _) in self._quarantined.items() if now_ms >= until_ms]:
+            self.eligible[name] = self._quarantined.pop(name)[1]
+            self.reasons.pop(name, None)
 
     def is_settled(self, application: str) -> bool:
         """Say whether a job's configuration has been read and judged."""
@@ -111,25 +111,25 @@ class Prover:
         for name, answer in answers.items():
             if isinstance(answer, Problem | Absent):
                 told = answer.why if isinstance(answer, Absent) else str(answer)
-                self.why_not[name] = ConfigurationUnreadable(told[:200])
-                self._again_at_ms[name] = self._clock() + self._settings.proof_retry_ms
+                self.reasons[name] = ConfigurationUnreadable(told[:200])
+                self._again_at_ms[name] = self._clock() + self._settings.eligibility_retry_ms
                 continue
             self._settled.add(name)
             self._unread.pop(name, None)
-            found = prove(answer, users[name], self._settings)
-            if isinstance(found, Proof):
-                self.proofs[name] = found
-                self.why_not.pop(name, None)
+            found = judge(answer, users[name], self._settings)
+            if isinstance(found, Eligibility):
+                self.eligible[name] = found
+                self.reasons.pop(name, None)
             else:
-                self.why_not[name] = found
+                self.reasons[name] = found
                 _LOG.info("%s is left alone: %s", name, text(found))
 
-    def forget(self, applications: Iterable[str]) -> None:
+    def drop(self, applications: Iterable[str]) -> None:
         """Forget applications that are no more."""
         for name in applications:
-            self.proofs.pop(name, None)
-            self.why_not.pop(name, None)
+            self.eligible.pop(name, None)
+            self.reasons.pop(name, None)
             self._again_at_ms.pop(name, None)
             self._settled.discard(name)
             self._unread.pop(name, None)
-            self._doubted.pop(name, None)
+            self._quarantined.pop(name, None)

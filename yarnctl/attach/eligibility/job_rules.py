@@ -48,7 +48,7 @@ _TASK = {
 """Said to each task by its own environment, so it is not in the job's configuration."""
 
 
-class Proof(NamedTuple):
+class Eligibility(NamedTuple):
     """A job whose reduces can be suspended. ``store_path``: the folder of checkpoints in our HDFS.
 
     ``owners``: who may own what lies there. ``reducers``: the original reducer, as its words may be split.
@@ -58,7 +58,7 @@ class Proof(NamedTuple):
     reducers: tuple[tuple[str, ...], ...]
     store_path: str
     owners: tuple[str, ...]
-    hold_ms: int = HOLD_MS
+    release_wait_ms: int = HOLD_MS
 
 
 PATH_MAX = 200
@@ -73,10 +73,12 @@ class _Unfit(Exception):
         self.why = why
 
 
-def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof | EligibilityReason:
+def judge(
+    configuration: Mapping[str, str], user: str, attachment: Attachment
+) -> Eligibility | EligibilityReason:
     """Return the proof, or why there is none. ``user`` is the application's."""
     try:
-        return _prove(configuration, user, attachment)
+        return _judge(configuration, user, attachment)
     except _Unfit as unfit:
         return unfit.why
     except Unusable as problem:
@@ -85,7 +87,7 @@ def prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -
         return ConfigurationOdd(type(error).__name__)
 
 
-def _prove(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Proof:
+def _judge(configuration: Mapping[str, str], user: str, attachment: Attachment) -> Eligibility:
     command = unquote_plus(configuration.get(REDUCER, ""))
     if not command:
         is_streaming = any(name.startswith("stream.") for name in configuration)
@@ -103,7 +105,7 @@ def _prove(configuration: Mapping[str, str], user: str, attachment: Attachment) 
         raise _Unfit(StoreOutside(store_path[:PATH_MAX], attachment.store_root))
     _check_requests(settings, attachment)
     reducers = tuple(dict.fromkeys(tuple(printable(rest)) for _, rest in found))
-    return Proof(settings.rule, reducers, store_path, (settings.user,), settings.hold_ms)
+    return Eligibility(settings.rule, reducers, store_path, (settings.user,), settings.hold_ms)
 
 
 def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.eligibility.job_reader import Prover
-from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.eligibility.job_reader import EligibilityReader
+from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -60,7 +60,7 @@ OBSERVE_ONLY = "yarn.resourcemanager.monitor.capacity.preemption.observe_only"
 POLICY = "ProportionalCapacityPreemptionPolicy"
 
 
-def why_aside(
+def preempted_by_yarn(
     configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], attachment: Attachment
 ) -> ModeReason | None:
     """Return why nothing may be changed; None: free to act. ``configuration`` is the daemon's /conf."""
@@ -70,7 +70,7 @@ def why_aside(
         return None
     if _is_on(configuration, OBSERVE_ONLY):
         return None
-    victims = [leaf for leaf in leaves if attachment.is_victim(leaf.name)]
+    victims = [leaf for leaf in leaves if attachment.is_preemptable(leaf.name)]
     if not victims:
         return YarnPreemptsSomewhere(MONITOR)
     for leaf in victims:
@@ -92,7 +92,7 @@ STORE_RETRY_MS = 5_000
 class Permission:
     """Answers for every action; ``host`` says why the host may do nothing now (None: it may)."""
 
-    def __init__(self, link: Connection, prover: Prover) -> None:
+    def __init__(self, link: Connection, prover: EligibilityReader) -> None:
         self._link = link
         self._settings = link.settings
         self._prover = prover
@@ -124,7 +124,7 @@ class Permission:
             return ManagerSettling()
         if self._link.clock() < self._unwritable_until_ms:
             return self._unwritable
-        return why_aside(self._link.configuration, self._link.leaves, self._settings)
+        return preempted_by_yarn(self._link.configuration, self._link.leaves, self._settings)
 
     def store_failed(self, problem: Exception) -> None:
         """Note that a request could not be written: nothing is asked for a while."""
@@ -142,10 +142,10 @@ class Permission:
     def _of_job(self, application: str) -> Outcome | None:
         """Refuse what concerns an application that may not be touched. Raises Unreachable: not known yet."""
         row = self._link.row(application)
-        if not self._settings.is_victim(row.queue):
+        if not self._settings.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
-        proof = self._prover.prove(application, row.user)
-        if isinstance(proof, Proof):
+        proof = self._prover.judge(application, row.user)
+        if isinstance(proof, Eligibility):
             return None
         if not self._prover.is_settled(application):
             raise Unreachable(text(proof))
@@ -155,13 +155,13 @@ class Permission:
         if not self._settings.allow_priority:
             return Refused(PriorityNotAllowed())
         queue = self._link.row(application).queue
-        is_named = self._settings.is_victim(queue) or self._settings.is_hurried(queue)
+        is_named = self._settings.is_preemptable(queue) or self._settings.is_preempting(queue)
         return None if is_named else Refused(QueueNotNamed(queue))
 
     def _of_maximum(self, queue: str) -> Outcome | None:
-        if not self._settings.allow_hold:
+        if not self._settings.allow_queue_cap:
             return Refused(HoldNotAllowed())
-        return None if self._settings.is_victim(queue) else Refused(NoVictimQueue(queue))
+        return None if self._settings.is_preemptable(queue) else Refused(NoVictimQueue(queue))
 
 
 def later(action: Action, why: OutcomeReason) -> Outcome:

@@ -1,7 +1,7 @@
 """The history of jobs: what the gate learns from, asked of the history server and remembered.
 
 Law: a question costs a bounded number of calls, and each finished job is asked for once
-(``REMEMBERED_MAX`` of them are kept, the least recently used go). What cannot be used, or may not be seen by
+(``KEPT_MAX`` of them are kept, the least recently used go). What cannot be used, or may not be seen by
 us, is None with its reason; only a server that does not answer, or lists us no jobs, raises. What the numbers
 mean stands in ``fitting``, which is pure.
 """
@@ -24,12 +24,12 @@ RUNS_MAX = 10
 """An estimate is made of so many of the latest runs."""
 TRAINING_MAX = 100
 """So many of the latest jobs teach at the start."""
-REMEMBERED_MAX = 2_000
+KEPT_MAX = 2_000
 FIRST_MAX = 100
 ALL_TIMES_MS = 0
 
 
-class JobsHistory:
+class FinishedJobs:
     """What jobs have taught. ``capacity``: the cluster's containers; may be changed while it goes on.
 
     All methods raise Unreachable where the history server does not answer.
@@ -38,23 +38,23 @@ class JobsHistory:
     def __init__(self, server: HistoryServer, capacity: int) -> None:
         self.capacity = capacity
         self._server = server
-        self._told: OrderedDict[str, fitting.Told | LessonReason] = OrderedDict()
+        self._finished_jobs: OrderedDict[str, fitting.FinishedJob | LessonReason] = OrderedDict()
 
     def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
         """Return what one ended application teaches, or None and why.
 
         While the history server does not know the job the reason says to ask again later.
         """
-        found = self.told(application)
-        if not isinstance(found, fitting.Told):
+        found = self.finished_job(application)
+        if not isinstance(found, fitting.FinishedJob):
             return None, found
         return fitting.finished(found, self.capacity), None
 
-    def told(self, application: str) -> fitting.Told | LessonReason:
+    def finished_job(self, application: str) -> fitting.FinishedJob | LessonReason:
         """Return the numbers of one ended application, or why there are none."""
         job = job_of(application)
         try:
-            return self._of(self._server.job(job) if job not in self._told else None, job)
+            return self._of(self._server.job(job) if job not in self._finished_jobs else None, job)
         except Missing:
             return NotInHistoryYet(self._server.url, job)
         except Rejected as error:
@@ -63,7 +63,7 @@ class JobsHistory:
     def recent(self, since_ms: int) -> Sequence[Finished]:
         """Return what the latest ``TRAINING_MAX`` jobs since an instant teach, in the order of their ends."""
         found = [self._listed(row) for row in self._server.jobs(since_ms)[:TRAINING_MAX]]
-        usable = [one for one in found if isinstance(one, fitting.Told)]
+        usable = [one for one in found if isinstance(one, fitting.FinishedJob)]
         usable.sort(key=lambda one: (one.finished_at_ms, one.application))
         return tuple(fitting.finished(one, self.capacity) for one in usable)
 
@@ -107,22 +107,22 @@ class JobsHistory:
         except (BadAnswer, Rejected):
             return ()  # not ours to see, or gone: then it is not foreseen
 
-    def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.Told]:
+    def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.FinishedJob]:
         """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""
         rows = [row for row in self._server.jobs(ALL_TIMES_MS, user) if fitting.same_name(row.name, name)]
-        found: list[fitting.Told] = []
+        found: list[fitting.FinishedJob] = []
         for row in [row for row in rows if _succeeded(row)][: 2 * most]:
             one = self._listed(row)
-            if isinstance(one, fitting.Told) and fitting.folded(one.name) == fitting.folded(name):
+            if isinstance(one, fitting.FinishedJob) and fitting.folded(one.name) == fitting.folded(name):
                 found.append(one)
             if len(found) == most:
                 break
         return found
 
-    def _listed(self, row: EndedJob) -> fitting.Told | LessonReason:
+    def _listed(self, row: EndedJob) -> fitting.FinishedJob | LessonReason:
         """Return the numbers of a listed job; its own page has the whole name."""
         whole = row
-        if row.job not in self._told and len(row.name.encode()) >= fitting.NAME_MAX:
+        if row.job not in self._finished_jobs and len(row.name.encode()) >= fitting.NAME_MAX:
             try:
                 whole = self._server.job(row.job)
             except Missing:
@@ -134,24 +134,24 @@ class JobsHistory:
         except Missing:
             return HistoryLost(row.job)
 
-    def _of(self, row: EndedJob | None, job: str) -> fitting.Told | LessonReason:
+    def _of(self, row: EndedJob | None, job: str) -> fitting.FinishedJob | LessonReason:
         """Return what is remembered of a job, else ask for its counters and its configuration."""
-        if job in self._told:
-            self._told.move_to_end(job)
-            return self._told[job]
+        if job in self._finished_jobs:
+            self._finished_jobs.move_to_end(job)
+            return self._finished_jobs[job]
         assert row is not None
-        found: fitting.Told | LessonReason
+        found: fitting.FinishedJob | LessonReason
         try:
             settings = self._server.configuration(job) if _succeeded(row) else {}
             counters = self._server.counters(job) if _succeeded(row) else {}
-            found = fitting.told(row, counters, settings)
+            found = fitting.finished_job(row, counters, settings)
         except Missing:
             raise
         except (BadAnswer, Rejected) as error:
             return HistoryUnusable(str(error))
-        self._told[job] = found
-        if len(self._told) > REMEMBERED_MAX:
-            self._told.popitem(last=False)
+        self._finished_jobs[job] = found
+        if len(self._finished_jobs) > KEPT_MAX:
+            self._finished_jobs.popitem(last=False)
         return found
 
 

@@ -52,7 +52,7 @@ NAME_MAX = 50
 _DIGITS = re.compile(r"\d+")
 
 
-class Told(msgspec.Struct, frozen=True):
+class FinishedJob(msgspec.Struct, frozen=True):
     """One finished job, as far as it counts here. Spans and instants in ms; ``work_ms`` in container-ms.
 
     ``containers`` is what it could hold at once, which its limits say if it is ``limited``; ``map_ms`` and
@@ -108,9 +108,9 @@ def limited(settings: Mapping[str, str], maps: int, reduces: int) -> int:
     return max(min(maps, map_limit or maps), min(reduces, reduce_limit or reduces)) + MASTER
 
 
-def told(
+def finished_job(
     job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Mapping[str, str]
-) -> Told | LessonReason:
+) -> FinishedJob | LessonReason:
     """Return what a job's numbers say, or why they say nothing."""
     if job.state != "SUCCEEDED":
         return EndedOtherwise(job.state)
@@ -124,7 +124,7 @@ def told(
     began_ms = job.started_at_ms or job.submitted_at_ms
     if not 0 < began_ms <= job.finished_at_ms:
         return NoInstantsTold(job.job)
-    return Told(
+    return FinishedJob(
         application=job.job.replace("job_", "application_", 1),
         name=job.name,
         user=job.user,
@@ -166,7 +166,7 @@ def _task_size(spans: Mapping[str, int], kind: str) -> Resources | None:
     return Resources(*(product // spent_ms for product in products))
 
 
-def finished(job: Told, capacity: int) -> Finished:
+def finished(job: FinishedJob, capacity: int) -> Finished:
     """Return a finished job as TRACK_JOB takes it (PYTHIA and Justice, Alg. 1).
 
     Its deadline is that of its tag, as a span from its submission to YARN. A job without one counts as if
@@ -190,7 +190,7 @@ def finished(job: Told, capacity: int) -> Finished:
     )
 
 
-def estimate(name: str, runs: Sequence[Told], capacity: int) -> Estimate | None:
+def estimate(name: str, runs: Sequence[FinishedJob], capacity: int) -> Estimate | None:
     """Return mean and sample standard deviation (0 for one run) of what must be held; None: no run.
 
     ``capacity``: the cluster's containers, of which the next run can get no more.
@@ -198,7 +198,7 @@ def estimate(name: str, runs: Sequence[Told], capacity: int) -> Estimate | None:
     if not runs:
         return None
     spent_ms = min(alone_ms(run, capacity) for run in runs)  # waiting for others only adds to it
-    held = [held_ms(run, SUBMITTING_MS + spent_ms, capacity) for run in runs]
+    held = [usage_ms(run, SUBMITTING_MS + spent_ms, capacity) for run in runs]
     word = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
     return Estimate(
         mean_ms=round(statistics.fmean(held)),
@@ -207,19 +207,19 @@ def estimate(name: str, runs: Sequence[Told], capacity: int) -> Estimate | None:
     )
 
 
-def phases_ms(job: Told, containers: int) -> int:
+def phases_ms(job: FinishedJob, containers: int) -> int:
     """Return how long the job's tasks of average length take, in waves on containers less the master's."""
     at_once = max(1, containers - MASTER)
     sides = ((job.maps, job.map_ms), (job.reduces, job.reduce_ms))
     return sum(-(-count // at_once) * (-(-total_ms // count) + TURN_MS) for count, total_ms in sides if count)
 
 
-def alone_ms(job: Told, capacity: int) -> int:
+def alone_ms(job: FinishedJob, capacity: int) -> int:
     """Return how long the job ran beyond its tasks' waves: its master's start, its commit, all waiting."""
     return max(0, job.elapsed_ms - phases_ms(job, _at_most(job.containers, capacity)))
 
 
-def held_ms(job: Told, spent_ms: int, capacity: int) -> int:
+def usage_ms(job: FinishedJob, spent_ms: int, capacity: int) -> int:
     """Return the container-ms that suffice for whatever number of containers: the most of c x time(c).
 
     c from two (a master and a task) to what the job can use or the cluster has; ``spent_ms`` is what comes

@@ -56,7 +56,7 @@ class LiveContainers:
         self._attempts: dict[str, str] = {}
         self._known: dict[str, set[str]] = {}
 
-    def look(self, applications: Iterable[str]) -> dict[str, Held | Problem]:
+    def observe(self, applications: Iterable[str]) -> dict[str, Held | Problem]:
         """Return what each application holds now."""
         return self._calls.each(self.of, applications)
 
@@ -116,12 +116,12 @@ class LiveContainers:
             self._known[application] = set(held.containers)
         return found
 
-    def forget(self, keep: Iterable[str] = ()) -> None:
+    def drop(self, keep: Iterable[str] = ()) -> None:
         """Stop watching all but ``keep``."""
         kept = set(keep)
         self._known = {name: held for name, held in self._known.items() if name in kept}
 
-    def forget_attempts(self, applications: Iterable[str]) -> None:
+    def drop_attempts(self, applications: Iterable[str]) -> None:
         """Forget the attempts of applications that are no more."""
         for name in applications:
             self._attempts.pop(name, None)
@@ -143,10 +143,10 @@ class Asks(NamedTuple):
 
     pending: tuple[int, int]
     asks: tuple[ContainerAsk, ...]
-    told: bool
+    reported: bool
 
 
-class ClusterLook:
+class ClusterObserver:
     """Makes snapshots; what it has seen of applications and queues is kept in the connection."""
 
     def __init__(self, link: Connection) -> None:
@@ -161,7 +161,7 @@ class ClusterLook:
 
     # --- the gate -----------------------------------------------------------------------------
 
-    def gate(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
+    def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (none named: any) waits for containers."""
         root = self.tree()
         waits = any(
@@ -199,7 +199,7 @@ class ClusterLook:
 
     def refresh(self) -> None:
         """Ask for the unfinished applications anew; raises as the client does."""
-        self._applications.take(self._manager.applications())
+        self._applications.update(self._manager.applications())
         for kept in (self._asks, self.sizes):
             for gone in kept.keys() - self._link.rows.keys():
                 del kept[gone]
@@ -235,14 +235,14 @@ class ClusterLook:
     def _demand(self, names: Mapping[str, str]) -> dict[str, tuple[ContainerAsk, ...]]:
         """Return the asks of every application that waits."""
         known, waiting, rows = self._asks, self._applications.waiting, self._link.rows
-        queues = {row: self._settings.is_hurried(name) for row, name in names.items()}
+        queues = {row: self._settings.is_preempting(name) for row, name in names.items()}
         other = self._settings.mode == "deadlines"  # what a queue that nobody told of counts as
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
             asks = supposed(rows[name], waiting[name], self.sizes.get(name))
-            known[name] = Asks(waiting[name], asks, told=False)
+            known[name] = Asks(waiting[name], asks, reported=False)
         found = {name: known[name].asks for name in waiting}
         hurried = [rows[name] for name in waiting if queues.get(rows[name].queue, other)]
-        unknown = [rows[name] for name in waiting if not known[name].told]
+        unknown = [rows[name] for name in waiting if not known[name].reported]
         others = [row for row in unknown if not queues.get(row.queue, other)]
         found.update(self._ask(hurried, self._settings.asks_max))
         found.update(self._ask(others, self._settings.others_max))
@@ -259,7 +259,7 @@ class ClusterLook:
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name] = views.asks(answer.requests)
-                self._asks[name] = Asks(self._applications.waiting[name], found[name], told=True)
+                self._asks[name] = Asks(self._applications.waiting[name], found[name], reported=True)
         return found
 
     # --- reservations -------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class ClusterLook:
             ]
             count = max(1, row.reserved_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count
-            hurried = self._settings.is_hurried(names.get(row.queue, row.queue))
+            hurried = self._settings.is_preempting(names.get(row.queue, row.queue))
             if certain or not hurried:
                 for node in candidates:
                     named.setdefault(node, row.application)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.attach.connection.connection import Connection
-from yarnctl.deciding.foresight import Foresight
+from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.units import Resources
 
@@ -21,7 +21,7 @@ LEAST = Resources(1024, 1)
 """YARN's defaults of the smallest allocation, of which every ask is made a multiple (vcores: at least)."""
 
 
-class Starting(NamedTuple):
+class StartingJob(NamedTuple):
     """A job whose master starts, and what it is known by."""
 
     application: str
@@ -29,37 +29,37 @@ class Starting(NamedTuple):
     user: str
 
 
-FirstAsksOf = Callable[[Starting], tuple[ContainerAsk, ...]]
+FirstAsksOf = Callable[[StartingJob], tuple[ContainerAsk, ...]]
 """Says what a starting job will ask for first, in the sizes that it asks for; (): not known (yet)."""
 
 
-class StartingJobs:
+class PredictedDemand:
     """Adds to snapshots what starting jobs will ask for."""
 
     def __init__(self, link: Connection, first_asks: FirstAsksOf) -> None:
         settings = link.settings
         self._link = link
         self._first_asks = first_asks
-        self._foresight = Foresight(settings.ahead_max, settings.hurried_queues, self._foreseen)
-        self._wanted = settings.ahead_max > 0
+        self._prediction = Prediction(settings.predicted_max, settings.preempting_queues, self._predicted)
+        self._wanted = settings.predicted_max > 0
 
     @property
     def expected(self) -> bool:
         """Say whether a job is still to ask for itself, so that the cheap gate is not to be trusted."""
-        return self._foresight.expecting
+        return self._prediction.expects
 
     def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
         """Return a snapshot with what is foreseen."""
         if not self._wanted:
             return snapshot
-        shown = self._foresight.foresee(snapshot.applications, now_ms)
+        shown = self._prediction.predict(snapshot.applications, now_ms)
         return msgspec.structs.replace(snapshot, applications=shown)
 
-    def _foreseen(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
+    def _predicted(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
         row = self._link.rows.get(view.application)
         if row is None:
             return ()
-        asks = self._first_asks(Starting(row.application, row.name, row.user))
+        asks = self._first_asks(StartingJob(row.application, row.name, row.user))
         known = self._link.configuration or {}
         return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
 

@@ -32,10 +32,10 @@ from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 KEPT = 9
 """So many spans of a kind are remembered of each job, and so many jobs for those that have shown none."""
 
-LOOKS_MAX = 4
+POLLS_MAX = 4
 """So many suspended tasks are looked after in one look."""
 
-AWAY_MAX = 5000
+SUSPENDED_MAX = 5000
 LAUNCH_MAX_MS = 600_000
 """A longer launch is a clock that is wrong."""
 
@@ -71,12 +71,12 @@ class Spans:
         seen = self._of.get(job) or self._last.values()
         return median_low(seen) if seen else self._prior
 
-    def forget(self, job: str) -> None:
+    def drop(self, job: str) -> None:
         """Forget one job's own; what it has shown still counts for others."""
         self._of.pop(job, None)
 
 
-class Away(msgspec.Struct):
+class SuspendedTask(msgspec.Struct):
     """A task that left by an order and has not been seen at new keys since. Instants in ms.
 
     ``generation``, ``groups``: what its runner said that it has saved; 0: not known.
@@ -87,12 +87,12 @@ class Away(msgspec.Struct):
     task: str
     attempt: str
     shuffle_ms: int
-    looked_at_ms: int = 0
+    polled_at_ms: int = 0
     generation: int = 0
     groups: int = 0
 
 
-class Returning:
+class ResumeCosts:
     """What is away, what coming back has cost, and what it will."""
 
     def __init__(self, link: Connection, live: LiveContainers) -> None:
@@ -102,12 +102,12 @@ class Returning:
         self._calls = link.calls
         self._settings = settings
         self._clock = link.clock
-        self._leave = Spans(settings.leave_ms)
+        self._leave = Spans(settings.suspend_ms)
         self._launch = Spans(settings.launch_ms)
         self._shuffle_permille = Spans(1000)
         self._skip = Spans(settings.skip_ms)
         self._skip_bytes_per_ms = Spans(settings.skip_bytes_per_ms)
-        self.away: dict[str, Away] = {}
+        self.suspended: dict[str, SuspendedTask] = {}
         self.maps_finished: dict[str, int] = {}
 
     # --- predicting ---------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Returning:
 
     # --- measuring ----------------------------------------------------------------------------
 
-    def left(
+    def began(
         self,
         order: str,
         application: str,
@@ -158,25 +158,27 @@ class Returning:
         status = None if row is None else parse(row.status)
         said, groups = (status.gen, max(0, status.groups)) if status is not None else (0, 0)
         saved = max(said, generation)
-        self.away[order] = Away(order, application, task, attempt, shuffle_ms, self._clock(), saved, groups)
-        while len(self.away) > AWAY_MAX:
-            del self.away[next(iter(self.away))]
+        self.suspended[order] = SuspendedTask(
+            order, application, task, attempt, shuffle_ms, self._clock(), saved, groups
+        )
+        while len(self.suspended) > SUSPENDED_MAX:
+            del self.suspended[next(iter(self.suspended))]
 
-    def look(self) -> list[CameBack | CameBackWithout]:
+    def poll(self) -> list[CameBack | CameBackWithout]:
         """Return which of those that are away are back, with their saved work or without; never raises."""
         now_ms = self._clock()
-        every_ms = self._settings.return_look_ms
-        due = [one for one in self.away.values() if now_ms - one.looked_at_ms >= every_ms]
-        due = sorted(due, key=lambda one: (one.looked_at_ms, one.order))[:LOOKS_MAX]
+        every_ms = self._settings.resume_poll_ms
+        due = [one for one in self.suspended.values() if now_ms - one.polled_at_ms >= every_ms]
+        due = sorted(due, key=lambda one: (one.polled_at_ms, one.order))[:POLLS_MAX]
         if not due:
             return []
         answers = self._calls.each(
             lambda key: self._master(key[0]).attempts(key[1]), [(one.application, one.task) for one in due]
         )
-        back: list[tuple[Away, TaskAttempt]] = []
+        back: list[tuple[SuspendedTask, TaskAttempt]] = []
         without: list[CameBackWithout] = []
         for one in due:
-            one.looked_at_ms = now_ms
+            one.polled_at_ms = now_ms
             rows = answers[one.application, one.task]
             later = () if isinstance(rows, Absent | Problem) else _later(one, rows)
             lost = next((row for row in later if _started_lower(one, row)), None)
@@ -187,21 +189,21 @@ class Returning:
                 without.append(self._lost(one, lost))
             elif row is not None:
                 back.append((one, row))
-        held = self._live.look(dict.fromkeys(one.application for one, _ in back))
-        return [*without, *(self._came_back(one, row, held[one.application]) for one, row in back)]
+        held = self._live.observe(dict.fromkeys(one.application for one, _ in back))
+        return [*without, *(self._resumed(one, row, held[one.application]) for one, row in back)]
 
-    def _lost(self, one: Away, row: TaskAttempt) -> CameBackWithout:
+    def _lost(self, one: SuspendedTask, row: TaskAttempt) -> CameBackWithout:
         """Tell that saved work is done again; no later attempt is credited with coming back by this order."""
         status = parse(row.status)
         assert status is not None
-        del self.away[one.order]
+        del self.suspended[one.order]
         keys = one.groups or -1
         return CameBackWithout(one.order, row.attempt, keys, one.generation, status.gen, self._clock())
 
-    def _came_back(self, one: Away, row: TaskAttempt, held: Held | Problem) -> CameBack:
+    def _resumed(self, one: SuspendedTask, row: TaskAttempt, held: Held | Problem) -> CameBack:
         status = parse(row.status)
         assert status is not None
-        del self.away[one.order]
+        del self.suspended[one.order]
         launch_ms = _launch_ms(row, held)
         shuffle_ms = max(0, row.merged_at_ms - row.started_at_ms)
         if launch_ms >= 0:
@@ -220,20 +222,20 @@ class Returning:
             moved_ms = max(1, skip_ms - self._skip.usual(application))
             self._skip_bytes_per_ms.add(application, max(1, skipped_bytes // moved_ms))
 
-    def forget(self, applications: Iterable[str]) -> None:
+    def drop(self, applications: Iterable[str]) -> None:
         """Forget applications that are no more."""
         gone = set(applications)
         kinds = (self._leave, self._launch, self._shuffle_permille, self._skip, self._skip_bytes_per_ms)
         for spans in kinds:
             for name in gone:
-                spans.forget(name)
+                spans.drop(name)
         for name in gone:
             self.maps_finished.pop(name, None)
-        for order in [one.order for one in self.away.values() if one.application in gone]:
-            del self.away[order]
+        for order in [one.order for one in self.suspended.values() if one.application in gone]:
+            del self.suspended[order]
 
 
-def _later(one: Away, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
+def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
     """Return the attempts after the one that left which have merged their input, in order."""
     number = attempt_number(one.attempt)
     found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
@@ -246,7 +248,7 @@ def _is_back(row: TaskAttempt) -> bool:
     return status is not None and status.back >= 0
 
 
-def _started_lower(one: Away, row: TaskAttempt) -> bool:
+def _started_lower(one: SuspendedTask, row: TaskAttempt) -> bool:
     """Say whether an attempt is at work on less than what was saved: its runner could not use all of it."""
     status = parse(row.status)
     return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation

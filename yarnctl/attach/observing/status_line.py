@@ -109,12 +109,12 @@ class Progress:
         self._groups = 0
         self._base: tuple[int, int] | None = None
         self._last: tuple[int, int] | None = None
-        self._told: tuple[int, int] | None = None
+        self._reported: tuple[int, int] | None = None
         self._known = -1
         self._all = 0
         self._java_groups = 0
 
-    def take(self, row: TaskAttempt, now_ms: int) -> None:
+    def apply(self, row: TaskAttempt, now_ms: int) -> None:
         """Take one look at the attempt."""
         own = own_part(row.status)
         if own == self.text and self.text:
@@ -145,7 +145,7 @@ class Progress:
             first = not self.phase
             self.since_ms = row.merged_at_ms if first and row.merged_at_ms > 0 else now_ms
             self._base = (0, self.since_ms) if first and self.generation == 0 else None
-            self._last = self._told = None
+            self._last = self._reported = None
         self.phase = phase
 
     def _move(self, status: Status, row: TaskAttempt, now_ms: int) -> None:
@@ -155,7 +155,7 @@ class Progress:
             self._last = place
             self._groups = max(0, status.groups)
             if status.ran >= 0 and status.base >= 0:
-                self._told = (status.done - status.base, status.ran)
+                self._reported = (status.done - status.base, status.ran)
                 # It cannot have begun later than that; the line may be older than the look.
                 self.since_ms = max(self.since_ms, now_ms - status.ran) if self.generation else self.since_ms
         if status.known >= 0:
@@ -178,14 +178,14 @@ class Progress:
 
     def _worked(self) -> tuple[int, int]:
         """Return bytes taken and ms passed: by the runner's own clock, else from look to look."""
-        if self._told is not None:
-            return self._told
+        if self._reported is not None:
+            return self._reported
         if self._base is None or self._last is None:
             return 0, 0
         return self._last[0] - self._base[0], self._last[1] - self._base[1]
 
     @property
-    def wants_java(self) -> bool:
+    def needs_java_counters(self) -> bool:
         """Say whether Java's counters would tell more of the total: its buffers are not nothing of it."""
         return not self._all and 0 <= self._known < 64 * JAVA_AHEAD_MAX
 

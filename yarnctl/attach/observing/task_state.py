@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.observing.cluster_state import LiveContainers, Sizes, sizes_of
-from yarnctl.attach.observing.resume_cost import Returning
+from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import Progress
 from yarnctl.deciding.model import TaskView
 from yarnctl.hadoop.app_master import Absent
@@ -24,14 +24,14 @@ from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
 
-REMEMBERED = 20_000
+KEPT_MAX = 20_000
 """Attempts whose progress is remembered; the oldest go first."""
 
 
 COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROUPS"
 
 
-class Place(NamedTuple):
+class TaskPlace(NamedTuple):
     """Where an attempt runs, remembered for the orders that may come."""
 
     application: str
@@ -47,27 +47,27 @@ class Victim(NamedTuple):
     sizes: Sizes | None
 
 
-class TaskLook:
+class TaskObserver:
     """Looks at victim jobs; ``places`` by attempt.
 
     ``why_not``: application -> attempt -> why it cannot be suspended, in its runner's words, as seen last.
     """
 
-    def __init__(self, link: Connection, live: LiveContainers, returning: Returning) -> None:
+    def __init__(self, link: Connection, live: LiveContainers, returning: ResumeCosts) -> None:
         self._master = link.master
         self._live = live
         self._calls = link.calls
         self._settings = link.settings
         self._clock = link.clock
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, TaskPlace] = {}
         self.why_not: dict[str, dict[str, str]] = {}
         self._progress: dict[str, Progress] = {}
         self._rates: dict[str, dict[str, float]] = {}
-        self._returning = returning
+        self._resume_costs = returning
 
-    def look(self, victims: Sequence[str]) -> dict[str, Victim | None]:
+    def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
         """Look at jobs; None for one that cannot be seen now."""
-        held = self._live.look(victims)
+        held = self._live.observe(victims)
         tasks = self._calls.each(lambda name: self._running(name), victims)
         wanted: list[tuple[str, str]] = []
         for name in victims:
@@ -75,8 +75,8 @@ class TaskLook:
             if isinstance(rows, tuple) and not isinstance(held[name], Problem):
                 wanted += [(name, row.task) for row in rows[: self._settings.tasks_max]]
         attempts = self._calls.each(lambda key: self._master(key[0]).attempts(key[1]), wanted)
-        self._look_at_maps(attempts)
-        self._look_at_counters(attempts)
+        self._fetch_maps(attempts)
+        self._fetch_counters(attempts)
         found: dict[str, Victim | None] = {}
         for name in victims:
             mine, listed = held[name], tasks[name]
@@ -91,11 +91,11 @@ class TaskLook:
         rows = self._master(application).reduces()
         return rows if isinstance(rows, Absent) else tuple(row for row in rows if row.state == "RUNNING")
 
-    def _look_at_maps(
+    def _fetch_maps(
         self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
     ) -> None:
         """Learn once for each job when its last map finished: its first reduces waited until then."""
-        known = self._returning.maps_finished
+        known = self._resume_costs.maps_finished
         begun = {
             name
             for (name, _), rows in attempts.items()
@@ -104,14 +104,14 @@ class TaskLook:
         answers = self._calls.each(lambda name: self._master(name).maps_finished_at_ms(), sorted(begun))
         known.update({name: at for name, at in answers.items() if isinstance(at, int)})
 
-    def _look_at_counters(
+    def _fetch_counters(
         self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
     ) -> None:
         """Ask what Java has read where its buffers are a large part of a reduce's input, a few at a time."""
         now_ms, wanted = self._clock(), dict[str, tuple[str, str]]()
         for (name, task), rows in attempts.items():
             for row in rows if isinstance(rows, tuple) else ():
-                if row.running and _merged(row) and self.note(row, now_ms).wants_java:
+                if row.running and _merged(row) and self.note(row, now_ms).needs_java_counters:
                     wanted[row.attempt] = (name, task)
         ask = dict(list(wanted.items())[: self._settings.counters_max])
         answers = self._calls.each(
@@ -144,7 +144,7 @@ class TaskLook:
         self, application: str, task: str, row: TaskAttempt, container: yarn.ContainerRow, now_ms: int
     ) -> TaskView:
         progress = self.note(row, now_ms)
-        self._remember(row, Place(application, container.container, container.node, container.size))
+        self._remember(row, TaskPlace(application, container.container, container.node, container.size))
         usual = self._usual_rate(task, row.attempt, progress)
         reducing = row.phase == "reduce"
         return TaskView(
@@ -154,7 +154,7 @@ class TaskLook:
             size=container.size,
             kind="reduce",
             remaining_ms=progress.remaining_ms(row, now_ms, usual) if reducing else -1,
-            return_cost_ms=self._returning.cost_ms(application, row, progress.done_bytes),
+            return_cost_ms=self._resume_costs.cost_ms(application, row, progress.done_bytes),
             since_ms=progress.since_ms or max(0, row.merged_at_ms) or row.started_at_ms,
             generation=progress.generation,
             checkpointable=reducing and progress.checkpointable,
@@ -170,7 +170,7 @@ class TaskLook:
         if progress is None:
             progress = self._progress[row.attempt] = Progress()
         said = progress.why
-        progress.take(row, now_ms)
+        progress.apply(row, now_ms)
         if progress.why and not said:
             _LOG.info("%s cannot be suspended, its runner says: %s", row.attempt, ascii(progress.why))
         return progress
@@ -181,22 +181,22 @@ class TaskLook:
         before = self._rates.get(task, {})
         if mine:
             before = self._rates[task] = {**before, attempt: mine}
-            if len(self._rates) > REMEMBERED:
+            if len(self._rates) > KEPT_MAX:
                 del self._rates[next(iter(self._rates))]
         return next((rate for name, rate in reversed(before.items()) if name != attempt), 0.0)
 
-    def _remember(self, row: TaskAttempt, place: Place) -> None:
+    def _remember(self, row: TaskAttempt, place: TaskPlace) -> None:
         self.places.pop(row.attempt, None)
         self.places[row.attempt] = place
-        while len(self.places) > REMEMBERED:
+        while len(self.places) > KEPT_MAX:
             oldest = next(iter(self.places))
             del self.places[oldest]
             self._progress.pop(oldest, None)
 
-    def forget(self, applications: Iterable[str]) -> None:
+    def drop(self, applications: Iterable[str]) -> None:
         """Forget the attempts of applications that are no more."""
         gone = set(applications)
-        self._returning.forget(gone)
+        self._resume_costs.drop(gone)
         for application in gone:
             self.why_not.pop(application, None)
         for attempt in [one for one, place in self.places.items() if place.application in gone]:

@@ -20,13 +20,13 @@ Release or Withdraw not possible now    Unknown, so that it is sent again
 
 from __future__ import annotations
 
-from yarnctl.attach.connection.connection import Connection, SeenStore
-from yarnctl.attach.eligibility.job_reader import Prover
-from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.connection.connection import CheckpointStore, Connection
+from yarnctl.attach.eligibility.job_reader import EligibilityReader
+from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
-from yarnctl.attach.orders.tracking import Watch, Watched
+from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -77,16 +77,18 @@ FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """The job's user must be able to read a request; nobody but us may write one."""
 
 
-class Acting:
+class Performing:
     """Performs actions."""
 
-    def __init__(self, link: Connection, watch: Watch, prover: Prover, permission: Permission) -> None:
+    def __init__(
+        self, link: Connection, watch: OrderTracking, prover: EligibilityReader, permission: Permission
+    ) -> None:
         self._link = link
         self._manager = link.manager
         self._hdfs = link.hdfs
         self._settings = link.settings
         self._clock = link.clock
-        self._watch = watch
+        self._tracking = watch
         self._prover = prover
         self._permission = permission
 
@@ -121,7 +123,7 @@ class Acting:
     def _suspend(self, action: Suspend) -> Outcome:
         if self._hdfs is None:
             return Withheld(NoHdfs())
-        one = self._watch.begin(
+        one = self._tracking.begin(
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
         if one is None:
@@ -130,10 +132,10 @@ class Acting:
             return Withheld(unseen)
         self._ask(self._hdfs, one)
         one.requested = True
-        self._ring(one)
+        self._notify_runner(one)
         return Accepted()
 
-    def _ask(self, hdfs: WebHdfs, one: Watched) -> None:
+    def _ask(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
         """Write the request; if HDFS cannot be written now, nobody else is asked for a while."""
         try:
             self._write_request(hdfs, one)
@@ -142,7 +144,7 @@ class Acting:
             raise
         self._permission.store_works()
 
-    def _cannot_see(self, one: Watched) -> CheckpointUnseen | None:
+    def _cannot_see(self, one: TrackedOrder) -> CheckpointUnseen | None:
         """Return why the attempt's checkpoint could not be seen, None: it could. Nobody is asked in vain."""
         place = self._prover.store_of(one.application)
         try:
@@ -153,11 +155,11 @@ class Acting:
             if isinstance(
                 problem.__cause__, Rejected
             ):  # so are all its tasks: do not try each of them in turn
-                self._prover.doubt(one.application, why)
+                self._prover.quarantine(one.application, why)
             return why
         return None
 
-    def _write_request(self, hdfs: WebHdfs, one: Watched) -> None:
+    def _write_request(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
         """Write beside and rename, so that nobody reads half a request; fine if it is there already."""
         data = canonical(
             {"schema": SCHEMA, "order": one.name, "attempt": one.attempt, "generation": one.generation}
@@ -171,25 +173,25 @@ class Acting:
         except ExistsAlready:
             hdfs.delete(beside)
 
-    def _request(self, one: Watched) -> str:
+    def _request(self, one: TrackedOrder) -> str:
         return f"{self._root}/{request_name(one.task, one.name)}"
 
     @property
     def _root(self) -> str:
         return self._settings.requests_root.rstrip("/")
 
-    def _folder(self, one: Watched) -> str:
+    def _folder(self, one: TrackedOrder) -> str:
         return f"{self._root}/{one.task.job}/{one.task.attempt}"
 
-    def _ring(self, one: Watched) -> None:
+    def _notify_runner(self, one: TrackedOrder) -> None:
         """Ring the doorbell; whether anybody heard it is seen elsewhere."""
         try:
             self._manager.signal(one.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
-            self._watch.notes[one.order] = f"the doorbell did not ring: {problem}"
+            self._tracking.notes[one.order] = f"the doorbell did not ring: {problem}"
 
     def _withdraw(self, action: Withdraw) -> Outcome:
-        one = self._watch.begin(
+        one = self._tracking.begin(
             action.order, action.application, action.attempt, action.container, 0, "suspend"
         )
         if one is None or self._hdfs is None:
@@ -203,13 +205,13 @@ class Acting:
             self._hdfs.create(f"{self._folder(one)}/{one.name}.withdrawn", b"", mode=FILE_MODE)
         except ExistsAlready:
             return Accepted()
-        self._ring(one)
+        self._notify_runner(one)
         return Accepted()
 
     # --- stopping -----------------------------------------------------------------------------
 
     def _release(self, action: Release) -> Outcome:
-        one = self._watch.begin(
+        one = self._tracking.begin(
             action.order, action.application, action.attempt, action.container, action.generation, "suspend"
         )
         if one is None or one.verb != "suspend":
@@ -227,32 +229,34 @@ class Acting:
         return no or self._end(one, "released_at_ms", action, place[1])
 
     def _unsafe(
-        self, one: Watched, action: Release, row: TaskAttempt, store: SeenStore, proof: Proof
+        self, one: TrackedOrder, action: Release, row: TaskAttempt, store: CheckpointStore, proof: Eligibility
     ) -> Outcome | None:
         """Say no if ending the attempt now would, or might, lose work; None: nothing would be lost."""
         manifest = safe_manifest(store, one.task, proof)
-        self._watch.find_manifest(one)  # after a restart nobody has looked yet
+        self._tracking.find_manifest(one)  # after a restart nobody has looked yet
         is_known = one.manifest_generation == manifest.generation > 0
         if not (is_ordered(manifest, one.task, one.name) or is_known):
             return Refused(ManifestOfAnother(manifest.generation))
         status = parse(row.status)
-        if status is not None and _has_gone_on(status, manifest, one):
+        if status is not None and _has_resumed_in_place(status, manifest, one):
             return Refused(GoneOn())
         if self._is_over(one, proof):
             return Refused(HoldOver())
-        if one.answer == UNCHANGED and not _holds(status, one):
+        if one.answer == UNCHANGED and not _is_in_release_wait(status, one):
             return later(action, NotHoldingYet())
         return None
 
-    def _is_over(self, one: Watched, proof: Proof) -> bool:
+    def _is_over(self, one: TrackedOrder, proof: Eligibility) -> bool:
         """Say whether its hold is over, or nearly so."""
-        left_ms = one.held_from_ms + proof.hold_ms - self._clock()
-        return left_ms < min(self._settings.hold_margin_ms, proof.hold_ms // 2)
+        left_ms = one.release_wait_from_ms + proof.release_wait_ms - self._clock()
+        return left_ms < min(self._settings.release_wait_margin_ms, proof.release_wait_ms // 2)
 
     def _kill(self, action: Kill) -> Outcome:
-        known = self._watch.orders.get(action.order)
+        known = self._tracking.orders.get(action.order)
         verb = known.verb if known is not None else "kill"
-        one = self._watch.begin(action.order, action.application, action.attempt, action.container, 0, verb)
+        one = self._tracking.begin(
+            action.order, action.application, action.attempt, action.container, 0, verb
+        )
         if one is None:
             return Refused(NoReduceOf(action.attempt, action.application))
         row = self._attempt(one, action)
@@ -263,7 +267,7 @@ class Acting:
             return Accepted() if ours else Refused(AttemptOver(row.state))
         return self._end(one, "killed_at_ms", action, None)
 
-    def _attempt(self, one: Watched, action: Action) -> TaskAttempt | Outcome:
+    def _attempt(self, one: TrackedOrder, action: Action) -> TaskAttempt | Outcome:
         """Look at the attempt once more: it must be this one, in this container."""
         rows = self._link.master(one.application).attempts(one.task.task)
         if isinstance(rows, Absent):
@@ -276,7 +280,7 @@ class Acting:
         one.row = row
         return row
 
-    def _end(self, one: Watched, instant: str, action: Action, proof: Proof | None) -> Outcome:
+    def _end(self, one: TrackedOrder, instant: str, action: Action, proof: Eligibility | None) -> Outcome:
         """Have the master end the attempt. An uncertain answer counts as perhaps done.
 
         What was read before may have taken long: permission and hold (``proof``: of a Release) are checked
@@ -334,7 +338,7 @@ def _fault(problem: Exception) -> ClientFault:
     return ClientFault(str(problem)[:FAULT_MAX])
 
 
-def _has_gone_on(status: Status, manifest: Manifest, one: Watched) -> bool:
+def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder) -> bool:
     """Say whether a status line shows work that is in no checkpoint.
 
     The line may lag behind, but groups are never counted back. Right after "unchanged" a line of the work
@@ -346,6 +350,6 @@ def _has_gone_on(status: Status, manifest: Manifest, one: Watched) -> bool:
     return newer or status.groups > manifest.groups_done
 
 
-def _holds(status: Status | None, one: Watched) -> bool:
+def _is_in_release_wait(status: Status | None, one: TrackedOrder) -> bool:
     """Say whether a status line says that the attempt holds for this order."""
     return status is not None and (status.phase, status.order) == ("hold", one.name)

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from yarnctl.attach.connection.connection import SeenStore
-from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.connection.connection import CheckpointStore
+from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.task_runner.runner.protocol.generations import find_checkpoint
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENSE, Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, check_owner
@@ -29,7 +29,7 @@ UNCHANGED = "unchanged"
 class Answer(NamedTuple):
     """What the runner left instead of a manifest; ``word``: unchanged, refused or completing."""
 
-    word: str
+    kind: str
     generation: int
     reason: str
 
@@ -42,7 +42,7 @@ def task_of(application: str, attempt: str) -> TaskId | None:
     return TaskId(f"job_{match[1]}", f"task_{match[1]}_r_{match[2]}", attempt)
 
 
-def safe_manifest(store: SeenStore, task: TaskId, proof: Proof) -> Manifest:
+def safe_manifest(store: CheckpointStore, task: TaskId, proof: Eligibility) -> Manifest:
     """Return the manifest from which the task's next attempt would go on; raise Unusable with why not.
 
     Raises StoreError where the store cannot be read.
@@ -68,7 +68,9 @@ def manifests_of(entries: Sequence[Entry], attempt: str) -> frozenset[str]:
     return frozenset(name for name, match in matches if match and match[2] == attempt)
 
 
-def read_answer(store: Store, task: TaskId, order: str, entries: Sequence[Entry], proof: Proof) -> Answer:
+def read_answer(
+    store: Store, task: TaskId, order: str, entries: Sequence[Entry], proof: Eligibility
+) -> Answer:
     """Return the answer to an order that is in the listing; raise Unusable if it is not to be believed."""
     name = answer_name(order, task.attempt)
     entry = next(entry for entry in entries if entry.name == name)

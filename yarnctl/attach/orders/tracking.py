@@ -5,7 +5,7 @@ task's next attempt would go on from it (``checkpoints``); an end only when YARN
 has lost the container, with the ending the master gives. What is not known yet is told later, not guessed.
 
 The generation that is told is never above the one that was asked for: a torn upload may use numbers up,
-so the runner's own number can be higher. ``Watched.manifest_generation`` keeps the real one.
+so the runner's own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real one.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from math import inf
 
 import msgspec
 
-from yarnctl.attach.connection.connection import Connection, Problem, SeenStore
-from yarnctl.attach.eligibility.job_reader import Prover
-from yarnctl.attach.eligibility.job_rules import Proof
+from yarnctl.attach.connection.connection import CheckpointStore, Connection, Problem
+from yarnctl.attach.eligibility.job_reader import EligibilityReader
+from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.observing.cluster_state import Held, LiveContainers
-from yarnctl.attach.observing.resume_cost import Returning
+from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import SAVING, parse
-from yarnctl.attach.observing.task_state import TaskLook
+from yarnctl.attach.observing.task_state import TaskObserver
 from yarnctl.attach.orders.saved_work import (
     UNCHANGED,
     answer_name,
@@ -49,7 +49,7 @@ LINGER_MS = 60_000
 """So long a killed attempt is watched after its order was settled: its room is still to come."""
 
 
-class Watched(msgspec.Struct):
+class TrackedOrder(msgspec.Struct):
     """One order and what has been told of it. Instants in ms of the port's clock, 0: not yet.
 
     ``name`` is the order's on the cluster (``Attachment.name_of``).
@@ -71,39 +71,39 @@ class Watched(msgspec.Struct):
     manifest_at_ms: int = 0
     manifest_generation: int = 0
     absent_at_ms: int = 0
-    held_from_ms: int = 0
+    release_wait_from_ms: int = 0
     released_at_ms: int = 0
     killed_at_ms: int = 0
-    gone_at_ms: int = 0
+    ended_seen_at_ms: int = 0
     ended: bool = False
     answer: str = ""
     answered_at_ms: int = 0
     signature: tuple[object, ...] = ()
-    looked_at_ms: int = 0
+    polled_at_ms: int = 0
     row: TaskAttempt | None = None
-    seen_names: frozenset[str] = frozenset()
+    known_names: frozenset[str] = frozenset()
 
 
-class Watch:
+class OrderTracking:
     """All orders that are watched, and the facts about them."""
 
     def __init__(
         self,
         link: Connection,
         live: LiveContainers,
-        tasks: TaskLook,
-        returning: Returning,
-        prover: Prover,
+        tasks: TaskObserver,
+        returning: ResumeCosts,
+        prover: EligibilityReader,
     ) -> None:
         self._link = link
         self._live = live
         self._tasks = tasks
-        self._returning = returning
+        self._resume_costs = returning
         self._prover = prover
         self._calls = link.calls
         self._settings = link.settings
         self._clock = link.clock
-        self.orders: dict[str, Watched] = {}
+        self.orders: dict[str, TrackedOrder] = {}
         self.notes: dict[str, str] = {}
         self._ended_applications: set[str] = set()
 
@@ -111,7 +111,7 @@ class Watch:
 
     def begin(
         self, order: str, application: str, attempt: str, container: str, generation: int, verb: str
-    ) -> Watched | None:
+    ) -> TrackedOrder | None:
         """Watch an order, or go on watching it; None if the ids do not belong together."""
         known = self.orders.get(order)
         if known is not None:
@@ -123,12 +123,12 @@ class Watch:
         place = self._tasks.places.get(attempt)
         node = place.node if place is not None else ""
         name = self._settings.name_of(order)
-        watched = Watched(order, name, application, attempt, container, node, generation, task, verb)
+        watched = TrackedOrder(order, name, application, attempt, container, node, generation, task, verb)
         watched.asked_at_ms = self._clock()
         self.orders[order] = watched
         return watched
 
-    def keep(self, open_orders: Iterable[str]) -> None:
+    def retain(self, open_orders: Iterable[str]) -> None:
         """Stop watching what is settled, but for killed attempts that have not ended yet."""
         wanted, now_ms = set(open_orders), self._clock()
         for name in [name for name in self.orders if name not in wanted]:
@@ -139,20 +139,20 @@ class Watch:
 
     # --- one look -----------------------------------------------------------------------------
 
-    def look(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
+    def poll(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
         """Return what has happened since the last look. ``tracked``: whose containers are watched."""
         running = [one for one in self.orders.values() if not one.ended]
         victims = list(dict.fromkeys(one.application for one in running))
         names = list(dict.fromkeys([*tracked, *victims]))
-        seen = self._live.look(names)
+        seen = self._live.observe(names)
         grants = self._live.grants(seen, new)
         if grants and victims:
             # A grant seen just now may be of room that came free after its giver was looked at.
-            seen = {**seen, **self._live.look(victims)}
+            seen = {**seen, **self._live.observe(victims)}
         facts: list[Fact] = []
-        self._look_at_attempts([one for one in running if self._is_due(one, seen)])
+        self._poll_attempts([one for one in running if self._is_due(one, seen)])
         facts += self._store_facts(running)
-        facts += self._ends(running, seen)
+        facts += self._terminal_states(running, seen)
         now_ms = self._clock()
         for application, container in grants:
             facts.append(
@@ -171,18 +171,18 @@ class Watch:
 
     # --- the master's view --------------------------------------------------------------------
 
-    def _is_due(self, one: Watched, seen: Mapping[str, Held | Problem]) -> bool:
+    def _is_due(self, one: TrackedOrder, seen: Mapping[str, Held | Problem]) -> bool:
         held = seen.get(one.application)
         gone = isinstance(held, Held) and one.container not in held.containers
-        late = self._clock() - one.looked_at_ms >= self._settings.attempt_look_ms
+        late = self._clock() - one.polled_at_ms >= self._settings.attempt_poll_ms
         return late or gone or bool(one.released_at_ms or one.killed_at_ms)
 
-    def _look_at_attempts(self, due: Sequence[Watched]) -> None:
+    def _poll_attempts(self, due: Sequence[TrackedOrder]) -> None:
         keys = [(one.application, one.task.task) for one in due]
         answers = self._calls.each(lambda key: self._link.master(key[0]).attempts(key[1]), keys)
         now_ms = self._clock()
         for one in due:
-            one.looked_at_ms = now_ms
+            one.polled_at_ms = now_ms
             rows = answers[(one.application, one.task.task)]
             if isinstance(rows, Problem | Absent):
                 continue
@@ -192,10 +192,10 @@ class Watch:
 
     # --- the store's view ---------------------------------------------------------------------
 
-    def _store_facts(self, running: Sequence[Watched]) -> list[Fact]:
+    def _store_facts(self, running: Sequence[TrackedOrder]) -> list[Fact]:
         """Look into the folders of those that were asked to save."""
         waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
-        found = self._calls.each(self._look_into, (one.order for one in waiting))
+        found = self._calls.each(self._poll_one, (one.order for one in waiting))
         facts: list[Fact] = []
         # Who saved first is released first, and resumes first; names decide only where nobody can tell.
         for one in sorted(waiting, key=lambda one: _saved_at_ms(found[one.order])):
@@ -215,14 +215,14 @@ class Watch:
                     facts.append(UploadProgressed(one.order, now_ms))
         return facts
 
-    def find_manifest(self, one: Watched) -> None:
+    def find_manifest(self, one: TrackedOrder) -> None:
         """Look for the manifest that answers an order, if none has been seen; raises as the store does."""
-        manifest = None if one.manifest_at_ms else self._look_into(one.order)[0]
+        manifest = None if one.manifest_at_ms else self._poll_one(one.order)[0]
         if manifest is not None:
             self._note_manifest(one, manifest, self._clock())
 
     @staticmethod
-    def _note_manifest(one: Watched, manifest: Manifest, now_ms: int) -> None:
+    def _note_manifest(one: TrackedOrder, manifest: Manifest, now_ms: int) -> None:
         """Remember a manifest, and since when its attempt may have been holding.
 
         The last look without it says so by our own clock; after a restart or a long silence of the store
@@ -232,9 +232,9 @@ class Watch:
         told_ms = (
             one.answered_at_ms if one.answer == UNCHANGED else _instant(manifest.raw.get("created_at_ms"))
         )
-        one.held_from_ms = one.absent_at_ms or min(now_ms, told_ms)
+        one.release_wait_from_ms = one.absent_at_ms or min(now_ms, told_ms)
 
-    def _look_into(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
+    def _poll_one(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
         """Return the manifest that answers the order, and what shows progress while there is none."""
         one = self.orders[order]
         began_ms = self._clock()
@@ -246,19 +246,24 @@ class Watch:
         entries = store.list(one.task.folder)
         manifest = self._manifest(one, store, proof, entries, began_ms)
         mine = [entry for entry in entries if one.attempt in entry.name and "answer-" not in entry.name]
-        new = [(entry.name, entry.bytes) for entry in mine if entry.name not in one.seen_names]
+        new = [(entry.name, entry.bytes) for entry in mine if entry.name not in one.known_names]
         if not one.signature:
             # What the attempt saved before this order is no progress of this order.
-            one.seen_names = frozenset(entry.name for entry in mine)
+            one.known_names = frozenset(entry.name for entry in mine)
             new = []
         return manifest, (phase, tuple(new))
 
-    def _saving_phase(self, one: Watched) -> str:
+    def _saving_phase(self, one: TrackedOrder) -> str:
         status = parse(one.row.status) if one.row is not None else None
         return status.phase if status is not None and status.phase in SAVING else ""
 
     def _manifest(
-        self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry], began_ms: int
+        self,
+        one: TrackedOrder,
+        store: CheckpointStore,
+        proof: Eligibility,
+        entries: Sequence[Entry],
+        began_ms: int,
     ) -> Manifest | None:
         manifest = None
         try:
@@ -275,13 +280,13 @@ class Watch:
         return None
 
     def _answered(
-        self, one: Watched, store: SeenStore, proof: Proof, entries: Sequence[Entry]
+        self, one: TrackedOrder, store: CheckpointStore, proof: Eligibility, entries: Sequence[Entry]
     ) -> Manifest | None:
         """An older generation that is still valid is as good as a new one; any other answer is no."""
         answer = read_answer(store, one.task, one.name, entries, proof)
-        one.answer = answer.word
-        self.notes[one.order] = f"{answer.word}: {answer.reason}"
-        if answer.word != UNCHANGED or answer.generation < 1:
+        one.answer = answer.kind
+        self.notes[one.order] = f"{answer.kind}: {answer.reason}"
+        if answer.kind != UNCHANGED or answer.generation < 1:
             return None
         one.answered_at_ms = store.written_at_ms(f"{one.task.folder}/{answer_name(one.name, one.attempt)}")
         manifest = safe_manifest(store, one.task, proof)
@@ -289,39 +294,41 @@ class Watch:
 
     # --- ends ---------------------------------------------------------------------------------
 
-    def _ends(self, running: Sequence[Watched], seen: Mapping[str, Held | Problem]) -> list[Fact]:
-        gone = [one for one in running if self._is_gone(one, seen.get(one.application))]
+    def _terminal_states(
+        self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]
+    ) -> list[Fact]:
+        gone = [one for one in running if self._is_over(one, seen.get(one.application))]
         if not gone:
             return []
         nodes = self._calls.each(lambda _key: self._link.node_names(), [0])[0]
         facts: list[Fact] = []
         for one in gone:
             now_ms = self._clock()
-            one.gone_at_ms = one.gone_at_ms or now_ms
-            ending = self._ending(one, now_ms, nodes if isinstance(nodes, frozenset) else None)
+            one.ended_seen_at_ms = one.ended_seen_at_ms or now_ms
+            ending = self._terminal_state(one, now_ms, nodes if isinstance(nodes, frozenset) else None)
             if ending is not None:
                 one.ended = True
                 if ending == "suspended" and one.verb == "suspend":
-                    self._away(one)
+                    self._suspended(one)
                 facts.append(ContainerEnded(one.container, one.application, one.node, ending, now_ms))
         return facts
 
-    def _away(self, one: Watched) -> None:
-        leave_ms = one.gone_at_ms - one.asked_at_ms
-        self._returning.left(
+    def _suspended(self, one: TrackedOrder) -> None:
+        leave_ms = one.ended_seen_at_ms - one.asked_at_ms
+        self._resume_costs.began(
             one.order, one.application, one.task.task, one.attempt, leave_ms, one.row, one.manifest_generation
         )
 
-    def _is_gone(self, one: Watched, held: Held | Problem | None) -> bool:
+    def _is_over(self, one: TrackedOrder, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:
             return False
         container = held.containers.get(one.container)
         if container is not None:
             one.node = one.node or container.node
-            one.gone_at_ms = 0
+            one.ended_seen_at_ms = 0
         return container is None
 
-    def _ending(self, one: Watched, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
+    def _terminal_state(self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
         """Say how it ended; None while only a later look can tell."""
         state = one.row.state if one.row is not None else ""
         if state == "SUCCEEDED":
@@ -332,7 +339,7 @@ class Watch:
             return "failed"
         if state == "KILLED":
             return "suspended" if one.released_at_ms else "killed"
-        return "lost" if now_ms - one.gone_at_ms >= self._settings.ending_wait_ms else None
+        return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
 
 def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:

@@ -1,9 +1,9 @@
 """The desk: the gate on a cluster, driven by the loop after each tick.
 
 Law: it changes nothing on the cluster; it holds reservations with an expiry, never a command. What changes
-the gate is written down first and counts then (``Book``), so that a death at any point loses nothing that
-was answered. Nobody waits or holds: nothing is asked of the cluster. What cannot be seen is not judged: no
-round, no expiry, no end while the ResourceManager does not answer.
+the gate is written down first and counts then (``AdmissionStore``), so that a death at any point loses
+nothing that was answered. Nobody waits or holds: nothing is asked of the cluster. What cannot be seen is not
+judged: no round, no expiry, no end while the ResourceManager does not answer.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from yarnctl.daemon.admission.backlog import Size, Sizing
-from yarnctl.daemon.admission.feedback import Estimates, Lessons
-from yarnctl.daemon.admission.history_worker import Clerk
-from yarnctl.daemon.admission.reconciler import Manager, Sight
-from yarnctl.daemon.admission.request_queue import Asking, Errand, Refusal, Window, Withdrawing
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.daemon.admission.feedback import Estimates, Feedback
+from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.reconciler import Manager, Reconciler
+from yarnctl.daemon.admission.request_queue import (
+    AdmissionClient,
+    PendingCommand,
+    Refusal,
+    RequestQueue,
+    WithdrawRequest,
+)
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
@@ -47,7 +53,7 @@ ERRANDS_MAX = 32
 NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What the desk was told: which allocator, and whose ``queues`` (none: all)."""
 
     allocator: str
@@ -57,7 +63,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     lease_ms: int = 120_000
 
 
-class Desked(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What is shown of the desk: the gate, and every admission that is kept, newest first."""
 
     allocator: str
@@ -71,7 +77,7 @@ class Desked(msgspec.Struct, frozen=True, kw_only=True):
     admissions: tuple[Admission, ...] = ()
 
 
-class Desk:
+class AdmissionController:
     """``size`` tells how large the cluster is (raises YarnctlError), ``book`` is what the journal left.
 
     ``clerk`` None: nothing is learned, nothing is estimated. All methods but the window's are the loop's.
@@ -79,71 +85,73 @@ class Desk:
 
     def __init__(
         self,
-        terms: Terms,
+        terms: AdmissionSettings,
         manager: Manager,
         size: Callable[[], Size],
-        window: Window,
+        window: RequestQueue,
         *,
-        book: Book | None = None,
-        clerk: Clerk | None = None,
+        book: AdmissionStore | None = None,
+        clerk: HistoryWorker | None = None,
     ) -> None:
-        self.terms = terms
-        self.window = window
-        self.book = book or Book()
-        self._sight = Sight(manager, self.book, terms.instance)
-        self._sizing = Sizing(size)
-        self._clerk = clerk
+        self.settings = terms
+        self.request_queue = window
+        self.store = book or AdmissionStore()
+        self._reconciler = Reconciler(manager, self.store, terms.instance)
+        self._cluster_size = Sizing(size)
+        self._history_worker = clerk
         self._estimates = None if clerk is None else Estimates(clerk)
-        self._answers: dict[Errand, str | Refusal] = {}
+        self._answers: dict[PendingCommand, str | Refusal] = {}
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
-        self._lessons = None if clerk is None else Lessons(clerk, self.book)
-        self._shown: tuple[int, str, Desked] | None = None
+        self._feedback = None if clerk is None else Feedback(clerk, self.store)
+        self._shown: tuple[int, str, AdmissionStatus] | None = None
 
     # --- after each tick ------------------------------------------------------------------------
 
-    def follow(self, write: Callable[[Record], None], now_ms: int, *, paused: bool = False) -> None:
+    def after_tick(self, write: Callable[[Record], None], now_ms: int, *, paused: bool = False) -> None:
         """After a tick: take what lies at the window, look if it is time to, hold a round.
 
         While ``paused`` nobody is let in or turned away.
         """
-        now_ms = max(now_ms, self.book.now_ms)
-        errands = self.window.handed()
-        active = bool(errands or self.book.opened)
-        if active or self.book.gate is None:
+        now_ms = max(now_ms, self.store.now_ms)
+        errands = self.request_queue.handed()
+        active = bool(errands or self.store.opened)
+        if active or self.store.gate is None:
             self._measure(write, now_ms)
-        if self._lessons is not None:
-            self._lessons.follow(lambda record: self._note(write, record), now_ms)
-        if active and self.book.gate is not None:
+        if self._feedback is not None:
+            self._feedback.reconcile(lambda record: self._note(write, record), now_ms)
+        if active and self.store.gate is not None:
             self._work(write, now_ms, errands, paused)
 
     def _work(
-        self, write: Callable[[Record], None], now_ms: int, errands: Sequence[Errand], paused: bool
+        self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand], paused: bool
     ) -> None:
         for errand in errands[:ERRANDS_MAX]:
-            self._errand(write, now_ms, errand)
+            self._carry_out(write, now_ms, errand)
         if len(errands) > ERRANDS_MAX and self._answers:
-            self.window.wake()  # else all of them wait for estimates, and the clerk wakes us
-        self._keep_leases(write, now_ms)
-        fresh = self._sight.look(lambda record: self._note(write, record), now_ms)
-        seen = self._sight.last
-        if seen is None or paused or (self._lessons and self._lessons.is_training(now_ms)):
+            self.request_queue.wake()  # else all of them wait for estimates, and the clerk wakes us
+        self._renew_leases(write, now_ms)
+        fresh = self._reconciler.reconcile(lambda record: self._note(write, record), now_ms)
+        seen = self._reconciler.last
+        if seen is None or paused or (self._feedback and self._feedback.is_training(now_ms)):
             return
         if fresh or self._undecided():
-            self._hold_round(write, now_ms, seen.loads)
+            self._run_round(write, now_ms, seen.loads)
 
     def _note(self, write: Callable[[Record], None], record: Record) -> None:
         """Write down, then let it count."""
         write(record)
-        self.book.take(record)
+        self.store.take(record)
 
     def _measure(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Set the gate where the cluster's size, or what we were told, is new."""
-        terms, gate, book = self.terms, self.book.gate, self.book
-        before = self._sizing.problem
-        size = self._sizing.look(None if gate is None else Size(gate.capacity, book.container_mib), now_ms)
-        if self._sizing.problem is not None and self._sizing.problem != before:
-            told = text(self._sizing.problem)
+        terms, gate, book = self.settings, self.store.gate, self.store
+        before = self._cluster_size.problem
+        size = self._cluster_size.poll(
+            None if gate is None else Size(gate.capacity, book.container_mib), now_ms
+        )
+        if self._cluster_size.problem is not None and self._cluster_size.problem != before:
+            told = text(self._cluster_size.problem)
             _LOG.warning("the gate lets nobody in that it has not seen room for: %s", told)
         if size is None:
             return
@@ -154,14 +162,14 @@ class Desk:
 
     # --- the window ---------------------------------------------------------------------------------
 
-    def _errand(self, write: Callable[[Record], None], now_ms: int, errand: Errand) -> None:
+    def _carry_out(self, write: Callable[[Record], None], now_ms: int, errand: PendingCommand) -> None:
         if errand in self._answers:
             return
-        wanted = errand.wanted
-        if isinstance(wanted, Withdrawing):
+        wanted = errand.command
+        if isinstance(wanted, WithdrawRequest):
             self._answers[errand] = self._withdraw(write, now_ms, wanted.admission)
             return
-        known = self.book.by_key(wanted.key)
+        known = self.store.by_key(wanted.key)
         if known is not None:
             same = _same(wanted, known)
             self._answers[errand] = known.admission if same else _key_used(wanted.key)
@@ -169,26 +177,26 @@ class Desk:
             self._answers[errand] = refusal
         elif isinstance(estimate := self._estimate(errand, wanted, now_ms), Refusal):
             self._answers[errand] = estimate
-        elif estimate is not None and self.window.begin(errand):
+        elif estimate is not None and self.request_queue.start(errand):
             self._answers[errand] = self._ask(write, now_ms, errand, wanted, *estimate)
 
-    def _refusal(self, wanted: Asking) -> Refusal | None:
-        queues = self.book.queues
+    def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
+        queues = self.store.queues
         if queues and not any(same_queue(wanted.queue, one) for one in queues):
             told = f"queue {wanted.queue} is not behind this gate"
             return Refusal("queue-not-gated", told, f"use one of {', '.join(queues)}")
-        if self.book.counted("waiting") >= WAITING_MAX:
+        if self.store.counted("waiting") >= WAITING_MAX:
             return Refusal("desk-full", f"{WAITING_MAX} requests wait already", "try again later")
         return None
 
     def _estimate(
-        self, errand: Errand, wanted: Asking, now_ms: int
+        self, errand: PendingCommand, wanted: AdmissionClient, now_ms: int
     ) -> tuple[Estimate | None] | Refusal | None:
         """Return the estimate there is, if any; None: it is still being asked for.
 
         A slow history is no reason to be turned away: who needs an estimate and does not get one asks again.
         """
-        gate = self.book.gate
+        gate = self.store.gate
         if wanted.estimate is not None or self._estimates is None or gate is None:
             return (wanted.estimate,)
         if errand.at_ms is None:
@@ -208,14 +216,14 @@ class Desk:
         self,
         write: Callable[[Record], None],
         now_ms: int,
-        errand: Errand,
-        wanted: Asking,
+        errand: PendingCommand,
+        wanted: AdmissionClient,
         estimate: Estimate | None,
     ) -> str:
         """Write a request down; its deadline counts from when it was handed over."""
-        number = self.book.numbered + 1
-        name = f"adm-{self.terms.instance}-{number}"
-        asked_at_ms = now_ms - self.window.waited_ms(errand)
+        number = self.store.numbered + 1
+        name = f"adm-{self.settings.instance}-{number}"
+        asked_at_ms = now_ms - self.request_queue.waited_ms(errand)
         request = Request(number, asked_at_ms, wanted.deadline_ms, wanted.containers, estimate, wanted.kind)
         self._note(
             write,
@@ -225,7 +233,7 @@ class Desk:
         return name
 
     def _withdraw(self, write: Callable[[Record], None], now_ms: int, name: str) -> str | Refusal:
-        found = self.book.admissions.get(name)
+        found = self.store.admissions.get(name)
         if found is None:
             told = f"admission {name} is not known"
             return Refusal("not-found", told, "GET /v1/admissions lists them")
@@ -236,43 +244,43 @@ class Desk:
             self._note(write, AdmissionClosed(now_ms, name, "withdrawn", WithdrawnByAsker()))
         return name
 
-    def _keep_leases(self, write: Callable[[Record], None], now_ms: int) -> None:
+    def _renew_leases(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Withdraw what nobody waits for any more; after a start every lease begins anew."""
-        for name, until_ms in self.window.renewals().items():
+        for name, until_ms in self.request_queue.renewals().items():
             self._leases[name] = max(self._leases.get(name, 0), until_ms)
-        waiting = {each.admission for each in self.book.open("waiting")}
+        waiting = {each.admission for each in self.store.open("waiting")}
         self._leases = {name: at_ms for name, at_ms in self._leases.items() if name in waiting}
         for name in sorted(waiting):
-            if now_ms - self._leases.setdefault(name, now_ms) > self.terms.lease_ms:
-                why = LeaseOver(self.terms.lease_ms)
+            if now_ms - self._leases.setdefault(name, now_ms) > self.settings.lease_ms:
+                why = LeaseOver(self.settings.lease_ms)
                 self._note(write, AdmissionClosed(now_ms, name, "withdrawn", why))
 
     # --- rounds -------------------------------------------------------------------------------------
 
     def _undecided(self) -> bool:
         """Say whether somebody has come since the last round."""
-        return any(isinstance(each.plan.reason, Undecided) for each in self.book.open("waiting"))
+        return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
-    def _hold_round(self, write: Callable[[Record], None], now_ms: int, loads: tuple[Load, ...]) -> None:
+    def _run_round(self, write: Callable[[Record], None], now_ms: int, loads: tuple[Load, ...]) -> None:
         """Hold a round; it is written down if anything has come of it.
 
-        A round lets go of what has expired: not before it was asked after (``Sight``).
+        A round lets go of what has expired: not before it was asked after (``Reconciler``).
         """
-        gate = self.book.gate
+        gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
         after, decided = decide(gate, now_ms, loads)
-        plans = self.book.news(decided)
-        if not self._is_news(plans, now_ms):
+        plans = self.store.has_changed(decided)
+        if not self._is_changed(plans, now_ms):
             return
         self._planned_at_ms = now_ms
         self._note(write, AdmissionRound(now_ms, loads, plans, granted_in(gate, after)))
         for plan in plans:
             if plan.verdict != "defer":
-                name = f"adm-{self.terms.instance}-{plan.sequence}"
+                name = f"adm-{self.settings.instance}-{plan.sequence}"
                 _LOG.info("%s: %s, %d containers: %s", name, plan.verdict, plan.containers, text(plan.reason))
 
-    def _is_news(self, plans: Sequence[Plan], now_ms: int) -> bool:
+    def _is_changed(self, plans: Sequence[Plan], now_ms: int) -> bool:
         """Say whether to write it down now: a verdict at once, what is only foreseen now and then."""
         if any(plan.verdict != "defer" for plan in plans) or self._undecided():
             return True
@@ -280,21 +288,21 @@ class Desk:
 
     # --- telling ------------------------------------------------------------------------------------
 
-    def shown(self) -> Desked:
+    def shown(self) -> AdmissionStatus:
         """Return what is to be published."""
-        book, gate = self.book, self.book.gate
+        book, gate = self.store, self.store.gate
         problem = self._problem()
         if self._shown is not None and self._shown[:2] == (book.version, problem):
             return self._shown[2]
-        desked = Desked(
-            allocator=self.terms.allocator,
+        desked = AdmissionStatus(
+            allocator=self.settings.allocator,
             capacity=None if gate is None else gate.capacity,
             container_mib=None if gate is None else book.container_mib,
             waiting=book.counted("waiting"),
             reserved=0 if gate is None else sum(each.containers for each in gate.reserved),
             learned=0 if gate is None else gate.memory.completed,
             problem=problem,
-            lease_ms=self.terms.lease_ms,
+            lease_ms=self.settings.lease_ms,
             admissions=tuple(reversed(book.admissions.values())),
         )
         self._shown = (book.version, problem, desked)
@@ -302,23 +310,23 @@ class Desk:
 
     def _problem(self) -> str:
         """Say what keeps the gate from deciding, "" if nothing does."""
-        problem = self._sight.problem or self._sizing.problem
+        problem = self._reconciler.problem or self._cluster_size.problem
         return "" if problem is None else text(problem)
 
     def published(self) -> None:
         """After :meth:`shown` is published: answer those whose errands are done, wake those that wait."""
         answers, self._answers = self._answers, {}
-        self.window.problem = self._problem()
-        self.window.announce(answers)
+        self.request_queue.problem = self._problem()
+        self.request_queue.announce(answers)
 
     def stop(self) -> None:
         """Let all that wait go; reservations stay, in the journal."""
-        self.window.close()
-        if self._clerk is not None:
-            self._clerk.close()
+        self.request_queue.close()
+        if self._history_worker is not None:
+            self._history_worker.close()
 
 
-def _same(wanted: Asking, known: Admission) -> bool:
+def _same(wanted: AdmissionClient, known: Admission) -> bool:
     """Say whether a repeated request asks for what it asked for before."""
     before = known.request
     return (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind) == (

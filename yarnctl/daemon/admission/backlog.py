@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import FOREVER_MS, Load
 from yarnctl.deciding.reasons.verdicts import GateReason, NoRoomForContainer, SizeUnseen
 from yarnctl.errors import YarnctlError
@@ -32,7 +32,7 @@ class Size(msgspec.Struct, frozen=True):
 
     capacity: int
     container_mib: int
-    told: bool = False
+    reported: bool = False
 
 
 class Sizing:
@@ -44,7 +44,7 @@ class Sizing:
         self._again_at_ms = 0
         self._candidate: tuple[Size, int] | None = None
 
-    def look(self, known: Size | None, now_ms: int) -> Size | None:
+    def poll(self, known: Size | None, now_ms: int) -> Size | None:
         """Return the size that counts from now on; None: it is not time to look, or none does yet."""
         if now_ms < self._again_at_ms:
             return None
@@ -56,7 +56,7 @@ class Sizing:
             return None
         self.problem = None
         self._again_at_ms = now_ms + EVERY_MS if known is not None else now_ms
-        return found if found.told else self._settled(found, known, now_ms)
+        return found if found.reported else self._settled(found, known, now_ms)
 
     def _settled(self, found: Size, known: Size | None, now_ms: int) -> Size | None:
         if found.capacity <= 0:
@@ -93,7 +93,7 @@ class Claim(NamedTuple):
     why: str
 
 
-class Look(NamedTuple):
+class ClusterUse(NamedTuple):
     """What one look shows: fixed loads, who claims an admission, and which applications there are."""
 
     loads: tuple[Load, ...]
@@ -119,7 +119,9 @@ def claimed(row: yarn.AppInfo, instance: str) -> str:
     return ""
 
 
-def look(rows: Iterable[yarn.AppInfo], book: Book, instance: str, now_ms: int, queues: Sequence[str]) -> Look:
+def cluster_use(
+    rows: Iterable[yarn.AppInfo], book: AdmissionStore, instance: str, now_ms: int, queues: Sequence[str]
+) -> ClusterUse:
     """Read one answer of the ResourceManager against the book. ``queues``: only these count (none: all)."""
     claims: list[Claim] = []
     loads: list[Load] = []
@@ -143,7 +145,7 @@ def look(rows: Iterable[yarn.AppInfo], book: Book, instance: str, now_ms: int, q
         if more:
             until_ms = FOREVER_MS if ours is not None else _until_ms(row, now_ms)
             loads.append(Load(row.application, more, now_ms, until_ms))
-    return Look(compact(loads), tuple(claims), frozenset(there))
+    return ClusterUse(compact(loads), tuple(claims), frozenset(there))
 
 
 def containers(row: yarn.AppInfo, container_mib: int) -> int:

@@ -13,14 +13,14 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.attach.connection.connection import history_server_by, history_server_in
-from yarnctl.attach.history.finished_jobs import JobsHistory
+from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.attach.port import loop_limits
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.admission.admission_controller import Desk, Terms
+from yarnctl.daemon.admission.admission_controller import AdmissionController, AdmissionSettings
 from yarnctl.daemon.admission.backlog import Size
-from yarnctl.daemon.admission.history_worker import Clerk
-from yarnctl.daemon.admission.request_queue import Window
-from yarnctl.deciding.admission.book import Book
+from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.request_queue import RequestQueue
+from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.history_server import DAEMON, QUICK, HistoryServer
@@ -35,7 +35,7 @@ TASK_MIB = 1024
 NO_HISTORY = "off"
 
 
-class Admitting(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the user said of the gate. None: found out; ``history`` "": found, ``off``: none is asked."""
 
     allocator: str
@@ -47,30 +47,30 @@ class Admitting(msgspec.Struct, frozen=True, kw_only=True):
     choices: Choices = DEFAULT_CHOICES
 
 
-def make_desk(
-    told: Admitting,
+def make_admission_controller(
+    told: AdmissionOptions,
     cluster: ClusterAddress,
     instance: str,
-    book: Book | None,
+    book: AdmissionStore | None,
     clock_ms: Callable[[], int],
-) -> Desk:
+) -> AdmissionController:
     """Return the desk, with what the journal has left of it."""
     limits = loop_limits(cluster.limits)
     manager = ResourceManager(
         Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
     )
-    window = Window(clock_ms, told.lease_ms)
+    window = RequestQueue(clock_ms, told.lease_ms)
     clerk = None
     if told.history != NO_HISTORY:
-        clerk = Clerk(lambda: open_history(told.history, cluster), window.wake)
-    terms = Terms(
+        clerk = HistoryWorker(lambda: open_history(told.history, cluster), window.wake)
+    terms = AdmissionSettings(
         allocator=told.allocator,
         instance=instance,
         queues=told.queues,
         choices=told.choices,
         lease_ms=told.lease_ms,
     )
-    return Desk(terms, manager, ClusterSize(manager, told), window, book=book, clerk=clerk)
+    return AdmissionController(terms, manager, ClusterSize(manager, told), window, book=book, clerk=clerk)
 
 
 class Measured(Protocol):
@@ -92,9 +92,9 @@ class Measured(Protocol):
 class ClusterSize:
     """Tells how many containers the cluster has, or the gate's queues are guaranteed; by memory."""
 
-    def __init__(self, manager: Measured, told: Admitting) -> None:
+    def __init__(self, manager: Measured, told: AdmissionOptions) -> None:
         self._manager = manager
-        self._told = told
+        self._reported = told
         self._container_mib = told.container_mib
 
     def __call__(self) -> Size:
@@ -102,11 +102,11 @@ class ClusterSize:
         if self._container_mib is None:
             self._container_mib = task_mib(self._manager.configuration())
         container_mib = self._container_mib
-        if self._told.capacity is not None:
-            return Size(self._told.capacity, container_mib, told=True)
+        if self._reported.capacity is not None:
+            return Size(self._reported.capacity, container_mib, reported=True)
         nodes = self._manager.nodes()
         most = sum(node.total.memory_mib // container_mib for node in nodes)
-        if self._told.queues:
+        if self._reported.queues:
             total = Resources(
                 sum(node.total.memory_mib for node in nodes), sum(node.total.vcores for node in nodes)
             )
@@ -116,7 +116,7 @@ class ClusterSize:
     def _guaranteed(self, total: Resources) -> list[int]:
         leaves = views.leaves(self._manager.root_queue())
         found = []
-        for queue in self._told.queues:
+        for queue in self._reported.queues:
             leaf = next((one for one in leaves if same_queue(one.path, queue)), None)
             if leaf is None:
                 raise Unreachable(f"--admission-queue: there is no leaf queue {queue}")
@@ -130,7 +130,7 @@ def task_mib(configuration: dict[str, str]) -> int:
     return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
 
 
-def open_history(told: str, cluster: ClusterAddress) -> JobsHistory:
+def open_history(told: str, cluster: ClusterAddress) -> FinishedJobs:
     """Return the history of jobs, kept at ``told`` ("": found).
 
     Raises BadInput where nobody says who keeps it, and as the client does.
@@ -140,7 +140,7 @@ def open_history(told: str, cluster: ClusterAddress) -> JobsHistory:
         remedy = "give --history URL, or --history off"
         raise BadInput("--history", "neither /conf nor HADOOP_CONF_DIR names a history server", remedy)
     transport = Transport((address,), cluster.identity, QUICK, ca_file=cluster.ca_file, daemon=DAEMON)
-    return JobsHistory(HistoryServer(transport), capacity=1)
+    return FinishedJobs(HistoryServer(transport), capacity=1)
 
 
 def _found(cluster: ClusterAddress) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from yarnctl.daemon.admission.history_worker import Answer, Clerk, History
-from yarnctl.deciding.admission.book import Book
+from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWorker
+from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.entries import GateLearned
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
 from yarnctl.deciding.admission.records import Finished
@@ -47,8 +47,8 @@ class _Question:
 class Estimates:
     """Asks ``clerk``; a job is known by its name and its user."""
 
-    def __init__(self, clerk: Clerk) -> None:
-        self._clerk = clerk
+    def __init__(self, clerk: HistoryWorker) -> None:
+        self._history_worker = clerk
         self._asked: dict[tuple[str, str], _Question] = {}
 
     def of(self, name: str, user: str, capacity: int, now_ms: int) -> Answer:
@@ -56,7 +56,7 @@ class Estimates:
         self._asked = {job: each for job, each in self._asked.items() if each.counts(now_ms)}
         found = self._asked.get((name, user))
         if found is None:
-            answer = self._clerk.ask(
+            answer = self._history_worker.ask(
                 lambda history: sized(history, capacity).estimate(name, user), of_a_request=True
             )
             found = self._asked[name, user] = _Question(answer, now_ms)
@@ -76,12 +76,12 @@ LEARN_FOR_MS = 15 * 60_000
 TRAINED_BACK_MS = 7 * 86_400_000
 
 
-class Lessons:
+class Feedback:
     """Asks ``clerk`` for what ``book`` has not learned yet."""
 
-    def __init__(self, clerk: Clerk, book: Book) -> None:
-        self._clerk = clerk
-        self._book = book
+    def __init__(self, clerk: HistoryWorker, book: AdmissionStore) -> None:
+        self._history_worker = clerk
+        self._store = book
         self._asked: tuple[str, Answer] | None = None
         self._asked_at_ms = 0
         self._again_at_ms = 0
@@ -91,30 +91,30 @@ class Lessons:
 
     def is_training(self, now_ms: int) -> bool:
         """Say whether to wait for what the past teaches, a little, before anybody is judged."""
-        if self._book.trained or self._tried or not self._learns:
+        if self._store.trained or self._tried or not self._learns:
             return False
         return self._asked is None or now_ms - self._asked_at_ms < TRAIN_MS
 
     @property
     def _learns(self) -> bool:
-        gate = self._book.gate
+        gate = self._store.gate
         return gate is not None and MECHANISMS[gate.mechanism].learns
 
-    def follow(self, note: Callable[[Record], None], now_ms: int) -> None:
+    def reconcile(self, note: Callable[[Record], None], now_ms: int) -> None:
         """Take what the clerk has brought, else ask for the next; ``note`` writes down."""
-        gate = self._book.gate
+        gate = self._store.gate
         if gate is None:
             return
         if self._asked is not None:
             application, answer = self._asked
             if answer.done:
                 self._asked = None
-                self._take(note, now_ms, application, answer)
+                self._apply(note, now_ms, application, answer)
         elif now_ms >= self._again_at_ms:
             self._ask(now_ms, gate.capacity)
 
     def _ask(self, now_ms: int, capacity: int) -> None:
-        book = self._book
+        book = self._store
         if not book.trained and self._learns:
             since_ms = max(0, now_ms - TRAINED_BACK_MS)
             self._begin("", now_ms, lambda history: sized(history, capacity).recent(since_ms))
@@ -124,11 +124,11 @@ class Lessons:
 
     def _begin(self, application: str, now_ms: int, question: Callable[[History], object]) -> None:
         self._asked_at_ms = now_ms
-        self._asked = (application, self._clerk.ask(question))
+        self._asked = (application, self._history_worker.ask(question))
 
-    def _take(self, note: Callable[[Record], None], now_ms: int, application: str, answer: Answer) -> None:
+    def _apply(self, note: Callable[[Record], None], now_ms: int, application: str, answer: Answer) -> None:
         if not application:
-            self._take_past(note, now_ms, answer)
+            self._apply_past(note, now_ms, answer)
             return
         finished, why = answer.value if isinstance(answer.value, tuple) else (None, answer.problem)
         if (
@@ -140,7 +140,7 @@ class Lessons:
             self._tried_at_ms[application] = now_ms  # others first
             return
         self._tried_at_ms.pop(application, None)
-        if application not in self._book.unlearned:
+        if application not in self._store.unlearned:
             return  # too many have ended since: the book has let it go
         if finished is not None:
             finished = self._as_admitted(application, finished)
@@ -149,7 +149,7 @@ class Lessons:
             GateLearned(now_ms, application, () if finished is None or why is not None else (finished,), why)
         )
 
-    def _take_past(self, note: Callable[[Record], None], now_ms: int, answer: Answer) -> None:
+    def _apply_past(self, note: Callable[[Record], None], now_ms: int, answer: Answer) -> None:
         self._tried = True
         if answer.problem is not None:
             self._again_at_ms = now_ms + self._pause_ms
@@ -161,11 +161,11 @@ class Lessons:
         note(GateLearned(now_ms, "", past))
 
     def _ended_at_ms(self, application: str) -> int:
-        found = self._book.by_application(application)
+        found = self._store.by_application(application)
         return 0 if found is None else found.changed_at_ms
 
     def _as_admitted(self, application: str, finished: Finished) -> Finished:
-        found, gate = self._book.by_application(application), self._book.gate
+        found, gate = self._store.by_application(application), self._store.gate
         if found is None or found.reservation is None or gate is None:
             return finished
         return msgspec.structs.replace(

@@ -25,7 +25,7 @@ QUESTIONS_MAX = 64
 
 
 class History(Protocol):
-    """What the desk needs of :class:`yarnctl.attach.history.finished_jobs.JobsHistory`."""
+    """What the desk needs of :class:`yarnctl.attach.history.finished_jobs.FinishedJobs`."""
 
     capacity: int
 
@@ -78,7 +78,7 @@ class _Line:
         self.thread: threading.Thread | None = None
 
 
-class Clerk:
+class HistoryWorker:
     """``open_history`` returns the history (called in each line's thread, again until it succeeds).
 
     ``poke`` is called after each answer. ``in_thread`` False: questions are answered where they are asked.
@@ -88,9 +88,9 @@ class Clerk:
         self, open_history: Callable[[], History], poke: Callable[[], None], *, in_thread: bool = True
     ) -> None:
         self._open = open_history
-        self._poke = poke
-        self._lessons, self._estimates = _Line("history"), _Line("history-estimates")
-        self._said = ""
+        self._wake = poke
+        self._feedback, self._estimates = _Line("history"), _Line("history-estimates")
+        self._logged = ""
         self._saying = threading.Lock()
         self._never: BadInput | None = None
         self._in_thread = in_thread
@@ -98,7 +98,7 @@ class Clerk:
     def ask(self, question: Question, *, of_a_request: bool = False) -> Answer:
         """Ask; the answer comes later. ``of_a_request``: somebody waits, and no lesson goes before."""
         answer = Answer()
-        line = self._estimates if of_a_request else self._lessons
+        line = self._estimates if of_a_request else self._feedback
         if not self._in_thread:
             self._answer(line, question, answer)
             return answer
@@ -113,14 +113,14 @@ class Clerk:
 
     def close(self) -> None:
         """Answer no more; a question that is being asked ends by its own bounds."""
-        for line in (self._lessons, self._estimates):
+        for line in (self._feedback, self._estimates):
             with contextlib.suppress(queue.Full):  # the threads are daemons: they end with the process
                 line.questions.put_nowait(None)
 
     def _work(self, line: _Line) -> None:
         while (task := line.questions.get()) is not None:
             self._answer(line, *task)
-            self._poke()
+            self._wake()
 
     def _answer(self, line: _Line, question: Question, answer: Answer) -> None:
         """Ask the history; whatever goes wrong there is no fault of ours."""
@@ -128,10 +128,10 @@ class Clerk:
             if line.history is None:
                 line.history = self._opened()
             answer.value = question(line.history)
-            self._say("")
+            self._log_once("")
         except Exception as error:
             answer.problem, answer.never = HistoryFault(str(error)), error is self._never
-            self._say(str(error))
+            self._log_once(str(error))
         answer.done = True
 
     def _opened(self) -> History:
@@ -144,9 +144,9 @@ class Clerk:
             self._never = error
             raise
 
-    def _say(self, problem: str) -> None:
+    def _log_once(self, problem: str) -> None:
         with self._saying:
-            said, self._said = self._said, problem
+            said, self._logged = self._logged, problem
         if problem and not said:
             _LOG.warning("nothing is learned from finished jobs, all else goes on: %s", problem)
         elif said and not problem:

@@ -11,8 +11,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from yarnctl.daemon.admission.backlog import Look, look, tag_of
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.daemon.admission.backlog import ClusterUse, cluster_use, tag_of
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionClosed, AdmissionTaken
 from yarnctl.deciding.admission.gate import expired
 from yarnctl.deciding.reasons.outcomes import ClientFault
@@ -32,10 +32,10 @@ from yarnctl.hadoop.wire import yarn
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
-LOOK_EVERY_MS = 1_000
+POLL_EVERY_MS = 1_000
 REST_EVERY_MS = 5_000
 """So often while nobody waits and all that was admitted runs."""
-GONE_AFTER_MS = 10_000
+ENDED_AFTER_MS = 10_000
 """So long the ResourceManager must not know an application before it counts as gone."""
 ASKED_ABOUT_MAX = 8
 """So many applications that are no longer listed are asked for after one tick."""
@@ -61,70 +61,72 @@ class Manager(Protocol):
         ...
 
 
-class Sight:
+class Reconciler:
     """Looks at the applications for ``book``; ``instance`` is the desk's part of its admissions' ids.
 
     ``last`` is the newest look, None while nobody answers; ``problem`` says why.
     """
 
-    def __init__(self, manager: Manager, book: Book, instance: str) -> None:
-        self.last: Look | None = None
+    def __init__(self, manager: Manager, book: AdmissionStore, instance: str) -> None:
+        self.last: ClusterUse | None = None
         self.problem: GateReason | ClientFault | None = None
         self._manager = manager
-        self._book = book
+        self._store = book
         self._instance = instance
-        self._blind = False
-        self._looked_at_ms: int | None = None
-        self._gone: dict[str, int] = {}
-        self._asked_after: dict[str, int] = {}
-        self._said: set[tuple[str, str]] = set()
+        self._unreachable = False
+        self._polled_at_ms: int | None = None
+        self._missing_since: dict[str, int] = {}
+        self._queried: dict[str, int] = {}
+        self._logged: set[tuple[str, str]] = set()
 
-    def look(self, note: Write, now_ms: int) -> bool:
+    def reconcile(self, note: Write, now_ms: int) -> bool:
         """Look if it is time to; ``note`` writes down who has taken what, ended, or never came.
 
         Says whether ``last`` is new.
         """
-        if not self._book.opened:
+        if not self._store.opened:
             return False
-        busy = bool(self._book.open("waiting", "admitted"))
-        every_ms = LOOK_EVERY_MS if busy and not self._blind else REST_EVERY_MS
-        if self._looked_at_ms is not None and now_ms - self._looked_at_ms < every_ms:
+        busy = bool(self._store.open("waiting", "admitted"))
+        every_ms = POLL_EVERY_MS if busy and not self._unreachable else REST_EVERY_MS
+        if self._polled_at_ms is not None and now_ms - self._polled_at_ms < every_ms:
             return False
-        self._looked_at_ms, self._blind = now_ms, True
+        self._polled_at_ms, self._unreachable = now_ms, True
         try:
             rows = self._manager.applications()
         except YarnctlError as error:
             self.last, self.problem = None, ApplicationsUnseen(str(error))
             return False
-        self.problem, self._blind = None, False
+        self.problem, self._unreachable = None, False
         self.last = self._read(rows, now_ms)
-        self._take(note, now_ms, self.last)
+        self._match(note, now_ms, self.last)
         self._end(note, now_ms, self.last.there)
         self._expire(note, now_ms)
         return True
 
-    def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> Look:
-        return look(rows, self._book, self._instance, now_ms, self._book.queues)
+    def _read(self, rows: Sequence[yarn.AppInfo], now_ms: int) -> ClusterUse:
+        return cluster_use(rows, self._store, self._instance, now_ms, self._store.queues)
 
-    def _take(self, note: Write, now_ms: int, seen: Look) -> None:
+    def _match(self, note: Write, now_ms: int, seen: ClusterUse) -> None:
         for claim in seen.claims:
             if not claim.why:
                 note(AdmissionTaken(now_ms, claim.admission, claim.application))
                 _LOG.info("%s runs as %s", claim.admission, claim.application)
-            elif (claim.application, claim.why) not in self._said:
-                self._said.add((claim.application, claim.why))
+            elif (claim.application, claim.why) not in self._logged:
+                self._logged.add((claim.application, claim.why))
                 _LOG.warning("%s may not take %s: %s", claim.application, claim.admission, claim.why)
-        self._said = {said for said in self._said if said[0] in seen.there}
+        self._logged = {said for said in self._logged if said[0] in seen.there}
 
     # --- who has ended ------------------------------------------------------------------------------
 
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
         """Note which applications have ended: not because they are not listed, but because YARN says so."""
-        missed = [each for each in self._book.open("taken") if each.application not in there]
-        self._gone = {
-            name: at_ms for name, at_ms in self._gone.items() if name in {e.application for e in missed}
+        missed = [each for each in self._store.open("taken") if each.application not in there]
+        self._missing_since = {
+            name: at_ms
+            for name, at_ms in self._missing_since.items()
+            if name in {e.application for e in missed}
         }
-        asked = sorted(missed, key=lambda each: (each.application in self._gone, each.sequence))
+        asked = sorted(missed, key=lambda each: (each.application in self._missing_since, each.sequence))
         for each in asked[:ASKED_ABOUT_MAX]:
             why = self._ended(each.application, now_ms)
             if why is not None:
@@ -135,8 +137,8 @@ class Sight:
         try:
             state = self._manager.application(application).state
         except Missing:
-            gone_at_ms = self._gone.setdefault(application, now_ms)
-            long_gone = now_ms - gone_at_ms >= GONE_AFTER_MS
+            gone_at_ms = self._missing_since.setdefault(application, now_ms)
+            long_gone = now_ms - gone_at_ms >= ENDED_AFTER_MS
             return ManagerForgot() if long_gone else None
         except YarnctlError as error:
             self.problem = ClientFault(str(error))
@@ -147,15 +149,15 @@ class Sight:
 
     def _expire(self, note: Write, now_ms: int) -> None:
         """Let go of what nobody has taken; one that ran and ended while nobody looked has been taken."""
-        gate = self._book.gate
+        gate = self._store.gate
         late = {each.request.sequence for each in expired(gate, now_ms)} if gate is not None else set()
-        names = [each for each in self._book.open("admitted") if each.sequence in late]
-        since_ms = self._asked_after
-        self._asked_after = {
+        names = [each for each in self._store.open("admitted") if each.sequence in late]
+        since_ms = self._queried
+        self._queried = {
             each.admission: since_ms[each.admission] for each in names if each.admission in since_ms
         }
         # who could not be told of stands behind those that have not been asked after
-        asked = sorted(names, key=lambda each: (self._asked_after.get(each.admission, 0), each.sequence))
+        asked = sorted(names, key=lambda each: (self._queried.get(each.admission, 0), each.sequence))
         for each in asked[:ASKED_ABOUT_MAX]:
             if not self._ask_after(note, now_ms, each):
                 return
@@ -169,7 +171,7 @@ class Sight:
             claims = self._read(self._manager.tagged(tag_of(each.admission)), now_ms).claims
         except YarnctlError as error:
             self.problem = ClientFault(str(error))
-            if now_ms - self._asked_after.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
+            if now_ms - self._queried.setdefault(each.admission, now_ms) < ASKED_FOR_MS:
                 return False
             claims = ()  # all that runs is listed, and none carries the tag
         took = next((one.application for one in claims if not one.why), "")

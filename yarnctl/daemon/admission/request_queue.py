@@ -13,18 +13,18 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.deciding.admission.book import HANDED_FOR_MAX_MS
+from yarnctl.deciding.admission.book import PENDING_FOR_MAX_MS
 from yarnctl.deciding.admission.records import Estimate
 
-HANDED_MAX = 256
+PENDING_MAX = 256
 """So many errands may lie at the window at once."""
 WAITERS_MAX = 24
 """So many may wait for a verdict at once; more are answered without waiting, and ask again."""
-HEADS_MAX = 12
+WAITING_THREADS_MAX = 12
 """So many may wait at once for the loop to come. Together they are fewer than the service's 40 threads."""
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody asks for: see :class:`yarnctl.deciding.admission.records.Request`."""
 
     name: str
@@ -37,7 +37,7 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
 
 
-class Withdrawing(msgspec.Struct, frozen=True):
+class WithdrawRequest(msgspec.Struct, frozen=True):
     """Somebody takes an admission back."""
 
     admission: str
@@ -62,18 +62,18 @@ class Refusal(msgspec.Struct, frozen=True):
     remedy: str
 
 
-class Errand:
+class PendingCommand:
     """Something to be done; ``answer`` is the id of its admission, or why not (None: not yet).
 
     ``handed_at_ms`` is when it was handed over, by the window's clock (None: now); ``begun`` says that it is
     being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
     """
 
-    def __init__(self, wanted: Asking | Withdrawing, handed_at_ms: int | None = None) -> None:
-        self.wanted = wanted
-        self.handed_at_ms = handed_at_ms
+    def __init__(self, wanted: AdmissionClient | WithdrawRequest, handed_at_ms: int | None = None) -> None:
+        self.command = wanted
+        self.submitted_at_ms = handed_at_ms
         self.begun = False
-        self.heads = 0
+        self.waiting_threads = 0
         self.answer: str | Refusal | None = None
         self.at_ms: int | None = None
 
@@ -84,11 +84,11 @@ NOT_DONE = Refusal(
     "the loop did not come to it in time, and may still do so",
     "see GET /v1/snapshot and the daemon's log; ask again with the same request_key",
 )
-TAKEN_BACK = "it was taken back"
+WITHDRAWN = "it was taken back"
 LATER = "see the daemon's log; ask again with the same request_key"
 
 
-class Window:
+class RequestQueue:
     """``clock_ms`` tells the time (any thread). ``on_wake`` wakes the loop: it is the loop's to set.
 
     ``problem`` is why the desk cannot work ("": it can); the desk says so.
@@ -100,10 +100,10 @@ class Window:
         self.problem = ""
         self._clock_ms = clock_ms
         self._changed = threading.Condition()
-        self._handed: list[Errand] = []
+        self._pending: list[PendingCommand] = []
         self._waiters = 0
-        self._heads = 0
-        self._came: dict[str, int] = {}
+        self._waiting_threads = 0
+        self._arrived_at_ms: dict[str, int] = {}
         self._renewed: dict[str, int] = {}
         self._closed = False
 
@@ -113,66 +113,68 @@ class Window:
         """Let the loop come soon."""
         self.on_wake()
 
-    def hand(self, wanted: Asking | Withdrawing, wait_ms: int) -> str | Refusal:
+    def submit(self, wanted: AdmissionClient | WithdrawRequest, wait_ms: int) -> str | Refusal:
         """Hand an errand over and wait until it is done and published.
 
         Who asks and is not come to in time takes his request back: nobody would wait for what becomes of it.
         """
         with self._changed:
-            errand = self._lying(wanted)
-            if self._closed or self._heads >= HEADS_MAX:
+            errand = self._queued(wanted)
+            if self._closed or self._waiting_threads >= WAITING_THREADS_MAX:
                 return NOT_DONE if self._closed else FULL
             if errand is None:
-                if len(self._handed) >= HANDED_MAX:
+                if len(self._pending) >= PENDING_MAX:
                     return FULL
-                errand = Errand(wanted, self._came_at_ms(wanted))
-                self._handed.append(errand)
-            self._heads += 1
-            errand.heads += 1
+                errand = PendingCommand(wanted, self._arrived_at(wanted))
+                self._pending.append(errand)
+            self._waiting_threads += 1
+            errand.waiting_threads += 1
         self.wake()
         try:
             self._until(lambda: errand.answer is not None, wait_ms)
         finally:
             with self._changed:
-                self._heads -= 1
-                errand.heads -= 1
-                taken_back = self._take_back(errand)
-                self._note_who_comes_again(errand)
+                self._waiting_threads -= 1
+                errand.waiting_threads -= 1
+                taken_back = self._withdraw(errand)
+                self._note_repeated(errand)
         if taken_back:
             why = f" ({self.problem})" if self.problem else ""
-            return Refusal("not-written", f"the loop did not come to it in time{why}; {TAKEN_BACK}", LATER)
+            return Refusal("not-written", f"the loop did not come to it in time{why}; {WITHDRAWN}", LATER)
         return errand.answer or NOT_DONE
 
-    def _lying(self, wanted: Asking | Withdrawing) -> Errand | None:
+    def _queued(self, wanted: AdmissionClient | WithdrawRequest) -> PendingCommand | None:
         """Return the errand that lies there already: who repeats himself waits for the first answer."""
-        if isinstance(wanted, Asking) and not wanted.key:
+        if isinstance(wanted, AdmissionClient) and not wanted.key:
             return None
-        return next((each for each in self._handed if each.wanted == wanted), None)
+        return next((each for each in self._pending if each.command == wanted), None)
 
-    def _came_at_ms(self, wanted: Asking | Withdrawing) -> int:
+    def _arrived_at(self, wanted: AdmissionClient | WithdrawRequest) -> int:
         """Return since when somebody asks for this, also if he was sent away before: he comes again."""
         now_ms = self._clock_ms()
-        came_at_ms = self._came.get(wanted.key, now_ms) if isinstance(wanted, Asking) else now_ms
-        return came_at_ms if 0 <= now_ms - came_at_ms <= HANDED_FOR_MAX_MS else now_ms
+        came_at_ms = (
+            self._arrived_at_ms.get(wanted.key, now_ms) if isinstance(wanted, AdmissionClient) else now_ms
+        )
+        return came_at_ms if 0 <= now_ms - came_at_ms <= PENDING_FOR_MAX_MS else now_ms
 
-    def _note_who_comes_again(self, errand: Errand) -> None:
-        key = getattr(errand.wanted, "key", "")
-        came_at_ms = self._came.pop(key, errand.handed_at_ms)
+    def _note_repeated(self, errand: PendingCommand) -> None:
+        key = getattr(errand.command, "key", "")
+        came_at_ms = self._arrived_at_ms.pop(key, errand.submitted_at_ms)
         if key and came_at_ms is not None and not isinstance(errand.answer, str):
-            self._came[key] = came_at_ms
-            if len(self._came) > HANDED_MAX:
-                del self._came[next(iter(self._came))]
+            self._arrived_at_ms[key] = came_at_ms
+            if len(self._arrived_at_ms) > PENDING_MAX:
+                del self._arrived_at_ms[next(iter(self._arrived_at_ms))]
 
-    def _take_back(self, errand: Errand) -> bool:
+    def _withdraw(self, errand: PendingCommand) -> bool:
         """Take a request from the window that nobody waits for and nobody has begun with.
 
         A withdrawal stays.
         """
-        if errand.heads or errand.answer is not None or errand.begun:
+        if errand.waiting_threads or errand.answer is not None or errand.begun:
             return False
-        if not isinstance(errand.wanted, Asking):
+        if not isinstance(errand.command, AdmissionClient):
             return False
-        self._handed = [each for each in self._handed if each is not errand]
+        self._pending = [each for each in self._pending if each is not errand]
         return True
 
     def renew(self, admission: str, wait_ms: int = 0) -> None:
@@ -198,22 +200,22 @@ class Window:
 
     # --- the loop's thread --------------------------------------------------------------------------
 
-    def handed(self) -> list[Errand]:
+    def handed(self) -> list[PendingCommand]:
         """Return what lies there; it stays until it is answered."""
         with self._changed:
-            return list(self._handed)
+            return list(self._pending)
 
-    def begin(self, errand: Errand) -> bool:
+    def start(self, errand: PendingCommand) -> bool:
         """Say whether who handed it over still waits; from now on it cannot be taken back."""
         with self._changed:
-            errand.begun = any(each is errand for each in self._handed)
+            errand.begun = any(each is errand for each in self._pending)
             return errand.begun
 
-    def waited_ms(self, errand: Errand) -> int:
+    def waited_ms(self, errand: PendingCommand) -> int:
         """Return how long ago it was handed over; never long, unless a clock was set."""
-        handed_at_ms = errand.handed_at_ms
+        handed_at_ms = errand.submitted_at_ms
         waited_ms = 0 if handed_at_ms is None else self._clock_ms() - handed_at_ms
-        return max(0, min(waited_ms, HANDED_FOR_MAX_MS))
+        return max(0, min(waited_ms, PENDING_FOR_MAX_MS))
 
     def renewals(self) -> dict[str, int]:
         """Return what was renewed since the last call: admission -> until when somebody waits, at least."""
@@ -221,13 +223,13 @@ class Window:
             renewed, self._renewed = self._renewed, {}
         return renewed
 
-    def announce(self, answers: dict[Errand, str | Refusal]) -> None:
+    def announce(self, answers: dict[PendingCommand, str | Refusal]) -> None:
         """Tell everybody that something new is published, and these errands' answers."""
         with self._changed:
             for errand, answer in answers.items():
                 errand.answer = answer
             if answers:
-                self._handed = [each for each in self._handed if each.answer is None]
+                self._pending = [each for each in self._pending if each.answer is None]
             self._changed.notify_all()
 
     def close(self) -> None:

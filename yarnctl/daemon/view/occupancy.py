@@ -23,7 +23,7 @@ SPACING_MIN_MS = 1_000
 SPACING_MAX_MS = 16_000
 
 
-class Held(msgspec.Struct, frozen=True):
+class ClassUsage(msgspec.Struct, frozen=True):
     """What one class holds (``used``, in ``containers``) and how many containers it waits for."""
 
     used: Resources = NOTHING
@@ -36,9 +36,9 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     at_ms: int
     total: Resources
-    hurried: Held
-    victim: Held
-    other: Held
+    hurried: ClassUsage
+    victim: ClassUsage
+    other: ClassUsage
     open_orders: int
 
 
@@ -71,7 +71,7 @@ def sample_of(snapshot: Snapshot, settings: Settings, at_ms: int, open_orders: i
         if view.asks:
             row[3] += pending_of(view)
     hurried, victim, other = (
-        Held(Resources(memory_mib, vcores), containers, pending)
+        ClassUsage(Resources(memory_mib, vcores), containers, pending)
         for memory_mib, vcores, containers, pending in sums.values()
     )
     return Sample(

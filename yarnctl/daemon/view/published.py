@@ -14,10 +14,10 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.api.cluster_answers import LoopState, Mode
-from yarnctl.daemon.admission.admission_controller import Desked
+from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, class_of, sample_of
-from yarnctl.daemon.view.recent_decisions import Decided, Logged, Remembered
-from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry, Reclaiming
+from yarnctl.daemon.view.recent_decisions import Decided, RankedRecord, RecentDecisions
+from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry, ReclaimLists
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
@@ -66,18 +66,18 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     freed: Histogram = Histogram()
 
 
-class Counted:
+class Counting:
     """Counts records as they come."""
 
     def __init__(self) -> None:
         self._counts = Counts()
         self._asked_at_ms: dict[str, int] = {}
-        self._asked: dict[str, int] = {}
+        self._asked_orders: dict[str, int] = {}
         self._ended: dict[str, int] = {}
         self._actions: dict[tuple[str, str], int] = {}
         self._dirty = False
 
-    def take(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Count one record."""
         self._dirty = True
         counts = self._counts
@@ -90,7 +90,7 @@ class Counted:
             key = (record.action, _tag(record.outcome))
             self._actions[key] = self._actions.get(key, 0) + 1
             if key[0] in ("suspend", "kill"):
-                self._asked[key[0]] = self._asked.get(key[0], 0) + 1
+                self._asked_orders[key[0]] = self._asked_orders.get(key[0], 0) + 1
         elif isinstance(record, Refusal):
             self._counts = msgspec.structs.replace(counts, refusals=counts.refusals + 1)
         elif isinstance(record, SavedLost):
@@ -123,7 +123,10 @@ class Counted:
         if self._dirty:
             self._dirty = False
             self._counts = msgspec.structs.replace(
-                self._counts, asked=dict(self._asked), ended=dict(self._ended), actions=dict(self._actions)
+                self._counts,
+                asked=dict(self._asked_orders),
+                ended=dict(self._ended),
+                actions=dict(self._actions),
             )
         return self._counts
 
@@ -132,7 +135,7 @@ def _tag(record: msgspec.Struct) -> str:
     return str(record.__struct_config__.tag)
 
 
-QUIET_TICKS = 2
+NO_DEMAND_TICKS = 2
 """After so many ticks without a snapshot it is the gate that held it back, not the time between two looks."""
 
 
@@ -177,21 +180,21 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = DEFAULT
     snapshot: Snapshot | None = None
     snapshot_at_ms: int | None = None
-    quiet: bool = False
+    no_demand: bool = False
     entries: tuple[Entry, ...] = ()
     ended: tuple[Entry, ...] = ()
     decisions: tuple[Decided, ...] = ()
-    refusals: tuple[Logged, ...] = ()
-    rankings: tuple[Logged, ...] = ()
+    refusals: tuple[RankedRecord, ...] = ()
+    rankings: tuple[RankedRecord, ...] = ()
     checkpoints: tuple[Checkpoint, ...] = ()
     occupancy: Sequence[Sample] = ()
     unreachable: tuple[str, ...] = ()
     counts: Counts = Counts()
-    desk: Desked | None = None
+    admission: AdmissionStatus | None = None
     left_alone: Mapping[str, str] = {}
 
 
-def hurried_waits(view: ApplicationView, settings: Settings) -> bool:
+def demand_waits(view: ApplicationView, settings: Settings) -> bool:
     """Say whether this is somebody hurried who waits for containers."""
     return bool(view.asks) and (settings.mode == "deadlines" or class_of(view, settings) == "hurried")
 
@@ -199,7 +202,7 @@ def hurried_waits(view: ApplicationView, settings: Settings) -> bool:
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
     """Return a snapshot in which nobody hurried waits: all that the cheap gate tells of a newer one."""
     applications = tuple(
-        msgspec.structs.replace(view, asks=()) if hurried_waits(view, settings) else view
+        msgspec.structs.replace(view, asks=()) if demand_waits(view, settings) else view
         for view in snapshot.applications
     )
     return msgspec.structs.replace(snapshot, applications=applications)
@@ -227,11 +230,11 @@ class Publisher:
 
     def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
         self._view = View(version=0, now_ms=now_ms, loop=status or LoopStatus())
-        self._remembered = Remembered()
+        self._recent = RecentDecisions()
         self._occupancy = Occupancy()
-        self._counted = Counted()
-        self._reclaiming = Reclaiming()
-        self.desked: Desked | None = None
+        self._counted = Counting()
+        self._reclaim_lists = ReclaimLists()
+        self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, str] = {}
 
     @property
@@ -242,11 +245,11 @@ class Publisher:
     def record(self, records: Sequence[Record]) -> None:
         """Take what was written to the journal; it shows with the next view."""
         for record in records:
-            self._remembered.take(record)
-            self._counted.take(record)
-            self._reclaiming.take(record)
+            self._recent.apply(record)
+            self._counted.apply(record)
+            self._reclaim_lists.apply(record)
 
-    def say(self, status: LoopStatus, now_ms: int) -> None:
+    def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest stays what it was."""
         view = self._view
         self._view = msgspec.structs.replace(
@@ -254,7 +257,7 @@ class Publisher:
             version=view.version + 1,
             now_ms=max(view.now_ms, now_ms),
             loop=status,
-            desk=self.desked,
+            admission=self.admission,
             left_alone=self.left_alone,
         )
 
@@ -273,8 +276,8 @@ class Publisher:
         """
         last = self._view
         snapshot, at_ms, quiet = self._shown(controller, seen, snapshot)
-        self._reclaiming.follow(controller.ledger)
-        remembered = self._remembered
+        self._reclaim_lists.update(controller.ledger)
+        remembered = self._recent
         self._view = View(
             version=last.version + 1,
             now_ms=max(last.now_ms, seen.now_ms, now_ms or 0),
@@ -282,17 +285,17 @@ class Publisher:
             settings=controller.settings,
             snapshot=snapshot,
             snapshot_at_ms=None if snapshot is None else at_ms,
-            quiet=quiet,
-            entries=self._reclaiming.entries,
-            ended=self._reclaiming.ended,
+            no_demand=quiet,
+            entries=self._reclaim_lists.entries,
+            ended=self._reclaim_lists.ended,
             decisions=remembered.newest_first(),
             refusals=tuple(reversed(remembered.refusals)),
             rankings=tuple(reversed(remembered.rankings)),
-            checkpoints=self._reclaiming.checkpoints,
+            checkpoints=self._reclaim_lists.checkpoints,
             occupancy=self._occupancy.samples,
             unreachable=seen.unreachable,
             counts=self._counted.counts(),
-            desk=self.desked,
+            admission=self.admission,
             left_alone=self.left_alone,
         )
 
@@ -305,7 +308,7 @@ class Publisher:
         if fresh is None:
             return self._kept(seen, settings)
         at_ms = seen.now_ms if seen.snapshot is None else seen.as_of_ms
-        waits = any(hurried_waits(view, settings) for view in fresh.applications)
+        waits = any(demand_waits(view, settings) for view in fresh.applications)
         if fresh is not self._view.snapshot:
             self._sample(controller, fresh, at_ms)
         return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
@@ -313,9 +316,9 @@ class Publisher:
     def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
         """Return what was seen last and when, and whether the gate says that nobody hurried waits."""
         last, at_ms = self._view, self._view.snapshot_at_ms or 0
-        old = seen.now_ms - at_ms >= QUIET_TICKS * settings.tick_ms
-        quiet = seen.cluster == "quiet" and (last.quiet or old)
-        if quiet and not last.quiet and last.snapshot is not None:
+        old = seen.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
+        quiet = seen.cluster == "quiet" and (last.no_demand or old)
+        if quiet and not last.no_demand and last.snapshot is not None:
             return quieted(last.snapshot, settings), at_ms, quiet
         return last.snapshot, at_ms, quiet
 

@@ -31,10 +31,10 @@ REFUSALS_MAX = 500
 RANKINGS_MAX = 100
 
 
-class Logged(NamedTuple):
+class RankedRecord(NamedTuple):
     """A record and its place among all records of this process (from 1)."""
 
-    place: int
+    rank: int
     record: Record
 
 
@@ -43,14 +43,14 @@ class Decided(msgspec.Struct, frozen=True):
 
     record: Decision
     header: Header | None
-    log: tuple[Logged, ...]
+    log: tuple[RankedRecord, ...]
     states: tuple[State, ...]
 
 
 class _Kept:
     """A decision that is still being written about."""
 
-    def __init__(self, logged: Logged, record: Decision, header: Header | None) -> None:
+    def __init__(self, logged: RankedRecord, record: Decision, header: Header | None) -> None:
         self.record = record
         self.header = header
         self.log = [logged]
@@ -61,27 +61,27 @@ class _Kept:
         return Decided(self.record, self.header, tuple(self.log), tuple(self.states.values()))
 
 
-class Remembered:
+class RecentDecisions:
     """The newest decisions, refusals and rankings."""
 
     def __init__(self, decisions_max: int = DECISIONS_MAX, logged_max: int = LOGGED_MAX) -> None:
         self.decisions_max = decisions_max
         self.logged_max = logged_max
         self.header: Header | None = None
-        self.refusals: deque[Logged] = deque(maxlen=REFUSALS_MAX)
-        self.rankings: deque[Logged] = deque(maxlen=RANKINGS_MAX)
+        self.refusals: deque[RankedRecord] = deque(maxlen=REFUSALS_MAX)
+        self.rankings: deque[RankedRecord] = deque(maxlen=RANKINGS_MAX)
         self._kept: dict[int, _Kept] = {}
         self._frozen: dict[int, Decided] = {}
         self._decision_of: dict[str, int] = {}
         self._dirty: dict[int, None] = {}
         self._logged = 0
-        self._place = 0
+        self._rank = 0
         self._newest_first: tuple[Decided, ...] = ()
 
-    def take(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Take one record, in the order of the journal."""
-        self._place += 1
-        logged = Logged(self._place, record)
+        self._rank += 1
+        logged = RankedRecord(self._rank, record)
         if isinstance(record, Decision):
             self._decided(logged, record)
         elif isinstance(record, Header):
@@ -95,9 +95,9 @@ class Remembered:
         ):
             self._about(record.order, logged)
 
-    def _decided(self, logged: Logged, record: Decision) -> None:
+    def _decided(self, logged: RankedRecord, record: Decision) -> None:
         if record.number <= next(reversed(self._kept), 0):
-            self._forget_all()  # another controller, which numbers from the first on again
+            self._drop_all()  # another controller, which numbers from the first on again
         kept = self._kept[record.number] = _Kept(logged, record, self.header)
         self._decision_of.update(dict.fromkeys(record.orders, record.number))
         self._dirty[record.number] = None
@@ -105,9 +105,9 @@ class Remembered:
         while len(self._kept) > 1 and (
             len(self._kept) > self.decisions_max or self._logged > self.logged_max
         ):
-            self._forget(next(iter(self._kept)))
+            self._drop(next(iter(self._kept)))
 
-    def _about(self, order: str, logged: Logged) -> None:
+    def _about(self, order: str, logged: RankedRecord) -> None:
         number = self._decision_of.get(order)
         if number is None:
             return
@@ -118,7 +118,7 @@ class Remembered:
         self._logged += 1
         self._dirty[number] = None
 
-    def _forget(self, number: int) -> None:
+    def _drop(self, number: int) -> None:
         kept = self._kept.pop(number)
         self._frozen.pop(number, None)
         self._dirty.pop(number, None)
@@ -126,9 +126,9 @@ class Remembered:
         for order in kept.record.orders:
             del self._decision_of[order]
 
-    def _forget_all(self) -> None:
+    def _drop_all(self) -> None:
         for number in list(self._kept):
-            self._forget(number)
+            self._drop(number)
 
     def newest_first(self) -> tuple[Decided, ...]:
         """Return the decisions as they stand now, the newest first."""

@@ -52,7 +52,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     ``place`` is its place among all that were seen (from 1).
     """
 
-    place: int
+    rank: int
     order: Order
     keys_done: int | None
     at_ms: int
@@ -68,7 +68,7 @@ class _Note(msgspec.Struct):
     last: Transition | None = None
 
 
-class Reclaiming:
+class ReclaimLists:
     """Follows the ledger from tick to tick."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Reclaiming:
         self.ended: tuple[Entry, ...] = ()
         self.checkpoints: tuple[Checkpoint, ...] = ()
 
-    def take(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Note what a record says about orders."""
         if isinstance(record, Decision):
             for name, pick in zip(record.orders, record.picks, strict=True):
@@ -101,7 +101,7 @@ class Reclaiming:
         elif isinstance(record, Return):
             self._returned[record.order] = record.cost_ms
 
-    def follow(self, ledger: Ledger) -> None:
+    def update(self, ledger: Ledger) -> None:
         """Take over what the ledger says now. Call it after the records of the tick were taken."""
         changed = False
         for orders in (ledger.open, ledger.settled):
@@ -118,7 +118,7 @@ class Reclaiming:
                 sorted(self._entries.values(), key=lambda each: order_number(each.order.order))
             )
         self._save()
-        self._come_back()
+        self._resume()
 
     def _entry(self, order: Order, retired: bool = False) -> Entry:
         note = self._notes.get(order.order) or _Note()
@@ -153,7 +153,7 @@ class Reclaiming:
             self._notes.pop(name, None)
         self.ended = tuple(self._ended)
 
-    def _come_back(self) -> None:
+    def _resume(self) -> None:
         """Note what coming back has cost; by then the order has nearly always left its list."""
         if not self._returned:
             return
@@ -176,7 +176,7 @@ class Reclaiming:
             self._checkpoint_number += 1
             self._checkpoints.appendleft(
                 Checkpoint(
-                    place=self._checkpoint_number,
+                    rank=self._checkpoint_number,
                     order=known.order,
                     keys_done=record.keys_done if record.keys_done >= 0 else None,
                     at_ms=record.at_ms,

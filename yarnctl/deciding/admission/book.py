@@ -42,11 +42,11 @@ CLOSABLE: dict[str, tuple[State, ...]] = {
 
 CLOSED_MAX = 1_000
 """So many that are over are kept: for who asks again with his key, and for those that look."""
-FORGOTTEN_AT_ONCE = 200
+DROPPED_AT_ONCE = 200
 UNLEARNED_MAX = 200
 """So many ended applications wait to teach; of more, the oldest are left out."""
 
-HANDED_FOR_MAX_MS = 600_000
+PENDING_FOR_MAX_MS = 600_000
 """So long somebody may have asked before his request is written down; its deadline counts from then."""
 
 
@@ -88,7 +88,7 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unlearned: Mapping[str, str] = {}
 
 
-class Book:
+class AdmissionStore:
     """``admissions`` by id, in their order; ``gate`` None: none has been set yet.
 
     ``opened`` are the ids of those that are not over. ``unlearned``: application -> its admission's id, of
@@ -152,7 +152,7 @@ class Book:
         """Return how many that are not over are in a state."""
         return len(self.open(state))
 
-    def news(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+    def has_changed(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """Return the plans that say something new of who waits."""
         return tuple(plan for plan in plans if self._plan(plan.sequence) != plan)
 
@@ -164,7 +164,7 @@ class Book:
 
     def take(self, record: object) -> None:
         """Take the next record; what cannot be is left out, and what is none of ours concerns nobody."""
-        taker = self._takers.get(type(record))
+        taker = self._appliers.get(type(record))
         if taker is not None:
             taker(self, record)
             self.now_ms = max(self.now_ms, record.at_ms)  # type: ignore[attr-defined]
@@ -206,12 +206,12 @@ class Book:
         if record.key:
             self._keys[record.key] = name
         self.gate = gating.submit(self.gate, request)
-        self._forget_old()
+        self._drop_old()
 
     def _round(self, record: AdmissionRound) -> None:
         if self.gate is None:
             return
-        self.gate = gating.believed(self.gate, record.at_ms, record.plans, record.granted)
+        self.gate = gating.expected_end(self.gate, record.at_ms, record.plans, record.granted)
         granted = {each.request.sequence: each for each in record.granted}
         states: dict[str, State] = {"admit": "admitted", "reject": "rejected", "defer": "waiting"}
         for plan in record.plans:
@@ -234,7 +234,7 @@ class Book:
         reservation = msgspec.structs.replace(found.reservation, application=record.application)
         others = tuple(each for each in self.gate.reserved if each.request.sequence != found.sequence)
         if found.state == "admitted":
-            self.gate = gating.taken(self.gate, found.sequence, record.application)
+            self.gate = gating.running(self.gate, found.sequence, record.application)
         else:  # it came late: its place is held again, whoever was let in meanwhile
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
@@ -267,7 +267,7 @@ class Book:
         for finished in record.finished:
             self.gate = gating.learned(self.gate, finished)
 
-    _takers: dict[type, Callable[[Book, Any], None]] = {  # noqa: RUF012
+    _appliers: dict[type, Callable[[AdmissionStore, Any], None]] = {  # noqa: RUF012
         GateSet: _set,
         AdmissionAsked: _asked,
         AdmissionRound: _round,
@@ -284,9 +284,9 @@ class Book:
         else:
             self.opened.pop(found.admission, None)
 
-    def _forget_old(self) -> None:
+    def _drop_old(self) -> None:
         """Let go of the oldest that are over."""
-        if len(self.admissions) - len(self.opened) < CLOSED_MAX + FORGOTTEN_AT_ONCE:
+        if len(self.admissions) - len(self.opened) < CLOSED_MAX + DROPPED_AT_ONCE:
             return
         over = [each for each in self.admissions.values() if each.state not in OPEN]
         for each in over[: max(0, len(over) - CLOSED_MAX)]:
@@ -327,21 +327,23 @@ class Book:
             return f"{record.admission} is number {request.sequence}, due is {self.numbered + 1}"
         if not record.admission.endswith(f"-{request.sequence}") or record.admission in self.admissions:
             return f"{record.admission} is no name of number {request.sequence}"
-        if not 0 <= record.at_ms - request.submitted_at_ms <= HANDED_FOR_MAX_MS:
+        if not 0 <= record.at_ms - request.submitted_at_ms <= PENDING_FOR_MAX_MS:
             return f"{record.admission} at {record.at_ms} ms was submitted at {request.submitted_at_ms} ms"
         return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
 
     def _round_problem(self, record: AdmissionRound, gate: Gate) -> str:
         after, decided = gating.decide(gate, record.at_ms, record.loads)
-        plans = self.news(decided)
+        plans = self.has_changed(decided)
         for was, now in zip(record.plans, plans, strict=False):
             if was != now:
-                return f"a plan was {_told(was)}, is now {_told(now)}"
+                return f"a plan was {_state_text(was)}, is now {_state_text(now)}"
         if len(record.plans) != len(plans):
             return f"there were {len(record.plans)} new plans, there are now {len(plans)}"
         granted = gating.granted_in(gate, after)
         return (
-            "" if granted == record.granted else f"granted was {_told(record.granted)}, is {_told(granted)}"
+            ""
+            if granted == record.granted
+            else f"granted was {_state_text(record.granted)}, is {_state_text(granted)}"
         )
 
     def _taken_problem(self, record: AdmissionTaken) -> str:
@@ -384,7 +386,7 @@ def _state(found: Admission | None) -> str:
     return "not known" if found is None else found.state
 
 
-def _told(value: object) -> str:
+def _state_text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 

@@ -53,7 +53,7 @@ def withdraw(gate: Gate, sequence: int) -> Gate:
     return msgspec.structs.replace(gate, waiting=waiting, reserved=reserved)
 
 
-def taken(gate: Gate, sequence: int, application: str) -> Gate:
+def running(gate: Gate, sequence: int, application: str) -> Gate:
     """Note that an admitted request has been submitted as this application."""
     reserved = tuple(
         msgspec.structs.replace(each, application=application) if each.request.sequence == sequence else each
@@ -94,7 +94,7 @@ def decide(gate: Gate, now_ms: int, loads: Sequence[Load] = ()) -> tuple[Gate, t
     return msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted)), plans
 
 
-def believed(gate: Gate, now_ms: int, plans: Sequence[Plan], granted: Sequence[Reservation]) -> Gate:
+def expected_end(gate: Gate, now_ms: int, plans: Sequence[Plan], granted: Sequence[Reservation]) -> Gate:
     """Return the gate after a round of which only the word is left: what it decided is decided."""
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     late = {each.request.sequence for each in expired(gate, now_ms)}

@@ -24,11 +24,11 @@ from yarnctl.deciding.reasons.verdicts import (
     PlanReason,
 )
 
-FORESEEN_MAX = 20
+PLANNED_MAX = 20
 """For so many of those that wait a start is predicted; the others stand too far behind."""
 
 
-class Foreseen(NamedTuple):
+class PlannedSpan(NamedTuple):
     """Where a request would start as things stand, with how many containers, and until when.
 
     ``too_late``: there is no such start, because by then the deadline could not be met any more.
@@ -56,20 +56,22 @@ def end_ms(request: Request, containers: int, start_ms: int) -> int:
     return start_ms - (-request.estimate.mean_ms // containers)
 
 
-def foresee(rules: Rules, waiting: Sequence[Request], steps: Profile, now_ms: int) -> dict[int, Foreseen]:
+def plan_spans(
+    rules: Rules, waiting: Sequence[Request], steps: Profile, now_ms: int
+) -> dict[int, PlannedSpan]:
     """Return sequence -> what is predicted, for all that wait; ``steps`` is what is free for them.
 
     Each takes his place in the order of the queue as it is now. A job needs more containers the longer
     it waits, so every start is asked for its own number; they must stay free through the predicted run.
     """
-    found: dict[int, Foreseen] = {}
+    found: dict[int, PlannedSpan] = {}
     ranked = []
     for request in waiting:
         wanted, least = _wanted(rules, request, now_ms)
-        found[request.sequence] = Foreseen(least, None, None)
+        found[request.sequence] = PlannedSpan(least, None, None)
         ranked.append((rules.sizing.key(request, wanted, now_ms, rules.choices), request))
     ranked.sort(key=lambda entry: entry[0])
-    for _, request in ranked[:FORESEEN_MAX]:
+    for _, request in ranked[:PLANNED_MAX]:
         seen = _first(rules, request, steps, now_ms)
         found[request.sequence] = seen._replace(containers=found[request.sequence].containers)
         if seen.start_ms is not None and seen.end_ms is not None:
@@ -77,16 +79,16 @@ def foresee(rules: Rules, waiting: Sequence[Request], steps: Profile, now_ms: in
     return found
 
 
-def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> Foreseen:
+def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> PlannedSpan:
     """Find the first start at which what it needs by then stays free through its run."""
-    nobody_knows = Foreseen(0, None, None)
+    nobody_knows = PlannedSpan(0, None, None)
     for start_ms in (now_ms, *(at_ms for at_ms in steps.at_ms if at_ms > now_ms)):
         _, containers = _wanted(rules, request, start_ms)
         if start_ms >= min(request.due_ms, FOREVER_MS) or not containers:
             return nobody_knows._replace(too_late=True)
         until_ms = max(start_ms + 1, end_ms(request, containers, start_ms))
         if steps.least_free(start_ms, until_ms) >= containers:
-            return Foreseen(containers, start_ms, until_ms)
+            return PlannedSpan(containers, start_ms, until_ms)
     return nobody_knows
 
 
@@ -116,7 +118,7 @@ def hopeless(rules: Rules, request: Request, now_ms: int) -> PlanReason | None:
     return NeedsMoreThanThereIs(needed, rules.capacity) if needed > rules.capacity else None
 
 
-HELD_MS = 60_000
+RESERVED_MS = 60_000
 """How long a reservation waits for its application to be submitted."""
 
 
@@ -139,7 +141,7 @@ def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) 
     waiting = tuple(each for each in hopeful if each.sequence not in granted and each.sequence not in refused)
     reserved = (*seen.reserved, *granted.values())
     expected = profile(capacity, (*seen.loads, *(_expected(each, now_ms) for each in reserved)), now_ms)
-    ahead = foresee(rules, waiting, expected, now_ms)
+    ahead = plan_spans(rules, waiting, expected, now_ms)
     left = max(0, free - sum(each.containers for each in granted.values()))
     plans = tuple(
         _admitted(granted[request.sequence], now_ms)
@@ -174,7 +176,7 @@ def _expected(reservation: Reservation, now_ms: int) -> Load:
 
 
 def _reservation(grant: Grant, now_ms: int) -> Reservation:
-    expires_at_ms = now_ms + HELD_MS
+    expires_at_ms = now_ms + RESERVED_MS
     return Reservation(
         request=grant.request,
         claim=Rectangle(
@@ -202,7 +204,7 @@ def _refused(request: Request, reason: PlanReason) -> Plan:
     return Plan(request.sequence, "reject", 0, request.due_ms, reason)
 
 
-def _deferred(request: Request, seen: Foreseen, free: int) -> Plan:
+def _deferred(request: Request, seen: PlannedSpan, free: int) -> Plan:
     """Say when it would start as things stand, with what it needs now (it is more the longer it waits)."""
     start: Literal["known", "unknown", "too-late"] = "unknown" if seen.start_ms is None else "known"
     if seen.too_late:

@@ -24,7 +24,7 @@ from yarnctl.hadoop.http.problems import (
     safe_url,
 )
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.decoders import Many, One, Unreadable
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder, Unreadable
 
 JSON = "application/json"
 XML = "application/xml"
@@ -49,12 +49,12 @@ class HttpAnswer(msgspec.Struct, frozen=True):
         return self.body[:256].lstrip()[:1] in (b"{", b"[")
 
 
-def decoded(answer: HttpAnswer, shape: One[Any] | Many[Any]) -> Any:
+def decoded(answer: HttpAnswer, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
     """Decode a 200; raises BadAnswer for anything else, in words that say what it looks like."""
     if answer.status != 200:
         raise BadAnswer(explain(answer.url, f"HTTP {answer.status}{_target(answer)}", shape.words))
     if not answer.is_json:
-        problem, remedy = _look(answer)
+        problem, remedy = _peek(answer)
         raise BadAnswer(explain(answer.url, problem, shape.words, remedy))
     try:
         return shape.read(answer.body)
@@ -68,7 +68,7 @@ def _target(answer: HttpAnswer) -> str:
     return f" to {safe_url(answer.location)}" if answer.location else ""
 
 
-def _look(answer: HttpAnswer) -> tuple[str, str]:
+def _peek(answer: HttpAnswer) -> tuple[str, str]:
     """Say what a page that is not JSON probably is, and what to do about it."""
     text = answer.body[:65536].lower()
     if b"proxyapproved" in text or b"not owned by you" in text or b"warning: the following page" in text:

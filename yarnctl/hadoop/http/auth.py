@@ -118,7 +118,7 @@ class Delegation(AuthBase):
             token = self._current()
             if token:
                 request.url = f"{url}{'&' if query else '?'}delegation={quote(token, safe='')}"
-        request.register_hook("response", self._heard)
+        request.register_hook("response", self._answered)
         return request
 
     def _current(self) -> str:
@@ -128,7 +128,7 @@ class Delegation(AuthBase):
                 self._until_s = self._clock() + TOKEN_KEPT_S
             return self._token
 
-    def _heard(self, response: Response, *_: Any, **__: Any) -> None:
+    def _answered(self, response: Response, *_: Any, **__: Any) -> None:
         """Forget the token if it may be why the answer is no: the next call brings another."""
         if response.status_code in (401, 403):
             with self._lock:

@@ -61,7 +61,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     connect_ms: int = 3_000
-    silence_ms: int = 10_000
+    read_timeout_ms: int = 10_000
     answer_ms: int = 20_000
     answer_bytes: int = 256 << 20
     retries: int = 2
@@ -70,7 +70,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     def pair(self) -> tuple[float, float]:
         """The pair of time-outs that requests takes, in seconds."""
-        return self.connect_ms / 1000, min(self.silence_ms, self.answer_ms) / 1000
+        return self.connect_ms / 1000, min(self.read_timeout_ms, self.answer_ms) / 1000
 
 
 class TooLarge(OSError):
@@ -96,7 +96,7 @@ class _MeteredReader(io.RawIOBase):
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError(f"the whole answer took longer than {self._limits.answer_ms} ms")
-        self._socket.settimeout(min(left, self._limits.silence_ms / 1000))
+        self._socket.settimeout(min(left, self._limits.read_timeout_ms / 1000))
         count = self._raw.readinto(buffer)
         self._left -= count or 0
         if self._left < 0:
@@ -131,7 +131,7 @@ def _pools(limits: CallLimits) -> dict[str, type]:
 
         def putrequest(self, *args: Any, **kwargs: Any) -> None:
             if self.sock is not None:  # the last answer may have left a shorter one
-                self.sock.settimeout(limits.silence_ms / 1000)
+                self.sock.settimeout(limits.read_timeout_ms / 1000)
             super().putrequest(*args, **kwargs)
 
     class PlainPool(HTTPConnectionPool):
@@ -185,14 +185,14 @@ class _OwnCookies(DefaultCookiePolicy):
         return not path.startswith(FOREIGN) and super().set_ok(cookie, request)
 
 
-class _Straight(requests.Session):
+class _NoRedirects(requests.Session):
     """A session that hands redirects back: requests would parse (and trust) each Location at once."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         return None
 
 
-class _Following(requests.Session):
+class _FollowingRedirects(requests.Session):
     """A session that follows redirects; one that leads nowhere is no answer."""
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
@@ -238,7 +238,7 @@ def open_session(
     ``ca_file``: trust these authorities only; BadInput if none can be read from it. ``follow``: redirects
     are followed by requests itself.
     """
-    session = _Following() if follow else _Straight()
+    session = _FollowingRedirects() if follow else _NoRedirects()
     session.trust_env = False
     session.max_redirects = limits.redirects
     session.auth = auth

@@ -34,7 +34,7 @@ from yarnctl.hadoop.http.session import (
     exchange,
     open_session,
 )
-from yarnctl.hadoop.wire.decoders import Many, One
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 
 if TYPE_CHECKING:
     import requests
@@ -107,7 +107,7 @@ class Transport:
         for session in self._sessions.values():
             session.close()
 
-    def carry_cookie(self, name: str, value: str, path: str) -> None:
+    def keep_cookie(self, name: str, value: str, path: str) -> None:
         """Send this cookie below ``path`` from now on."""
         for base, session in self._sessions.items():
             session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
@@ -116,18 +116,18 @@ class Transport:
     def read(
         self,
         path: str,
-        shape: One[T],
+        shape: OneDecoder[T],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[T], str] | None = None,
     ) -> T: ...
 
     @overload
-    def read(self, path: str, shape: Many[T], query: Mapping[str, str] | None = None) -> list[T]: ...
+    def read(self, path: str, shape: ListDecoder[T], query: Mapping[str, str] | None = None) -> list[T]: ...
 
     def read(
         self,
         path: str,
-        shape: One[Any] | Many[Any],
+        shape: OneDecoder[Any] | ListDecoder[Any],
         query: Mapping[str, str] | None = None,
         unusable: Callable[[Any], str] | None = None,
     ) -> Any:
@@ -183,7 +183,7 @@ class Transport:
         first = self._pinned
         for base in (first, *(one for one in self.addresses if one != first)):
             try:
-                answer, at = self._follow(base, method, path, query, body, headers)
+                answer, at = self._redirected(base, method, path, query, body, headers)
                 value = take(answer)
             except Uncertain:
                 raise
@@ -201,7 +201,7 @@ class Transport:
         story = "; ".join(str(one) for one in problems)
         raise kind(f"none of {len(problems)} {self.daemon} addresses is of use: {story}")
 
-    def _follow(
+    def _redirected(
         self,
         base: str,
         method: str,

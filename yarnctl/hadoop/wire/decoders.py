@@ -32,7 +32,7 @@ class Unreadable(YarnctlError):
     """The text is not the answer it should be; the message names the place within it."""
 
 
-class _Shape(Generic[T]):
+class _Decoder(Generic[T]):
     """What single objects and lists have in common: the path of names above the value."""
 
     def __init__(self, item: type[T], path: tuple[str, ...], leaf: Any) -> None:
@@ -42,9 +42,9 @@ class _Shape(Generic[T]):
         self._fast = msgspec.json.Decoder(_nest(path, leaf))
         self.words = "JSON with " + ".".join(path) if path else f"JSON of {item.__name__}"
 
-    def _mended(self, value: Any, place: str) -> T:
+    def _coerced(self, value: Any, place: str) -> T:
         try:
-            return msgspec.convert(_mend(value, self._kind, place), self._item)
+            return msgspec.convert(_coerce(value, self._kind, place), self._item)
         except msgspec.ValidationError as error:
             raise Unreadable(f"{place}: {error}") from None
         except RecursionError:
@@ -60,8 +60,8 @@ class _Shape(Generic[T]):
         return value, found
 
 
-class One(_Shape[T]):
-    """One object under a path of names, e.g. ``One(ClusterInfo, "clusterInfo")``."""
+class OneDecoder(_Decoder[T]):
+    """One object under a path of names, e.g. ``OneDecoder(ClusterInfo, "clusterInfo")``."""
 
     def __init__(self, item: type[T], *path: str) -> None:
         super().__init__(item, path, item)
@@ -78,11 +78,11 @@ class One(_Shape[T]):
 
     def _tolerant(self, body: bytes) -> T:
         value, _ = self._unwrap(_load(body), len(self.path))
-        return self._mended(value, ".".join(self.path) or "$")
+        return self._coerced(value, ".".join(self.path) or "$")
 
 
-class Many(_Shape[T]):
-    """A list under a path of names, e.g. ``Many(Application, "apps", "app")``."""
+class ListDecoder(_Decoder[T]):
+    """A list under a path of names, e.g. ``ListDecoder(Application, "apps", "app")``."""
 
     def __init__(self, item: type[T], *path: str) -> None:
         super().__init__(item, path, list[item])  # type: ignore[valid-type]  # built at run time
@@ -113,7 +113,7 @@ class Many(_Shape[T]):
         try:
             return self._row.decode(row)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return self._mended(_load(bytes(row)), f"{'.'.join(self.path)}[{at}]")
+            return self._coerced(_load(bytes(row)), f"{'.'.join(self.path)}[{at}]")
 
     def _tolerant(self, body: bytes) -> list[T]:
         value, found = self._unwrap(_load(body), len(self.path))
@@ -126,7 +126,7 @@ class Many(_Shape[T]):
             value = [value]
         if not isinstance(value, list):
             raise Unreadable(f"{place} is {_sort(value)}, not a list")
-        return [self._mended(row, f"{place}[{at}]") for at, row in enumerate(value) if row is not None]
+        return [self._coerced(row, f"{place}[{at}]") for at, row in enumerate(value) if row is not None]
 
 
 def _nest(path: tuple[str, ...], leaf: Any) -> Any:
@@ -167,23 +167,23 @@ def _load(body: bytes) -> Any:
         raise Unreadable(f"not JSON ({str(error)[:80]})") from None
 
 
-def _mend(value: Any, kind: inspect.Type, place: str) -> Any:
+def _coerce(value: Any, kind: inspect.Type, place: str) -> Any:
     """Bring an untyped value into the form that ``kind`` asks for; _NOTHING: leave it out."""
     if isinstance(kind, inspect.UnionType):
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
-        return _mend(value, kinds[0], place)
+        return _coerce(value, kinds[0], place)
     if isinstance(kind, inspect.StructType):
-        return _mend_struct(value, kind, place)
+        return _coerce_struct(value, kind, place)
     if isinstance(kind, inspect.ListType | inspect.VarTupleType):
         if value in (None, "", {}):
             return []
         rows = value if isinstance(value, list) else [value]
-        mended = (_mend(row, kind.item_type, place) for row in rows)
+        mended = (_coerce(row, kind.item_type, place) for row in rows)
         return [row for row in mended if row is not _NOTHING]
-    return _NOTHING if value is None else _mend_scalar(value, kind, place)
+    return _NOTHING if value is None else _coerce_scalar(value, kind, place)
 
 
-def _mend_struct(value: Any, kind: inspect.StructType, place: str) -> Any:
+def _coerce_struct(value: Any, kind: inspect.StructType, place: str) -> Any:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if value is None:
@@ -195,13 +195,13 @@ def _mend_struct(value: Any, kind: inspect.StructType, place: str) -> Any:
     mended = {}
     for field in kind.fields:
         if field.encode_name in value:
-            part = _mend(value[field.encode_name], field.type, f"{place}.{field.encode_name}")
+            part = _coerce(value[field.encode_name], field.type, f"{place}.{field.encode_name}")
             if part is not _NOTHING:
                 mended[field.encode_name] = part
     return mended
 
 
-def _mend_scalar(value: Any, kind: inspect.Type, place: str) -> Any:
+def _coerce_scalar(value: Any, kind: inspect.Type, place: str) -> Any:
     if isinstance(value, dict) and len(value) == 1:
         (value,) = value.values()
         if value is None:
@@ -213,11 +213,11 @@ def _mend_scalar(value: Any, kind: inspect.Type, place: str) -> Any:
     if isinstance(kind, inspect.BoolType):
         return str(value).strip().lower() in ("true", "1", "yes")
     if isinstance(kind, inspect.IntType | inspect.FloatType):
-        return _mend_number(value, whole=isinstance(kind, inspect.IntType), place=place)
+        return _coerce_number(value, whole=isinstance(kind, inspect.IntType), place=place)
     return value
 
 
-def _mend_number(value: Any, whole: bool, place: str) -> Any:
+def _coerce_number(value: Any, whole: bool, place: str) -> Any:
     if isinstance(value, str):
         value = value.strip()
         if not value:

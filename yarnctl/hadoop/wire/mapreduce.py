@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 from msgspec import field
 
-from yarnctl.hadoop.wire.decoders import Many, One
-from yarnctl.hadoop.wire.yarn import Property, StateWord
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
+from yarnctl.hadoop.wire.yarn import Property, StateAnswer
 
 NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
 MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
@@ -185,16 +185,16 @@ class AttemptCounters(msgspec.Struct, frozen=True):
     groups: tuple[CounterGroup, ...] = field(name="taskAttemptCounterGroup", default=())
 
 
-JOBS = Many(JobRow, "jobs", "job")
-ENDED_JOBS = Many(EndedJob, "jobs", "job")
-ENDED_JOB = One(EndedJob, "job")
-TASKS = Many(Task, "tasks", "task")
-ATTEMPTS = Many(TaskAttempt, "taskAttempts", "taskAttempt")
-ATTEMPT_STATE = One(StateWord, "jobTaskAttemptState")
-JOB_COUNTERS = One(JobCounters, "jobCounters")
-TASK_COUNTERS = One(TaskCounters, "jobTaskCounters")
-ATTEMPT_COUNTERS = One(AttemptCounters, "jobTaskAttemptCounters")
-JOB_CONFIGURATION = Many(Property, "conf", "property")
+JOBS = ListDecoder(JobRow, "jobs", "job")
+ENDED_JOBS = ListDecoder(EndedJob, "jobs", "job")
+ENDED_JOB = OneDecoder(EndedJob, "job")
+TASKS = ListDecoder(Task, "tasks", "task")
+ATTEMPTS = ListDecoder(TaskAttempt, "taskAttempts", "taskAttempt")
+ATTEMPT_STATE = OneDecoder(StateAnswer, "jobTaskAttemptState")
+JOB_COUNTERS = OneDecoder(JobCounters, "jobCounters")
+TASK_COUNTERS = OneDecoder(TaskCounters, "jobTaskCounters")
+ATTEMPT_COUNTERS = OneDecoder(AttemptCounters, "jobTaskAttemptCounters")
+JOB_CONFIGURATION = ListDecoder(Property, "conf", "property")
 
 
 def counters(groups: tuple[CounterGroup, ...]) -> dict[str, dict[str, int]]:

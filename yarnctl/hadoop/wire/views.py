@@ -94,7 +94,7 @@ def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
     """
     found: dict[tuple[int, Resources], int] = {}
     for row in requests:
-        if row.place == ANYWHERE and row.count > 0:
+        if row.location == ANYWHERE and row.count > 0:
             key = (row.priority, row.size.resources)
             found[key] = found.get(key, 0) + row.count
     return tuple(ContainerAsk(priority, size, count) for (priority, size), count in sorted(found.items()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import field
 
-from yarnctl.hadoop.wire.decoders import Many, One
+from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.units import NOTHING, Resources
 
 
@@ -72,7 +72,7 @@ class Uses(msgspec.Struct, frozen=True, gc=False):
 class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     """One row of resourceRequests: a node's, a rack's or ``*``, which stands for all of them."""
 
-    place: str = field(name="resourceName")
+    location: str = field(name="resourceName")
     count: int = field(name="numContainers", default=0)
     priority: int = 0
     size: Vector = field(name="capability", default=Vector())
@@ -235,13 +235,13 @@ class UserInfo(msgspec.Struct, frozen=True):
     user: str = field(name="requestedUser")
 
 
-class StateWord(msgspec.Struct, frozen=True):
+class StateAnswer(msgspec.Struct, frozen=True):
     """``{"state": ...}`` of an application or of a task attempt."""
 
     state: str
 
 
-class PriorityWord(msgspec.Struct, frozen=True):
+class PriorityAnswer(msgspec.Struct, frozen=True):
     """``{"priority": ...}`` of an application."""
 
     priority: int
@@ -253,7 +253,7 @@ class SchedulerOverview(msgspec.Struct, frozen=True):
     resource_types: str = field(name="schedulingResourceType", default="")
 
 
-class QueueWord(msgspec.Struct, frozen=True):
+class QueueAnswer(msgspec.Struct, frozen=True):
     """``{"queue": ...}`` of an application."""
 
     queue: str
@@ -287,24 +287,24 @@ class RemoteException(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-CLUSTER_INFO = One(ClusterInfo, "clusterInfo")
-CLUSTER_METRICS = One(ClusterMetrics, "clusterMetrics")
-SCHEDULER = One(QueueInfo, "scheduler", "schedulerInfo")
-APPLICATIONS = Many(AppInfo, "apps", "app")
-APPLICATION = One(AppInfo, "app")
-APPLICATION_END = One(ApplicationEnd, "app")
-APP_ATTEMPTS = Many(AppAttempt, "appAttempts", "appAttempt")
-CONTAINERS = Many(ContainerRow, "containers", "container")
-NODES = Many(NodeRow, "nodes", "node")
-CALLER = One(UserInfo, "clusterUserInfo")
-APPLICATION_STATE = One(StateWord, "appstate")
-APPLICATION_PRIORITY = One(PriorityWord, "applicationpriority")
-APPLICATION_QUEUE = One(QueueWord, "appqueue")
-SCHEDULER_OVERVIEW = One(SchedulerOverview, "scheduler")
-SCHEDULER_CONFIGURATION = Many(Property, "configuration", "property")
-DAEMON_CONFIGURATION = Many(DaemonProperty, "properties")
-NAME_NODE_STATE = Many(NameNodeState, "beans")
-REMOTE_EXCEPTION = One(RemoteException, "RemoteException")
+CLUSTER_INFO = OneDecoder(ClusterInfo, "clusterInfo")
+CLUSTER_METRICS = OneDecoder(ClusterMetrics, "clusterMetrics")
+SCHEDULER = OneDecoder(QueueInfo, "scheduler", "schedulerInfo")
+APPLICATIONS = ListDecoder(AppInfo, "apps", "app")
+APPLICATION = OneDecoder(AppInfo, "app")
+APPLICATION_END = OneDecoder(ApplicationEnd, "app")
+APP_ATTEMPTS = ListDecoder(AppAttempt, "appAttempts", "appAttempt")
+CONTAINERS = ListDecoder(ContainerRow, "containers", "container")
+NODES = ListDecoder(NodeRow, "nodes", "node")
+CALLER = OneDecoder(UserInfo, "clusterUserInfo")
+APPLICATION_STATE = OneDecoder(StateAnswer, "appstate")
+APPLICATION_PRIORITY = OneDecoder(PriorityAnswer, "applicationpriority")
+APPLICATION_QUEUE = OneDecoder(QueueAnswer, "appqueue")
+SCHEDULER_OVERVIEW = OneDecoder(SchedulerOverview, "scheduler")
+SCHEDULER_CONFIGURATION = ListDecoder(Property, "configuration", "property")
+DAEMON_CONFIGURATION = ListDecoder(DaemonProperty, "properties")
+NAME_NODE_STATE = ListDecoder(NameNodeState, "beans")
+REMOTE_EXCEPTION = OneDecoder(RemoteException, "RemoteException")
 
 
 def _sum(vectors: tuple[Vector, ...]) -> Resources:

@@ -5,7 +5,7 @@ Law: as of all explanations: read off the records in one pass, and nothing is ad
 
 from __future__ import annotations
 
-from yarnctl.deciding.admission.book import Admission, Book
+from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.capacity import Load
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
@@ -19,29 +19,29 @@ from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
 from yarnctl.journal.rendering import text
 
-LOADS_TOLD = 3
+LOADS_SHOWN = 3
 
 
-class Admitted:
+class AdmissionStories:
     """Collects ``stories`` of the admission ``wanted``, or of that which an application of this id took."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
         self.stories: list[AdmissionStory] = []
-        self._book = Book()
-        self._mine = ""
+        self._store = AdmissionStore()
+        self._own = ""
 
-    def take(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Read one record."""
         if isinstance(record, AdmissionTaken) and self.wanted in (record.admission, record.application):
-            self._taken(record)
-        before = self._book.admissions.get(self._mine or self.wanted)
-        self._book.take(record)
-        now = self._book.admissions.get(self._mine or self.wanted)
+            self._running(record)
+        before = self._store.admissions.get(self._own or self.wanted)
+        self._store.take(record)
+        now = self._store.admissions.get(self._own or self.wanted)
         if isinstance(record, AdmissionAsked) and record.admission == self.wanted:
-            self._asked(record)
+            self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
-            self._tell(record.at_ms, now.admission, _verdict(now.plan) + _loads(record.loads))
+            self._tell(record.at_ms, now.admission, _verdict(now.plan) + _backlog(record.loads))
         elif isinstance(record, AdmissionClosed) and now is not None and record.admission == now.admission:
             self._tell(record.at_ms, record.admission, f"{record.state}: {text(record.why)}")
         elif (
@@ -49,12 +49,12 @@ class Admitted:
             and now is not None
             and record.application == now.application != ""
         ):
-            self._tell(record.at_ms, now.admission, _lesson(record))
+            self._tell(record.at_ms, now.admission, _feedback(record))
 
     def _tell(self, at_ms: int, admission: str, told: str) -> None:
         self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, told=told))
 
-    def _asked(self, record: AdmissionAsked) -> None:
+    def _requested(self, record: AdmissionAsked) -> None:
         request = record.request
         told = (
             f"{record.user} asked for {record.name} in {record.queue}: {request.tasks} containers at most,"
@@ -67,11 +67,11 @@ class Admitted:
             )
         self._tell(record.at_ms, record.admission, told)
 
-    def _taken(self, record: AdmissionTaken) -> None:
-        found = self._book.admissions.get(record.admission)
+    def _running(self, record: AdmissionTaken) -> None:
+        found = self._store.admissions.get(record.admission)
         if found is not None and not self.stories:
             self._before(found)
-        self._mine = record.admission
+        self._own = record.admission
         self._tell(record.at_ms, record.admission, f"taken by {record.application}")
 
     def _before(self, found: Admission) -> None:
@@ -80,7 +80,7 @@ class Admitted:
         asked = AdmissionAsked(
             request.submitted_at_ms, found.admission, found.name, found.user, found.queue, request, found.key
         )
-        self._asked(asked)
+        self._requested(asked)
         if found.reservation is not None:
             self._tell(found.reservation.from_ms, found.admission, _verdict(found.plan))
 
@@ -95,17 +95,17 @@ def _verdict(plan: Plan) -> str:
     return f"waits: {why}{when}"
 
 
-def _loads(loads: tuple[Load, ...]) -> str:
+def _backlog(loads: tuple[Load, ...]) -> str:
     """Name the largest of those that hold something past the gate."""
     if not loads:
         return ""
-    largest = sorted(loads, key=lambda load: (-load.containers, load.who))[:LOADS_TOLD]
+    largest = sorted(loads, key=lambda load: (-load.containers, load.who))[:LOADS_SHOWN]
     named = ", ".join(f"{load.who} {load.containers}" for load in largest)
     held = sum(load.containers for load in loads)
-    return f" (past the gate {held} are held: {named}{', ...' if len(loads) > LOADS_TOLD else ''})"
+    return f" (past the gate {held} are held: {named}{', ...' if len(loads) > LOADS_SHOWN else ''})"
 
 
-def _lesson(record: GateLearned) -> str:
+def _feedback(record: GateLearned) -> str:
     if not record.finished:
         why = "" if record.why is None else text(record.why)
         return f"nothing was learned from it: {why}"

@@ -25,7 +25,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
-from yarnctl.journal.explaining.admission_story import Admitted
+from yarnctl.journal.explaining.admission_story import AdmissionStories
 from yarnctl.journal.explaining.explanation_text import in_words, instant, key_words, why_words
 from yarnctl.journal.explaining.story import (
     CameBackStory,
@@ -224,11 +224,11 @@ class _Reader:
         self.priorities: list[PriorityStory] = []
         self.roles: dict[str, None] = {}
         self.ran: Ran | None = None
-        self.admitted = Admitted(wanted)
+        self.admitted = AdmissionStories(wanted)
         self.said: list[str] = []
         self._unnamed: dict[str, list[RefusalStory]] = {}
 
-    def take(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Read one record."""
         if isinstance(record, Header):
             self.orders.begin(record)
@@ -252,7 +252,7 @@ class _Reader:
         elif isinstance(record, Ranking):
             self._ranking(record)
         else:
-            self.admitted.take(record)
+            self.admitted.apply(record)
 
     # --- left alone, asked in vain ----------------------------------------------------------
 
@@ -411,13 +411,13 @@ class _DecisionReader(_Reader):
         super().__init__(str(number))
         self.number = number
 
-    def take(self, record: Record) -> None:
+    def apply(self, record: Record) -> None:
         """Read one record; of the decisions only the wanted one is told."""
         if isinstance(record, Decision) and record.number == self.number:
             self.roles["decision"] = None
             self.said += _decision_in_words(record, self.orders.settings)
         if not isinstance(record, Refusal | Ranking):
-            super().take(record)
+            super().apply(record)
 
     def _decision(self, record: Decision) -> None:
         """Leave it to the orders: only ids have occasions."""
@@ -488,7 +488,7 @@ def explain(records: Iterable[Record], wanted: str) -> Explanation:
     is_number = wanted.isascii() and wanted.isdecimal() and len(wanted) <= NUMBER_DIGITS_MAX
     reader = _DecisionReader(int(wanted)) if is_number else _Reader(wanted)
     for record in records:
-        reader.take(record)
+        reader.apply(record)
     return reader.explanation()
 
 

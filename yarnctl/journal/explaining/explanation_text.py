@@ -159,7 +159,7 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
         lines.append(f"  room     {_room(story)}")
     lines.append(f"  cost     {_cost(story)}")
     if story.asked_to == "suspend":
-        lines.append(f"  return   {_return(story)}")
+        lines.append(f"  return   {_resumed(story)}")
     return lines
 
 
@@ -214,7 +214,7 @@ def _cost(story: OrderStory) -> str:
     return ", ".join(parts)
 
 
-def _return(story: OrderStory) -> str:
+def _resumed(story: OrderStory) -> str:
     """Say what coming back was expected to cost, and what it did."""
     told, back = f"predicted to cost {story.predicted_cost_ms} ms", story.came_back
     if story.saved_lost is not None:

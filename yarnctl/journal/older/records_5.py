@@ -19,13 +19,13 @@ from yarnctl.deciding.model import Accepted, Action, ContainerAsk
 from yarnctl.deciding.records import (
     Contact,
     Epoch,
-    Forgotten,
     HoldFound,
     KilledEnded,
     Progressed,
     Ranking,
     Return,
     SavedLost,
+    UnknownApplication,
 )
 from yarnctl.deciding.settings import Settings
 
@@ -300,7 +300,7 @@ Record5 = (
     | Return
     | SavedLost
     | Progressed
-    | Forgotten
+    | UnknownApplication
     | KilledEnded
     | Ranking
     | Performed5

@@ -39,13 +39,12 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order, requested
-from yarnctl.deciding.planning import in_leaving_order
+from yarnctl.deciding.planning import in_suspend_order
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, MoveReason, QueueServing, Unclaimed
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.reasons.verdicts import PlanReason, Undecided
 from yarnctl.deciding.records import (
     Decision,
-    Forgotten,
     Header,
     HoldEnded,
     Holding,
@@ -59,6 +58,7 @@ from yarnctl.deciding.records import (
     Transfer,
     Transition,
     Trigger,
+    UnknownApplication,
     is_of,
     performed,
 )
@@ -113,7 +113,7 @@ class Translator:
             if isinstance(record, old.Refusal5):
                 self._step(record.at_ms, ended_ms=record.at_ms)
             elif isinstance(record, Ranking | old.Transfer5) or (
-                isinstance(record, Forgotten) and record.why == "absent"
+                isinstance(record, UnknownApplication) and record.why == "absent"
             ):
                 self._step(record.at_ms)
             self._add(_translated(record))
@@ -136,7 +136,7 @@ class Translator:
         self._begun = True
         if due:
             ledger = self._fold.ledger
-            self._add(Requests(at_ms, in_leaving_order(due, ledger, ledger.settings)))
+            self._add(Requests(at_ms, in_suspend_order(due, ledger, ledger.settings)))
 
     def _header(self, record: old.Header5) -> None:
         self._complete = record.complete
@@ -183,7 +183,7 @@ class Translator:
         if sentence.endswith(" has ended") and not self._complete:
             gone = before.asker if record.event == "asker-ended" else before.victim
             if ledger.remembers(gone):
-                self._add(Forgotten(application=gone, at_ms=record.at_ms, why="ended"))
+                self._add(UnknownApplication(application=gone, at_ms=record.at_ms, why="ended"))
         called = None if record.order == self._withheld else self._called_for(before, record)
         if called is not None:
             self._now_due([*ledger.due, called], record.at_ms if record.event in OUR_CLOCK else 0)

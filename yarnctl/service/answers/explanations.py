@@ -26,7 +26,7 @@ from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.occupancy import class_of, pending_of
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.recent_decisions import Decided, Logged
+from yarnctl.daemon.view.recent_decisions import Decided, RankedRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
@@ -175,14 +175,14 @@ def _with_header(decided: Decided) -> Iterator[Record]:
         yield logged.record
 
 
-def remembered(view: View) -> Iterator[Record]:
+def recent(view: View) -> Iterator[Record]:
     """Yield all records that the view holds, in the order of the journal."""
-    logs: list[Iterable[Logged]] = [decided.log for decided in view.decisions]
+    logs: list[Iterable[RankedRecord]] = [decided.log for decided in view.decisions]
     logs += [reversed(view.refusals), reversed(view.rankings)]
     header = next((decided.header for decided in view.decisions), None)
     if header is not None:
         yield header
-    for logged in merge(*logs, key=lambda logged: logged.place):
+    for logged in merge(*logs, key=lambda logged: logged.rank):
         yield logged.record
 
 
@@ -193,7 +193,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
     """
     if wanted.startswith("job_"):
         wanted = f"application_{wanted.removeprefix('job_')}"
-    found = explain(remembered(view), wanted)
+    found = explain(recent(view), wanted)
     known = () if view.snapshot is None else view.snapshot.applications
     for each in known:
         if each.application == wanted:

@@ -23,7 +23,7 @@ from yarnctl.api.cluster_answers import (
 )
 from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
-from yarnctl.daemon.view.occupancy import CLASSES, Held, Sample, class_of, pending_of, sample_of
+from yarnctl.daemon.view.occupancy import CLASSES, ClassUsage, Sample, class_of, pending_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
@@ -77,7 +77,7 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
 # --- the cluster --------------------------------------------------------------------------------------
 
 
-def occupied(held: Held) -> Occupied:
+def occupied(held: ClassUsage) -> Occupied:
     """Show what a class holds."""
     return read_off(Occupied, held, used=size(held.used))
 
@@ -131,6 +131,7 @@ def _application(
         progress_ratio=float(each.progress_ratio),
         why_not=said(each.why_not),
         reason=reason(each.why_not),
+        foreseen=each.predicted,
         on_their_way=coming,
         giving=giving,
         left_alone=left_alone.get(each.application, {}),
@@ -140,7 +141,7 @@ def _application(
 def snapshot(view: View) -> SnapshotOut:
     """Show everything at a glance."""
     seen, opened = view.snapshot, len(open_entries(view))
-    held = dict.fromkeys(CLASSES, Held())
+    held = dict.fromkeys(CLASSES, ClassUsage())
     if seen is not None:
         summed = sample_of(seen, view.settings, view.now_ms, opened)
         held = {name: getattr(summed, name) for name in CLASSES}

@@ -18,9 +18,9 @@ from fastapi import Path as PathParameter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
-from yarnctl.daemon.admission.admission_controller import Desked
+from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.admission.backlog import tag_of
-from yarnctl.daemon.admission.request_queue import Asking, Refusal, Window, Withdrawing
+from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal, RequestQueue, WithdrawRequest
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Estimate, State
@@ -127,7 +127,7 @@ Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$"
 Source = Callable[[], View]
 
 
-def admission_routes(source: Source, tokens: Tokens, window: Window | None) -> APIRouter:
+def admission_routes(source: Source, tokens: Tokens, window: RequestQueue | None) -> APIRouter:
     """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
     router = APIRouter(
         prefix="/v1/admissions",
@@ -140,13 +140,17 @@ def admission_routes(source: Source, tokens: Tokens, window: Window | None) -> A
     return router
 
 
-def _add_reading(router: APIRouter, source: Source, window: Window | None) -> None:
+def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None) -> None:
     @router.get("")
     def admissions(request: Request, asked: Annotated[AdmissionsQuery, Query()]) -> AdmissionPage:
         """All admissions that are open and the last that are over, newest first."""
         view = source()
         only = request.scope.get(ONLY_USER)
-        listed = [each for each in (view.desk.admissions if view.desk else ()) if only in (None, each.user)]
+        listed = [
+            each
+            for each in (view.admission.admissions if view.admission else ())
+            if only in (None, each.user)
+        ]
         found = [each for each in listed if _is_wanted(each, asked)]
         shown, following = by_number(found, lambda each: each.sequence, asked)
         return AdmissionPage(
@@ -154,8 +158,8 @@ def _add_reading(router: APIRouter, source: Source, window: Window | None) -> No
             version=view.version,
             total=len(found),
             next=following,
-            gate=None if view.desk is None else gate(view.desk),
-            items=[admission(each, view.desk) for each in shown if view.desk is not None],
+            gate=None if view.admission is None else gate(view.admission),
+            items=[admission(each, view.admission) for each in shown if view.admission is not None],
         )
 
     @router.get("/{admission_id}", responses=responses(404))
@@ -167,22 +171,22 @@ def _add_reading(router: APIRouter, source: Source, window: Window | None) -> No
         return _waited(source, window, admission_id, asked.wait_ms)
 
 
-def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Window | None) -> None:
+def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
     @router.post("", status_code=202, responses=responses(400, 403, 409, 413, 503))
     def ask(
         given: Credentials, _: Annotated[NoParameters, Query()], request: AdmissionRequest
     ) -> AdmissionOut:
         """Ask to be let in. It is written down when this answers; the verdict may come later."""
-        caller, desk = _desk(given, tokens, window)
+        caller, desk = _admission(given, tokens, window)
         if not caller.may_touch(request.user):
             told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        return _shown(source, _done(desk.hand(_asking(request), DONE_MS)))
+        return _shown(source, _done(desk.submit(_request_of(request), DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
         """Say that somebody still waits, and wait as reading does."""
-        caller, desk = _desk(given, tokens, window)
+        caller, desk = _admission(given, tokens, window)
         _require_own(source, caller, admission_id)
         desk.renew(admission_id, asked.wait_ms)
         return _waited(source, desk, admission_id, asked.wait_ms)
@@ -190,9 +194,9 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Wind
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
     def withdraw(admission_id: Id, given: Credentials, _: Annotated[NoParameters, Query()]) -> AdmissionOut:
         """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
-        caller, desk = _desk(given, tokens, window)
+        caller, desk = _admission(given, tokens, window)
         _require_own(source, caller, admission_id)
-        return _shown(source, _done(desk.hand(Withdrawing(admission_id), DONE_MS)))
+        return _shown(source, _done(desk.submit(WithdrawRequest(admission_id), DONE_MS)))
 
 
 def _require_own(source: Source, caller: Caller, name: str) -> None:
@@ -203,7 +207,9 @@ def _require_own(source: Source, caller: Caller, name: str) -> None:
     require_own(caller, found.user)
 
 
-def _desk(given: Credentials, tokens: Tokens, window: Window | None) -> tuple[Caller, Window]:
+def _admission(
+    given: Credentials, tokens: Tokens, window: RequestQueue | None
+) -> tuple[Caller, RequestQueue]:
     """Return who may hand something over, and the desk's window."""
     caller = require(tokens, given, "submit")
     if window is None:
@@ -218,9 +224,9 @@ def _done(answer: str | Refusal) -> str:
     return answer
 
 
-def _asking(request: AdmissionRequest) -> Asking:
+def _request_of(request: AdmissionRequest) -> AdmissionClient:
     told = request.estimate
-    return Asking(
+    return AdmissionClient(
         name=request.name,
         user=request.user,
         queue=request.queue,
@@ -243,7 +249,7 @@ def _is_wanted(each: Admission, asked: AdmissionsQuery) -> bool:
     )
 
 
-def _waited(source: Source, window: Window | None, name: str, wait_ms: int) -> AdmissionOut:
+def _waited(source: Source, window: RequestQueue | None, name: str, wait_ms: int) -> AdmissionOut:
     def decided() -> bool:
         _, found = _find(source, name)
         return found is None or found.state != "waiting"
@@ -253,8 +259,8 @@ def _waited(source: Source, window: Window | None, name: str, wait_ms: int) -> A
     return _shown(source, name)
 
 
-def _find(source: Source, name: str) -> tuple[Desked | None, Admission | None]:
-    desk = source().desk
+def _find(source: Source, name: str) -> tuple[AdmissionStatus | None, Admission | None]:
+    desk = source().admission
     found = () if desk is None else desk.admissions
     return desk, next((each for each in found if each.admission == name), None)
 
@@ -271,12 +277,12 @@ def _unknown(name: str) -> ApiProblem:
     return ApiProblem(404, "not-found", told, "GET /v1/admissions lists those that are kept")
 
 
-def gate(desk: Desked) -> GateOut:
+def gate(desk: AdmissionStatus) -> GateOut:
     """Show the gate."""
     return msgspec.convert(desk, GateOut, from_attributes=True)
 
 
-def admission(each: Admission, desk: Desked) -> AdmissionOut:
+def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(request.kind) if each.state in ("admitted", "taken") else None

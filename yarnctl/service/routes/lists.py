@@ -62,7 +62,7 @@ def reading_routes(source: Source, journal: Path | None) -> APIRouter:
     return router
 
 
-def forgotten(what: str, journal: Path | None) -> ApiProblem:
+def no_longer_kept(what: str, journal: Path | None) -> ApiProblem:
     """Return the answer for something that is not (or no longer) known."""
     place = "PATH" if journal is None else str(journal)
     remedy = (
@@ -99,7 +99,7 @@ def known_ids(view: View) -> Iterator[str]:
         yield from (entry.room_to_application or "", entry.room_to_container or "")
     for each in view.checkpoints:
         yield from (each.order.asker, each.order.victim, each.order.attempt)
-    for record in explanations.remembered(view):
+    for record in explanations.recent(view):
         yield from ids_in(msgspec.json.encode(record).decode())
 
 
@@ -129,13 +129,13 @@ def _all_entries(view: View, retired: bool) -> list[Entry]:
     return sorted((*view.entries, *view.ended), key=lambda entry: order_number(entry.order.order))
 
 
-def _seen(view: View) -> dict[str, ApplicationView]:
+def _observed(view: View) -> dict[str, ApplicationView]:
     return {} if view.snapshot is None else {each.application: each for each in view.snapshot.applications}
 
 
 def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
     """Return (application, as it was seen, its entries), by application."""
-    seen = _seen(view)
+    seen = _observed(view)
     by_asker: dict[str, list[Entry]] = {}
     for entry in _wanted(_all_entries(view, asked.retired), asked):
         by_asker.setdefault(entry.order.asker, []).append(entry)
@@ -168,7 +168,7 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         view = source()
         application_id = in_full(view, application_id)
         asked = with_full_ids(view, asked, "victim")
-        seen = _seen(view).get(application_id)
+        seen = _observed(view).get(application_id)
         entries = [each for each in _all_entries(view, True) if each.order.asker == application_id]
         if seen is None and not entries:
             problem = f"application {application_id} is not known"
@@ -209,7 +209,7 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
         for decided in source().decisions:
             if decided.record.number == decision_id:
                 return explanations.detail(decided)
-        raise forgotten(f"decision {decision_id}", journal)
+        raise no_longer_kept(f"decision {decision_id}", journal)
 
 
 def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
@@ -219,7 +219,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
         view = source()
         asked = with_full_ids(view, asked, "application")
         found = [
-            (logged.place, logged.record)
+            (logged.rank, logged.record)
             for logged in view.refusals
             if isinstance(logged.record, Refusal)
             and (asked.application is None or logged.record.trigger.application == asked.application)
@@ -237,7 +237,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
         view = source()
         found = explanations.everything_about(view, in_full(view, any_id))
         if not found.found:
-            raise forgotten(any_id, journal)
+            raise no_longer_kept(any_id, journal)
         return explanations.explained(found)
 
 
@@ -278,7 +278,7 @@ def _add_history(router: APIRouter, source: Source) -> None:
             and (asked.attempt is None or each.order.attempt == asked.attempt)
             and within(each.at_ms, asked.since_ms, asked.until_ms)
         ]
-        shown, following = by_number(found, lambda each: each.place, asked)
+        shown, following = by_number(found, lambda each: each.rank, asked)
         return from_view.page(view, len(found), following, [from_view.checkpoint(each) for each in shown])
 
     @router.get("/occupancy")

@@ -126,7 +126,7 @@ def _orders(view: View) -> Iterator[Metric]:
 
 
 def _gate(view: View) -> Iterator[Metric]:
-    desk = view.desk
+    desk = view.admission
     if desk is None:
         return
     open_ = GaugeMetricFamily(
