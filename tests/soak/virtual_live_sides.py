@@ -57,7 +57,7 @@ PATIENCE_S = 60.0
 AHEAD_S = 2.0
 """The workload begins so long after everything is up."""
 
-UNSCALED = ("kill_timeout_ms", "look_age_max_ms", "silent_ms", "configuration_age_ms", "proof_retry_ms")
+UNSCALED = ("kill_timeout_ms", "look_age_max_ms", "silent_ms", "configuration_age_ms", "eligibility_retry_ms")
 """Spans that bound waiting for answers: a wire is no faster because modelled time is."""
 
 

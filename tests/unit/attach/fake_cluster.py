@@ -176,7 +176,7 @@ class FakeCluster:
 
     def port(self, first_asks: FirstAsksOf = lambda _: (), **settings) -> AttachedPort:
         """Return a port onto this cluster, with the clock of this cluster."""
-        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_looks": 1, **settings}
+        told = {"name_nodes": (self.hdfs.replay.url,), "enforce": True, "stable_observations": 1, **settings}
         transport = Transport([self.rm.url], limits=PATIENT)
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)
         return AttachedPort(

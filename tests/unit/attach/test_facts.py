@@ -175,7 +175,7 @@ def test_one_look_reads_so_much_and_no_more(cluster, port, count):
 
 
 def test_one_look_reads_no_more_bytes_than_allowed(cluster):
-    port = asked(cluster, look_bytes=100_000)
+    port = asked(cluster, observation_bytes=100_000)
     cluster.save(1, 1, "o-1")
     folder = f"/yarnctl/checkpoints/job_{EPOCH}_0001/{task(1, 1)}"
     for number in range(10):

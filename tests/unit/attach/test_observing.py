@@ -115,7 +115,7 @@ def test_jobs_are_proven_a_few_at_each_look_the_largest_first(cluster):
     for number in range(3, 7):
         cluster.nodes[f"m{number}:1"] = times(SLOT, 8)
         cluster.research(number, [f"m{number}:1"] * (number + 2))
-    port = cluster.port(proofs_max=2)
+    port = cluster.port(eligibility_reads_max=2)
     port.observe(HURRIED)
     assert {path for path in paths(cluster) if path.endswith("/conf")} == {
         "/conf", *(f"/proxy/{application(n)}/ws/v1/mapreduce/jobs/job_{EPOCH}_{n:04d}/conf" for n in (6, 5))
@@ -233,7 +233,7 @@ def test_who_cannot_be_seen_whole_is_unreachable(cluster, broken):
 
 
 def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
-    port = cluster.port(stable_looks=3)
+    port = cluster.port(stable_observations=3)
     assert port.identify().node_count == 2
     assert [port.observe(HURRIED).cluster for _ in range(3)] == ["unreachable"] * 2 + ["seen"]
     cluster.epoch += 1
@@ -255,7 +255,7 @@ def test_after_a_failover_nothing_is_shown_until_the_nodes_stand_still(cluster):
 
 def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(cluster):
     """ResourceManager and yarnctl may have begun together: two of thirty nodes are not the cluster."""
-    port = cluster.port(stable_looks=3)
+    port = cluster.port(stable_observations=3)
     nodes = dict(cluster.nodes)
     del cluster.nodes["n2:1"]
     assert isinstance(port.permission.why_nothing(), ManagerSettling)
