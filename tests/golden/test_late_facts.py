@@ -157,11 +157,11 @@ def test_what_is_over_is_forgotten_once_no_look_can_be_that_old():
     assert steps.ledger.promised("p1", 950) == 0
     keep_ms = GUARD_FREE.expire_ms + GUARD_FREE.look_age_max_ms
     steps.step(seen(None, now_ms=950 + keep_ms - 1))
-    assert steps.ledger.late
-    assert steps.ledger.barred == {"r1.1": "already-ordered"}
+    assert steps.ledger.recently_settled
+    assert steps.ledger.excluded == {"r1.1": "already-ordered"}
     steps.step(seen(None, now_ms=950 + keep_ms))
-    assert not steps.ledger.late
-    assert not steps.ledger.barred
+    assert not steps.ledger.recently_settled
+    assert not steps.ledger.excluded
 
 
 # --- one silent master ------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_a_request_withheld_because_we_only_observe_stays_open():
 def test_a_recall_is_no_failed_try():
     steps = started(with_(GUARD_FREE, task_tries_max=1), pending=1)
     steps.step(seen(None, now_ms=500, facts=(ApplicationEnded("p1", 490),)))
-    assert steps.ledger.barred == {"r1.1": "just-tried"}
+    assert steps.ledger.excluded == {"r1.1": "just-tried"}
     assert not steps.ledger.tries
 
 
@@ -350,14 +350,14 @@ def test_tries_of_an_application_that_has_ended_are_forgotten(by_fact):
     steps = started(with_(GUARD_FREE, task_tries_max=1), pending=1)
     steps.step(seen(None, now_ms=250))
     quiet(steps, 12_000)
-    assert steps.ledger.barred == {"r1.1": "task-tries"}
+    assert steps.ledger.excluded == {"r1.1": "task-tries"}
     if by_fact:
         quiet(steps, 13_000, ApplicationEnded("r1", 12_900))
     else:
         steps.observation_request = steps.first_observation_request()
         steps.step(seen(cluster(app("p1", "production", 1, 1)), now_ms=13_000))
     assert not steps.ledger.tries
-    assert not steps.ledger.barred
+    assert not steps.ledger.excluded
 
 
 # --- the budget of a job, reserved nodes --------------------------------------------------------

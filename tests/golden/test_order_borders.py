@@ -117,7 +117,7 @@ def test_who_validates_finds_a_ledger_that_was_changed_behind_its_back():
     steps = Controller(DEFAULT, remembered=Remembered(ledger, 0), validate=True)
     steps.step(observed(10))
     ledger.excluded.clear()
-    with pytest.raises(InvariantBroken, match="under-order-is-barred"):
+    with pytest.raises(InvariantBroken, match="under-order-is-excluded"):
         steps.step(observed(20))
 
 

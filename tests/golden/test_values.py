@@ -67,7 +67,7 @@ def test_what_a_record_says_of_what_is_not_known() -> None:
         asked_at_ms=0,
         progress_at_ms=0,
     )
-    assert (order.remaining_ms, order.resume_cost_ms, order.observed) == (-1, 0, False)
+    assert (order.remaining_ms, order.return_cost_ms, order.observed) == (-1, 0, False)
     assert (order.state, order.freed_at_ms, order.settled_at_ms) == ("asked", None, None)
     move = records.Transition(
         order="o-000001", source="asked", event="accepted", target="suspending", at_ms=3

@@ -46,7 +46,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
     remaining_ms: int = -1
-    resume_cost_ms: int = 0
+    return_cost_ms: int = 0
     observed: bool = False
 
     @property
@@ -129,7 +129,7 @@ def new_order(
         asked_at_ms=at_ms,
         progress_at_ms=at_ms,
         remaining_ms=task.remaining_ms,
-        resume_cost_ms=task.return_cost_ms,
+        return_cost_ms=task.return_cost_ms,
         observed=settings.observe_only,
     )
 

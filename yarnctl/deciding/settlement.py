@@ -337,7 +337,7 @@ def _return_of(order: Order, fact: CameBack) -> Return:
         order=fact.order,
         attempt=fact.attempt,
         at_ms=fact.at_ms,
-        predicted_ms=order.resume_cost_ms,
+        predicted_ms=order.return_cost_ms,
         cost_ms=leave_ms + fact.launch_ms + fact.shuffle_ms + fact.skip_ms,
         leave_ms=leave_ms,
         launch_ms=fact.launch_ms,

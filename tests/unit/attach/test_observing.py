@@ -58,7 +58,7 @@ def test_a_scope_without_the_cluster_asks_nothing(cluster):
 
 
 def test_queues_may_be_named_by_their_path(cluster):
-    port = cluster.port(hurried_queues=("root.production",), victim_queues=("root.research",))
+    port = cluster.port(preempting_queues=("root.production",), preemptable_queues=("root.research",))
     assert port.observe(ObservationRequest(probe_queues=("root.production",))).cluster == "seen"
     assert application(1) not in port.why_not
 
@@ -259,7 +259,7 @@ def test_at_the_first_contact_nothing_is_shown_until_the_nodes_stand_still(clust
     nodes = dict(cluster.nodes)
     del cluster.nodes["n2:1"]
     assert isinstance(port.permission.why_nothing(), ManagerSettling)
-    assert port.look() is None
+    assert port.observe_soon() is None
     found = [port.observe(HURRIED)]
     cluster.nodes.update(nodes)
     found += [port.observe(HURRIED) for _ in range(3)]
@@ -336,13 +336,13 @@ def test_a_look_for_people_shows_a_quiet_cluster_with_its_runners(cluster):
     cluster.apps[application(2)].asks = []
     port = cluster.port()
     assert port.observe(HURRIED).cluster == "quiet"
-    shown = port.look()
+    shown = port.observe_soon()
     assert shown is not None
     runners = {view.application: view.runner for view in shown.applications}
     assert runners == {application(1): True, application(2): False}
     assert {view.queue for view in shown.queues} == {"production", "research"}
     cluster.apps.clear()
-    again = port.look()
+    again = port.observe_soon()
     assert again is not None
     assert again.applications == ()
 
@@ -350,7 +350,7 @@ def test_a_look_for_people_shows_a_quiet_cluster_with_its_runners(cluster):
 def test_a_look_at_a_cluster_that_is_away_shows_nothing(cluster):
     port = cluster.port()
     cluster.break_("GET /ws/v1/cluster/scheduler", page("gone", 500))
-    assert port.look() is None
+    assert port.observe_soon() is None
     assert port.last_problem
 
 
@@ -365,11 +365,11 @@ def test_what_nobody_foresaw_is_a_cluster_that_cannot_be_seen_and_hides_no_order
     def odd(*_):
         raise OverflowError("cannot convert float infinity to integer")
 
-    monkeypatch.setattr(port._look, "snapshot", odd)
+    monkeypatch.setattr(port._observer, "snapshot", odd)
     seen = port.observe(ObservationRequest(orders=("o-1",)))
     assert (seen.cluster, [type(fact) for fact in seen.facts]) == ("unreachable", [ManifestSeen])
     assert "OverflowError" in said(port.last_problem)
-    assert port.look() is None
+    assert port.observe_soon() is None
 
 
 # --- what Java still holds ----------------------------------------------------------------------

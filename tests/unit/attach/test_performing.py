@@ -405,7 +405,7 @@ def test_priorities_are_off_unless_allowed(cluster):
 def test_a_priority_is_put_back_whatever_is_allowed_now(cluster):
     back = SetPriority(application(2), 5, back=True)
     cluster.apps[application(2)].queue = "elsewhere"
-    port = cluster.port(hurried_queues=("other",), victim_queues=("another",))  # and nobody waits
+    port = cluster.port(preempting_queues=("other",), preemptable_queues=("another",))  # and nobody waits
     assert port.perform(back) == Accepted()
     assert len(cluster.changes) == 1
     assert port.perform(SetPriority(application(99), 5, back=True)) == Accepted(), "it is gone"

@@ -110,7 +110,7 @@ def test_an_attempt_that_died_on_its_way_is_passed_over(cluster):
 def test_an_attempt_that_begins_lower_is_told_as_lost_and_nobody_is_credited(cluster, generation):
     port = left(cluster)
     if generation:  # an older one could be used, or none
-        port._resume_costs.away["o-1"].generation = 2
+        port._resume_costs.suspended["o-1"].generation = 2
     work = AT_WORK.replace("gen=1", f"gen={generation}")
     again(cluster, work if generation else work.replace(" back=850", ""))
     (fact,) = told(cluster, port)

@@ -21,7 +21,7 @@ def foresees(cluster, **settings):
         asked.append(job)
         return (ContainerAsk(20, Resources(700, 1), 3),)
 
-    return cluster.port(first_asks=first_asks, ahead_max=2, **settings), asked
+    return cluster.port(first_asks=first_asks, predicted_max=2, **settings), asked
 
 
 def shown(port) -> tuple:
@@ -29,7 +29,7 @@ def shown(port) -> tuple:
     if seen.snapshot is None:
         return (seen.cluster,)
     (view,) = [view for view in seen.snapshot.applications if view.application == JOB]
-    return seen.cluster, view.asks, view.foreseen
+    return seen.cluster, view.asks, view.predicted
 
 
 def test_a_starting_job_is_foreseen_until_it_asks_itself(cluster):

@@ -113,8 +113,8 @@ PLANTED_IN_THE_LEDGER = [
     (freed_too_early, "instants-in-order", 0),
     (settled_at_no_instant, "instants-in-order", 0),
     (granted_without_room, "instants-in-order", 0),
-    (not_barred, "under-order-is-barred", 0),
-    (serves_nothing, "groups-serve", 0),
+    (not_barred, "under-order-is-excluded", 0),
+    (serves_nothing, "groups-meet-an-ask", 0),
 ]
 
 
@@ -196,7 +196,7 @@ def wakes_for_nothing(step):
 
 PLANTED_IN_A_STEP = [
     (master_picked, "no-am-ordered"),
-    (gives_to_itself, "victims-are-others"),
+    (gives_to_itself, "victims-are-not-the-asker"),
     (done_sooner, "suspending-pays"),
     (just_came_back, "suspending-pays"),
     (serves_too_many, "never-more-than-needed"),

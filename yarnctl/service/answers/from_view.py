@@ -156,6 +156,7 @@ def snapshot(view: View) -> SnapshotOut:
         free=None if seen is None else size(_free(seen)),
         queues=[] if seen is None else _queues(seen, view.settings),
         applications=0 if seen is None else len(seen.applications),
+        quiet=view.no_demand,
         open_orders=opened,
         unreachable=list(view.unreachable),
         decisions=view.counts.decisions,
