@@ -59,7 +59,7 @@ def tick(controller: Controller, port: ClusterPort, journal: Journal) -> int:
 
     A return value that is not later than the observation's own instant means "at once".
     """
-    step = controller.step(port.observe(controller.observation_request))
+    step = controller.step(port.observe(controller.to_observe))
     if step.records:
         journal.append(step.records)
     for action in step.actions:

@@ -199,7 +199,7 @@ class Run:
         controller, kernel = self.controller, self.cluster.kernel
         assert controller is not None
         # A tick that would see no demand, no open order and no fact decides nothing: leave it out.
-        scope = controller.observation_request
+        scope = controller.to_observe
         if scope.orders or self.port.facts_waiting() or self.port.demand(scope.probe_queues):
             wake_at_ms = tick(controller, self.port, self.journal)
         else:

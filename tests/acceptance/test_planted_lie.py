@@ -16,10 +16,10 @@ from tests.acceptance.rows import SHORT_RUN, load_rows
 from tests.acceptance.running import Broken, Commands, Result, run_row
 
 LIE = """
-from yarnctl.attach.orders.performing import Acting
+from yarnctl.attach.orders.performing import Performing
 from yarnctl.deciding.model import Refused
 
-Acting.perform = lambda self, action: Refused(Said("broken"))
+Performing.perform = lambda self, action: Refused(Said("broken"))
 """
 RECORDED = [row for row in load_rows() if row.recorded is not None]
 

@@ -191,10 +191,10 @@ def serve(ready: Any) -> None:
 def ours(port: AttachedPort) -> list[str]:
     """Look, decide, look at the victims, decide: the attempts that are to stop, in the order of leaving."""
     controller = Controller(RULES)
-    seen = port.observe(controller.observation_request)
+    seen = port.observe(controller.to_observe)
     step = controller.step(seen)
-    while step.observation_request.victims:
-        step = controller.step(port.observe(step.observation_request))
+    while step.to_observe.victims:
+        step = controller.step(port.observe(step.to_observe))
     return [action.attempt for action in step.actions if isinstance(action, Suspend)]
 
 

@@ -247,7 +247,7 @@ def in_store(command: Any, **more: Any) -> Callable[[], None]:
         verdicts=lambda names, quick: [verdict],
         manifests=lambda name: [(f"job_{STAMP}_0899/{TASK}", MANIFEST, "its seal is broken")],
         checkpoints=SimpleNamespace(root="/yarnctl/checkpoints"),
-        endings=SimpleNamespace(unreachable=()),
+        application_ends=SimpleNamespace(unreachable=()),
     )
     inner = inspect.unwrap(command.callback)
     return lambda: inner(opening=opening, output="table", **more)

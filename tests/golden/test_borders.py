@@ -532,7 +532,7 @@ def test_one_look_asks_for_tasks_eight_times_at_most():
     rounds = 0
     while step.wake_at_ms == 0:
         rounds += 1
-        step = steps.step(seen(None, dict.fromkeys(step.observation_request.victims, ())))
+        step = steps.step(seen(None, dict.fromkeys(step.to_observe.victims, ())))
     (refusal,) = [record for record in step.records if isinstance(record, Refusal)]
     assert rounds == 8
     assert {job.why for job in refusal.refused_jobs} >= {"no-task-left"}

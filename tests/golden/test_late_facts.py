@@ -91,7 +91,7 @@ def test_the_same_ask_is_not_answered_twice_when_facts_are_newer_than_the_snapsh
 def test_facts_that_come_while_a_look_waits_for_tasks(settings):
     """Three wait, two are promised: one more is asked for, though both are granted meanwhile."""
     steps = started(settings)
-    assert steps.step(seen(full(3), now_ms=1000)).observation_request.victims == ("r1",)
+    assert steps.step(seen(full(3), now_ms=1000)).to_observe.victims == ("r1",)
     facts = (ended(1, 1020), ended(2, 1020), granted(1050), granted(1051))
     step = steps.step(seen(None, TASKS, now_ms=1200, facts=facts))
     assert suspended(step) == ["r1.3"]  # and not r1.1, which these tasks still show
@@ -173,9 +173,9 @@ def two_jobs(pending=1):
 
 def test_a_master_that_does_not_answer_for_longer_than_a_tick_does_not_block_the_others():
     steps = Controller(GUARD_FREE, validate=True)
-    assert steps.step(seen(two_jobs())).observation_request.victims == ("r1",)
+    assert steps.step(seen(two_jobs())).to_observe.victims == ("r1",)
     step = steps.step(seen(None, now_ms=1200, unreachable=("r1",)))
-    assert step.observation_request.victims == ("r2",)
+    assert step.to_observe.victims == ("r2",)
     assert suspended(steps.step(seen(None, {"r2": row("r2", 7)}, now_ms=1205))) == ["r2.1"]
 
 
@@ -185,9 +185,9 @@ def test_a_silent_master_is_left_alone_for_silent_ms_over_many_looks(now_ms, ask
     steps = Controller(GUARD_FREE, validate=True)
     steps.step(seen(two_jobs()))
     step = steps.step(seen(None, now_ms=5000, unreachable=("r1",)))
-    assert step.observation_request.cluster
+    assert step.to_observe.cluster
     steps.step(seen(None, now_ms=5000 + now_ms - 1000))
-    assert steps.step(seen(two_jobs(), now_ms=5000 + now_ms)).observation_request.victims == asked
+    assert steps.step(seen(two_jobs(), now_ms=5000 + now_ms)).to_observe.victims == asked
 
 
 def test_a_master_that_answers_is_silent_no_more():
@@ -195,7 +195,7 @@ def test_a_master_that_answers_is_silent_no_more():
     steps.step(seen(two_jobs()))
     steps.step(seen(None, unreachable=("r1",)))
     steps.step(seen(None, {"r1": row("r1", 8), "r2": []}, now_ms=10))  # it comes late
-    assert steps.step(seen(two_jobs(), now_ms=1000)).observation_request.victims == ("r1",)
+    assert steps.step(seen(two_jobs(), now_ms=1000)).to_observe.victims == ("r1",)
 
 
 # --- nothing can be seen ----------------------------------------------------------------------
@@ -242,7 +242,7 @@ def released(outcome):
 
 def quiet(steps, now_ms, *facts):
     """Step without looking at the cluster."""
-    steps.observation_request = type(steps.observation_request)(cluster=False)
+    steps.to_observe = type(steps.to_observe)(cluster=False)
     return steps.step(seen(None, now_ms=now_ms, facts=facts))
 
 
@@ -354,7 +354,7 @@ def test_tries_of_an_application_that_has_ended_are_forgotten(by_fact):
     if by_fact:
         quiet(steps, 13_000, ApplicationEnded("r1", 12_900))
     else:
-        steps.observation_request = steps.first_observation_request()
+        steps.to_observe = steps.first_observation_request()
         steps.step(seen(cluster(app("p1", "production", 1, 1)), now_ms=13_000))
     assert not steps.ledger.tries
     assert not steps.ledger.excluded

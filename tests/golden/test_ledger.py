@@ -187,10 +187,10 @@ TIMEOUTS = [
 def test_time_outs_count_from_the_last_progress(on_timeout, facts, before, then, actions):
     steps = started(with_(GUARD_FREE, on_timeout=on_timeout))
     steps.step(seen(None, now_ms=100, facts=tuple(facts)))
-    steps.observation_request = type(steps.observation_request)(cluster=False)
+    steps.to_observe = type(steps.to_observe)(cluster=False)
     steps.step(seen(None, now_ms=11_999))
     assert state(steps) == before
-    steps.observation_request = type(steps.observation_request)(cluster=False)
+    steps.to_observe = type(steps.to_observe)(cluster=False)
     step = steps.step(seen(None, now_ms=12_000))
     assert state(steps) == then
     assert list(step.actions) == actions

@@ -432,7 +432,7 @@ def test_orders_are_withdrawn_when_the_ask_finds_room_elsewhere():
     step = steps.step(seen(cluster(research(49), app("p1", "production", 1, 2), free={"n9": 1}), now_ms=1000))
     assert list(step.actions) == [Withdraw("o-000002", "r1", "r1.2", "r1.2c")]
     for now_ms in (1250, 1500, 1750, 2000):
-        assert steps.observation_request.cluster == (now_ms == 2000)
+        assert steps.to_observe.cluster == (now_ms == 2000)
         step = steps.step(seen(None, now_ms=now_ms))  # at 2000 the gate says: nobody hurried waits
     assert [action.order for action in step.actions] == ["o-000001"]
 
@@ -459,18 +459,18 @@ def test_tasks_are_looked_at_only_when_their_job_is_hit():
     steps = controller()
     snapshot = cluster(research(9, "r1"), research(8, "r2"), research(7, "r3"), app("p1", "production", 1, 2))
     step = steps.step(seen(snapshot))
-    assert (step.observation_request.victims, step.wake_at_ms, step.observation_request.cluster) == (
+    assert (step.to_observe.victims, step.wake_at_ms, step.to_observe.cluster) == (
         ("r1",),
         0,
         False,
     )
     assert not step.actions
     step = steps.step(seen(None, {"r1": [task("r1.1"), task("r1.2", able=False)]}))
-    assert step.observation_request.victims == ("r2",)  # r1 has only one to give
+    assert step.to_observe.victims == ("r2",)  # r1 has only one to give
     step = steps.step(seen(None, {"r2": row("r2", 7)}))
     assert victims(step) == ["r1.1", "r2.1"]
     assert step.wake_at_ms == 250
-    assert step.observation_request.orders == ("o-000001", "o-000002")
+    assert step.to_observe.orders == ("o-000001", "o-000002")
 
 
 def test_an_unreachable_master_drops_out_with_that_reason():
@@ -478,7 +478,7 @@ def test_an_unreachable_master_drops_out_with_that_reason():
     snapshot = cluster(research(9, "r1"), research(8, "r2"), app("p1", "production", 1, 1))
     steps.step(seen(snapshot))
     step = steps.step(seen(None, unreachable=("r1",)))
-    assert step.observation_request.victims == ("r2",)
+    assert step.to_observe.victims == ("r2",)
     step = steps.step(seen(None, {"r2": row("r2", 7)}))
     decision = next(record for record in step.records if isinstance(record, Decision))
     assert ("r1", "unreachable") in [(job.application, job.why) for job in decision.refused_jobs]
@@ -501,7 +501,7 @@ def test_a_look_that_has_grown_old_is_not_decided_on():
     steps.step(seen(cluster(research(9), app("p1", "production", 1, 1))))
     step = steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=5000))
     assert not step.actions
-    assert step.observation_request.cluster
+    assert step.to_observe.cluster
     steps = controller()
     steps.step(seen(cluster(research(9), app("p1", "production", 1, 1))))
     assert victims(steps.step(seen(None, {"r1": row("r1", 8)}, now_ms=4999))) == ["r1.1"]

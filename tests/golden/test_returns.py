@@ -191,9 +191,9 @@ def test_an_end_seen_after_the_snapshot_is_followed_by_another_look_soon():
         ContainerEnded("r1.1c", "r1", "n1", "suspended", 1010),
     )
     step = steps.step(seen(FULL, TASKS, now_ms=1020, as_of_ms=1000, facts=facts))
-    assert (step.observation_request.cluster, step.wake_at_ms) == (True, 1020 + GUARD_FREE.open_tick_ms)
+    assert (step.to_observe.cluster, step.wake_at_ms) == (True, 1020 + GUARD_FREE.open_tick_ms)
     step = steps.step(seen(FULL, TASKS, now_ms=1270))
-    assert step.observation_request.cluster is (step.wake_at_ms == 2000)  # once is enough
+    assert step.to_observe.cluster is (step.wake_at_ms == 2000)  # once is enough
 
 
 def test_an_end_before_the_snapshot_needs_none():
@@ -204,12 +204,12 @@ def test_an_end_before_the_snapshot_needs_none():
         ContainerEnded("r1.1c", "r1", "n1", "suspended", 1000),
     )
     step = steps.step(seen(FULL, TASKS, now_ms=1020, as_of_ms=1000, facts=facts))
-    assert step.observation_request.cluster is (step.wake_at_ms == 2000)
+    assert step.to_observe.cluster is (step.wake_at_ms == 2000)
 
 
 def test_who_waits_is_named_with_the_orders():
     steps = Controller(GUARD_FREE, validate=True)
-    assert steps.step(seen(FULL, TASKS)).observation_request.askers == ("p1",)
+    assert steps.step(seen(FULL, TASKS)).to_observe.askers == ("p1",)
 
 
 # --- priorities that are refused --------------------------------------------------------------

@@ -107,7 +107,7 @@ class LoweringCluster:
         self._around(configuration, "change", lambda args: self._of_change(args[0]))
         self._around(store._answers, "RENAME", lambda args: "rename" if _is_record(args[1]) else "")
         self._around(store._answers, "DELETE", lambda args: "delete" if _is_record(args[1]) else "")
-        take = store._take
+        take = store._receive
 
         async def taken(user: str, path: str, *more: Any) -> Any:
             reply = await take(user, path, *more)
@@ -115,7 +115,7 @@ class LoweringCluster:
                 self._point("create done")
             return reply
 
-        store._take = taken
+        store._receive = taken
 
     def _around(self, holder: Any, name: str, kind_of: Callable[[tuple[Any, ...]], str]) -> None:
         plain = holder[name] if isinstance(holder, dict) else getattr(holder, name)

@@ -214,7 +214,7 @@ async def main():
     processes.start("c1", [sys.executable, "-I", "-S", "-c", source], clean_environment({}), folder, print)
     while len([name for name in os.listdir(folder) if name.isdigit()]) < 4 if folder.exists() else True:
         await asyncio.sleep(0.005)
-    print(processes.warden_pid, flush=True)
+    print(processes.supervisor_pid, flush=True)
     await asyncio.sleep(3600)
 
 asyncio.run(main())

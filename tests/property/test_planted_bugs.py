@@ -239,13 +239,13 @@ FIELDS: dict[str, tuple[str, Corruption]] = {
     "saved-only-grows": ("natjam", checkpoint_lost),
     "attempts-go-on-where-saved": ("natjam", set_on(first(**RUNNING_REDUCE), "log_from_key", more(1))),
     "committed-by-its-last-attempt": ("natjam", committed_by_nobody),
-    "asked-has-an-order": ("natjam", set_on(first(stage=RELEASE_WAIT), "order", lambda _: "")),
+    "requested-has-an-order": ("natjam", set_on(first(stage=RELEASE_WAIT), "order", lambda _: "")),
     "draining-stops-at-a-border": ("natjam", set_on(first(stage=DRAINING), "to_key", lambda _: 24)),
-    "holding-has-a-manifest": ("natjam", set_on(first(stage=RELEASE_WAIT), "to_key", more(1))),
+    "release-wait-has-a-manifest": ("natjam", set_on(first(stage=RELEASE_WAIT), "to_key", more(1))),
     "lost-only-by-an-end": ("natjam", set_on(spent, "lost_ms", more(1000))),
     "counters-only-grow": ("natjam", set_on(spent, "overhead_ms", more(-1))),
     "ledger-is-sound": ("natjam", order_from_the_future),
-    "containers-obey-the-ledger": ("natjam", foreign_order),
+    "containers-match-the-ledger": ("natjam", foreign_order),
 }
 
 
@@ -345,16 +345,16 @@ def oversleep(self: Run, grid_ms: int) -> None:
 
 METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "next-event-is-the-earliest": ("natjam", Kernel, "next_at_ms", latest_first),
-    "no-event-at-never": ("natjam", Suspension, "_heard_at_ms", never_heard),
-    "dead-nodes-do-no-work": ("faulty", Cluster, "_node_dies", dies_working),
+    "no-event-at-never": ("natjam", Suspension, "_notified_at_ms", never_heard),
+    "lost-processes-do-no-work": ("faulty", Cluster, "_node_dies", dies_working),
     "one-off-switch-per-heartbeat": ("natjam", Ask, "__init__", racked),
-    "ended-is-told": ("natjam", Cluster, "exit", silent_exit),
+    "ended-is-reported": ("natjam", Cluster, "exit", silent_exit),
     "within-maximum": ("capped", CapacityScheduler, "_next", offer_beyond),
     "within-user-limit": ("limited", CapacityScheduler, "_over_user_limit", lambda self, app: False),
-    "masters-keep-their-share": ("limited", CapacityScheduler, "activate", activate_all),
-    "nobody-waits-needlessly": ("meddled", CapacityScheduler, "activate", activate_one),
+    "masters-within-am-share": ("limited", CapacityScheduler, "activate", activate_all),
+    "no-servable-ask-waits": ("meddled", CapacityScheduler, "activate", activate_one),
     "demand-is-listed": ("natjam", CapacityScheduler, "_enlist", enlist_first),
-    "room-is-not-left-lying": ("natjam", Sweep, "begin", forget),
+    "free-room-is-offered": ("natjam", Sweep, "begin", forget),
     "one-master-per-job": ("faulty", Cluster, "_end_master", forget),
     "task-in-one-place": ("meddled", AppMaster, "_again", forget),
     "every-task-is-asked-for": ("meddled", PendingTasks, "add_reduce", queue_without_asking),
@@ -363,7 +363,7 @@ METHODS: dict[str, tuple[str, type, str, Callable[..., Any]]] = {
     "suspended-has-saved": ("meddled", Suspension, "release", release_unsaved),
     "records-are-in-order": ("natjam", MemoryJournal, "append", write_twice),
     "journal-before-action": ("natjam", MemoryJournal, "append", write_no_decision),
-    "controller-stays-awake": ("natjam", Run, "_tick", oversleep),
+    "controller-has-a-wake-up": ("natjam", Run, "_tick", oversleep),
 }
 
 
@@ -382,7 +382,7 @@ ENDINGS: dict[str, Callable[[RunWatch], Any]] = {
     "all-jobs-are-done": set_on(lambda watch: watch.masters[0].app, "finished_at_ms", lambda _: None),
     "all-keys-are-committed": uncommitted,
     "only-last-exits-are-held": still_running,
-    "nothing-is-owed": set_on(queue, "am_used_mib", more(1024)),
+    "no-resource-is-open": set_on(queue, "am_used_mib", more(1024)),
     "suspending-loses-nothing": set_on(spent, "lost_ms", more(1)),
 }
 

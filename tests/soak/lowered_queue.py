@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, Self
 from tests.unit.daemon.test_loop import Attached, Lock, busy
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.check.rules import RULES
-from yarnctl.daemon.guards import Gate, GuardedPort
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import Publisher
@@ -281,7 +281,7 @@ def _watch(loop: Loop, holder: QueueCaps, trap: Trap) -> None:
 def _loop(
     cluster: Attached, journal: WatchedJournal | JournalOf, holder: QueueCaps, rebuilt: Rebuilt | None
 ) -> Loop:
-    gate = Gate(Lock(), cluster.permission.why_nothing, Misdirection())
+    gate = WriteGuard(Lock(), cluster.permission.why_nothing, Misdirection())
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     return Loop(
         Controller(DEFAULT, validate=True, remembered=rebuilt and rebuilt.remembered),

@@ -20,7 +20,7 @@ def test_random_histories_replay_to_the_same_ledger(capsys: pytest.CaptureFixtur
     assert told["steps"] >= 5000
     assert told["differences"] == 0
     assert told["kept"] >= 8
-    assert {"Decision", "Forgotten", "KilledEnded", "Progressed", "Return", "Transfer"} <= told[
+    assert {"Decision", "KilledEnded", "Progressed", "Return", "Transfer", "UnknownApplication"} <= told[
         "by_kind"
     ].keys()
 

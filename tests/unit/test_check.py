@@ -292,7 +292,7 @@ def test_another_scheduler_is_one_failure_and_one_line_of_what_is_not_judged(cap
 
 
 def test_a_wrong_name_of_a_queue_fails_once() -> None:
-    seen = told(but(victims=("reserch",)))
+    seen = told(but(preemptable_queues=("reserch",)))
     fails = {name: one for name, one in seen.items() if one[0] == "fail"}
     assert list(fails) == ["queues"]
     assert fails["queues"][1] == "no leaf queue reserch; there are production, research"

@@ -170,7 +170,7 @@ def test_between_two_looks_nothing_is_said_to_be_quiet():
     assert publisher.view.no_demand
     assert publisher.view.snapshot_at_ms == 1000
     publisher.tick(controller, Observation(now_ms=9500, as_of_ms=9500), RUNNING, snapshot=snapshot)
-    assert (publisher.view.quiet, publisher.view.snapshot_at_ms) == (False, 9500)
+    assert (publisher.view.no_demand, publisher.view.snapshot_at_ms) == (False, 9500)
 
 
 # --- bounded ------------------------------------------------------------------------------------------

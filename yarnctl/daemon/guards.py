@@ -45,7 +45,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 
 class Lock(Protocol):
-    """What the gate needs of :class:`yarnctl.hadoop.lock.LockFile`."""
+    """What the guard needs of :class:`yarnctl.hadoop.lock.LockFile`."""
 
     @property
     def held(self) -> bool:
@@ -53,8 +53,8 @@ class Lock(Protocol):
         ...
 
 
-class Folders(Protocol):
-    """What the gate needs of :class:`yarnctl.daemon.safe_folders.Folders`."""
+class FoldersState(Protocol):
+    """What the guard needs of :class:`yarnctl.daemon.safe_folders.Folders`."""
 
     @property
     def why(self) -> ModeReason | None:
@@ -66,7 +66,7 @@ class Folders(Protocol):
         ...
 
 
-class Gate:
+class WriteGuard:
     """All reasons why nothing may be decided or done now; None if there is none.
 
     ``paused`` is set by a person; ``store_why`` (HDFS cannot be written) and ``has_rival`` (somebody else
@@ -79,7 +79,7 @@ class Gate:
         lock: Lock | None,
         aside: Callable[[], ModeReason | None],
         misdirection: Misdirection,
-        folders: Folders | None = None,
+        folders: FoldersState | None = None,
     ) -> None:
         self.lock = lock
         self.folders = folders
@@ -117,7 +117,7 @@ class GuardedPort:
     def __init__(
         self,
         port: ClusterPort,
-        gate: Gate,
+        gate: WriteGuard,
         *,
         enforce: bool,
         clock_ms: Callable[[], int] | None = None,

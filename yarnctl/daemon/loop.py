@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from yarnctl.daemon.admission.admission_controller import AdmissionController
-from yarnctl.daemon.guards import Gate, GuardedPort
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
@@ -98,7 +98,7 @@ class Recorder:
     """
 
     def __init__(
-        self, journal: Journal, publisher: Publisher, gate: Gate, *, observing: bool = False
+        self, journal: Journal, publisher: Publisher, gate: WriteGuard, *, observing: bool = False
     ) -> None:
         self.journal = journal
         self.publisher = publisher

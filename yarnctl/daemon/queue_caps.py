@@ -46,7 +46,7 @@ RETRY_MAX_MS = 600_000
 Write = Callable[[Record], None]
 
 
-class Limits(Protocol):
+class ReadLimits(Protocol):
     """Tells a victim queue's path and configured limits, or why they cannot be known."""
 
     def __call__(self, queue: str) -> tuple[str, QueueLimits] | str:
@@ -170,7 +170,7 @@ class QueueCaps:
 
     def __init__(
         self,
-        limits: Limits,
+        limits: ReadLimits,
         perform: Callable[[SetQueueMaximum], Outcome],
         victims: Iterable[str],
         held: Mapping[str, Holding] | None = None,

@@ -28,7 +28,7 @@ from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.admission.building import AdmissionOptions, make_admission_controller, open_history
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
-from yarnctl.daemon.guards import Gate, GuardedPort
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.queue_caps import QueueCaps
@@ -249,7 +249,7 @@ def make_loop(
         _go_on(rebuilt, port, publisher)
     holder_name = f"{state.instance}-{secrets.token_hex(4)}"
     lock = _lock(plan, state, holder_name) if enforce else None
-    gate = Gate(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
+    gate = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     controller = Controller(plan.settings, remembered=rebuilt.remembered if rebuilt else None)
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)

@@ -174,7 +174,7 @@ class Controller:
         self.ledger.settings = self.settings
         self._remembered = remembered
         self._again: tuple[Action, ...] = ()
-        self.observation_request = self.first_observation_request()
+        self.to_observe = self.first_observation_request()
         self.now_ms = 0 if remembered is None else remembered.now_ms
         self._validate = validate
         self._history = History()
@@ -187,9 +187,9 @@ class Controller:
 
     def first_observation_request(self) -> ObservationRequest:
         """Return what the first observation should show."""
-        return self._observation_request(gate_queues=self._probe())
+        return self._request(gate_queues=self._probe())
 
-    def _observation_request(
+    def _request(
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()
     ) -> ObservationRequest:
         ledger = self.ledger
@@ -205,7 +205,7 @@ class Controller:
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
         since_ms, memory = self.now_ms, self._looks.left() if self._inputs.left_out else None
-        cluster = _seen_as(seen, self.observation_request)
+        cluster = _seen_as(seen, self.to_observe)
         changed = cluster == "quiet" and self._looks.remembers
         now_ms = self.now_ms = max(self.now_ms, seen.now_ms)
         told = Observed(
@@ -267,9 +267,7 @@ class Controller:
             self._inputs.left_out = True
         self.now_ms = max(self.now_ms, told.since_ms)
         self.ledger.retire(told.since_ms)
-        self.observation_request = msgspec.structs.replace(
-            self.observation_request, cluster=told.cluster != "not-asked"
-        )
+        self.to_observe = msgspec.structs.replace(self.to_observe, cluster=told.cluster != "not-asked")
         return self.step(observation(told, reader))
 
     def _set_back(self, now_ms: int) -> None:
@@ -290,7 +288,7 @@ class Controller:
                 effects.add(self._orders.recall(order, "not-needed", now_ms, Stopping()))
         told = Stopped(now_ms)
         self.ledger.apply(told)
-        step = Step(tuple(effects.records), tuple(effects.actions), self.observation_request, now_ms)
+        step = Step(tuple(effects.records), tuple(effects.actions), self.to_observe, now_ms)
         return self._written(step, (told,), ())
 
     def _defer(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
@@ -345,18 +343,16 @@ class Controller:
         next_tick = self._origin_ms + ((now_ms - self._origin_ms) // tick_ms + 1) * tick_ms
         if missing:
             wake = now_ms
-            self.observation_request = self._observation_request(cluster=False, victims=missing)
+            self.to_observe = self._request(cluster=False, victims=missing)
         else:
             self._deferred = None
             # Room that is free waits for YARN, not for us: only who still has to leave is looked at often.
             soon = bool(self.ledger.count_running()) or self._observe_again
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
             cluster = wake == next_tick or self._observe_again
-            self.observation_request = self._observation_request(
-                cluster=cluster, gate_queues=self._probe() if cluster else ()
-            )
+            self.to_observe = self._request(cluster=cluster, gate_queues=self._probe() if cluster else ())
         actions = in_suspend_order(effects.actions, self.ledger, self.settings)
-        return Step(tuple(effects.records), actions, self.observation_request, wake)
+        return Step(tuple(effects.records), actions, self.to_observe, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
         """Take note of an action's outcome; return the records that this makes."""
@@ -389,7 +385,7 @@ class Controller:
             self._inputs.touch(plan.touched)
             if not plan.missing:
                 break
-            unanswered = [name for name in plan.missing if name in self.observation_request.victims]
+            unanswered = [name for name in plan.missing if name in self.to_observe.victims]
             if held.rounds < ROUNDS_MAX and not unanswered:
                 held.rounds += 1
                 return plan.missing

@@ -248,7 +248,7 @@ def wakes_in_time(controller: Decider, step: Step) -> str:
     latest = now_ms + (settings.open_tick_ms if controller.ledger.count_running() else settings.tick_ms)
     if not now_ms <= step.wake_at_ms <= max(latest, now_ms + 1):
         return f"wakes at {step.wake_at_ms}, now is {now_ms}"
-    if step.wake_at_ms == now_ms and not step.observation_request.victims:
+    if step.wake_at_ms == now_ms and not step.to_observe.victims:
         return "wakes at once and wants to see nothing"
     return ""
 

@@ -383,7 +383,7 @@ class Step(msgspec.Struct, frozen=True):
 
     records: tuple[Record, ...]
     actions: tuple[Action, ...]
-    observation_request: ObservationRequest
+    to_observe: ObservationRequest
     wake_at_ms: int
 
 

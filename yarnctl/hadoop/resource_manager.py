@@ -109,7 +109,7 @@ class ResourceManager:
         word = self._to.read(f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", yarn.APPLICATION_STATE)
         return word.state
 
-    def application_end(self, application: str) -> yarn.ApplicationEnd:
+    def application_end(self, application: str) -> yarn.ApplicationOutcome:
         """Return how an application ended; BadAnswer if the answer speaks of another one."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
         row = self._to.read(path, yarn.APPLICATION_END)

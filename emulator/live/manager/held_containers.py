@@ -106,7 +106,7 @@ _TERMINAL_STATES = {
 }
 
 
-class ApplicationEnds:
+class ContainerEnds:
     """Ends containers, attempts and applications."""
 
     def __init__(self, state: ManagerState, held: HeldContainers) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.cluster.entities import Container, Node
-from emulator.live.manager.held_containers import ApplicationEnds, HeldContainers
+from emulator.live.manager.held_containers import ContainerEnds, HeldContainers
 from emulator.live.manager.state import ManagerState, NodeRecord
 from emulator.live.wire.messages import (
     EXIT_LOST,
@@ -26,7 +26,7 @@ class NodeTracker:
     """Takes the calls of nodes. ``watch`` is called when there is a new node to hear of."""
 
     def __init__(
-        self, state: ManagerState, held: HeldContainers, ends: ApplicationEnds, watch: Callable[[], None]
+        self, state: ManagerState, held: HeldContainers, ends: ContainerEnds, watch: Callable[[], None]
     ) -> None:
         self._state = state
         self._held = held

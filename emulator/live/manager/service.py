@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from emulator.cluster.entities import RUNNING, Application, Ask, Container
-from emulator.live.manager.held_containers import ApplicationEnds, HeldContainers
+from emulator.live.manager.held_containers import ContainerEnds, HeldContainers
 from emulator.live.manager.manager_settings import QUEUES, ManagerSettings
 from emulator.live.manager.node_tracker import NodeTracker
 from emulator.live.manager.state import (
@@ -54,7 +54,7 @@ from yarnctl.units import Resources, fits
 class MasterCalls:
     """Takes the calls of masters."""
 
-    def __init__(self, state: ManagerState, held: HeldContainers, ends: ApplicationEnds) -> None:
+    def __init__(self, state: ManagerState, held: HeldContainers, ends: ContainerEnds) -> None:
         self._state = state
         self._held = held
         self._ends = ends
@@ -248,7 +248,7 @@ class LiveResourceManager:
             grace_ms=floor_ms,
         )
         self._held = HeldContainers(state)
-        self._ends = ApplicationEnds(state, self._held)
+        self._ends = ContainerEnds(state, self._held)
         self._tracker = tracker = NodeTracker(state, self._held, self._ends, self._liveness.watch)
         masters = MasterCalls(state, self._held, self._ends)
         self.register_node, self.node_heartbeat = tracker.register_node, tracker.node_heartbeat

@@ -44,7 +44,7 @@ def test_the_loop_follows_the_desk_and_shows_it():
     errand = there.hand(asking())
     loop.run(20)
     assert errand.answer == f"adm-{HERE}-1"
-    shown = loop.publisher.view.desk
+    shown = loop.publisher.view.admission
     assert shown is not None
     assert [each.state for each in shown.admissions] == ["admitted"]
     tags = [record.__struct_config__.tag for record in journal.records]

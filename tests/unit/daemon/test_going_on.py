@@ -17,7 +17,7 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
 from yarnctl.attach.connection.settings import Attachment
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
-from yarnctl.daemon.guards import Gate, GuardedPort
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.priority_restoring import RETRY_MS, PriorityRestoring
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
@@ -78,7 +78,7 @@ def life(
     misdirection = Misdirection()
     if rebuilt is not None:
         misdirection = rebuilt.misdirection
-    gate = Gate(lock or Lock(), cluster.permission.why_nothing, misdirection)
+    gate = WriteGuard(lock or Lock(), cluster.permission.why_nothing, misdirection)
     going_on = rebuilt.remembered.ledger.open if rebuilt else ()
     port = GuardedPort(cluster, gate, enforce=enforce, going_on=going_on)
     loop = Loop(

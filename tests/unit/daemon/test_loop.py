@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.attach.eligibility.permission import MONITOR
-from yarnctl.daemon.guards import Gate, GuardedPort
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
@@ -138,7 +138,7 @@ def daemon(
     cluster: Attached, *, enforce: bool = True, lock: Lock | None = None
 ) -> tuple[Loop, MemoryJournal]:
     journal, misdirection = MemoryJournal(), Misdirection()
-    gate = Gate(lock, cluster.permission.why_nothing, misdirection)
+    gate = WriteGuard(lock, cluster.permission.why_nothing, misdirection)
     settings = msgspec.structs.replace(DEFAULT, observe_only=not enforce)
     ahead = count(1 << 50, 1 << 20)  # a clock that leaps over every wake-up: the loop never waits
     loop = Loop(
@@ -202,7 +202,9 @@ def test_a_closed_gate_decides_nothing(closed: str) -> None:
 def test_a_gate_that_closes_in_between_still_takes_back() -> None:
     """Orders under way are withdrawn or released by facts; nothing new begins."""
     cluster, lock = busy(), Lock()
-    port = GuardedPort(cluster, Gate(lock, cluster.permission.why_nothing, Misdirection()), enforce=True)
+    port = GuardedPort(
+        cluster, WriteGuard(lock, cluster.permission.why_nothing, Misdirection()), enforce=True
+    )
     lock.held = False
     names = ("o-000001", "research-1", "a", "c-research-1-002")
     assert isinstance(port.perform(Suspend(*names, 1, 0)), Withheld)  # no failure of the attempt
@@ -213,7 +215,7 @@ def test_a_gate_that_closes_in_between_still_takes_back() -> None:
 def test_what_an_earlier_life_may_have_sent_is_not_forgotten_while_the_gate_is_closed() -> None:
     """Killed after the request was written: "surely not sent" would leave the request standing for ever."""
     cluster, lock = busy(), Lock()
-    gate = Gate(lock, cluster.permission.why_nothing, Misdirection())
+    gate = WriteGuard(lock, cluster.permission.why_nothing, Misdirection())
     port = GuardedPort(cluster, gate, enforce=True, going_on=["o-000001"])
     lock.held = False
     earlier, new = Suspend("o-000001", "r-1", "a", "c-2", 1, 0), Suspend("o-000002", "r-1", "b", "c-3", 1, 0)
@@ -247,7 +249,9 @@ def test_no_error_of_the_port_ends_the_daemon(fault: Exception) -> None:
 
 def test_who_answers_may_end_in_an_error_too() -> None:
     cluster = busy()
-    port = GuardedPort(cluster, Gate(None, cluster.permission.why_nothing, Misdirection()), enforce=True)
+    port = GuardedPort(
+        cluster, WriteGuard(None, cluster.permission.why_nothing, Misdirection()), enforce=True
+    )
 
     def broken() -> ClusterIdentity:
         raise RecursionError

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
-from yarnctl.daemon.guards import Gate
+from yarnctl.daemon.guards import WriteGuard
 from yarnctl.daemon.loop import Recorder
 from yarnctl.daemon.view.published import Counting, LoopStatus, Publisher
 from yarnctl.daemon.view.recent_decisions import RecentDecisions
@@ -72,7 +72,7 @@ def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
 
 
 def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
-    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, lambda: None, Misdirection()))
+    recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
     for outcome in (Refused(Said("not allowed")), Refused(Said("not allowed")), Refused(Said("busy"))):
         recorder.append([performed(1, SetPriority("a", 3), outcome)])
@@ -81,7 +81,7 @@ def test_people_are_told_once_why_a_priority_is_not_changed(caplog):
 
 
 def test_people_are_told_of_a_return(caplog):
-    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, lambda: None, Misdirection()))
+    recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     caplog.set_level(logging.INFO)
     recorder.append([_returned()])
     assert "again goes on after o-1: coming back has cost 6700 ms, 7000 were expected" in caplog.text
@@ -89,7 +89,7 @@ def test_people_are_told_of_a_return(caplog):
 
 @pytest.mark.parametrize(("keys", "words"), [(7, "7 keys were saved"), (-1, "unknown keys were saved")])
 def test_people_are_warned_of_saved_work_that_was_lost(caplog, keys, words):
-    recorder = Recorder(MemoryJournal(), Publisher(), Gate(None, lambda: None, Misdirection()))
+    recorder = Recorder(MemoryJournal(), Publisher(), WriteGuard(None, lambda: None, Misdirection()))
     recorder.append([_lost("o-1", keys)])
     assert f"o-1: work lost: again began from generation 0, not from 1 ({words})" in caplog.text
     assert [line.levelname for line in caplog.records] == ["WARNING"]

@@ -137,9 +137,9 @@ def _observe(
     """Step until the controller rests; each round tells the same facts again."""
     for _ in range(ROUNDS_MAX):
         snapshot = None
-        if move.whole and not move.blind and controller.observation_request.cluster:
+        if move.whole and not move.blind and controller.to_observe.cluster:
             snapshot = look(move, controller.settings.mode)
-        wanted = [name for name in controller.observation_request.victims if name in TASKS]
+        wanted = [name for name in controller.to_observe.victims if name in TASKS]
         step = controller.step(
             Observation(
                 now_ms=now_ms,

@@ -146,8 +146,8 @@ def silent_master() -> list[Record]:
         now_ms += wait_ms
         step = steps.step(Observation(now_ms=now_ms, as_of_ms=now_ms, snapshot=snapshot))
         records += step.records
-        if step.observation_request.victims:
-            told = Observation(now_ms=now_ms, as_of_ms=now_ms, unreachable=step.observation_request.victims)
+        if step.to_observe.victims:
+            told = Observation(now_ms=now_ms, as_of_ms=now_ms, unreachable=step.to_observe.victims)
             records += steps.step(told).records
     return records
 
@@ -174,7 +174,7 @@ def echo() -> list[Record]:
     ):
         step = steps.step(Observation(now_ms=now_ms, as_of_ms=now_ms, snapshot=snapshot))
         records += step.records
-        if step.observation_request.victims:
+        if step.to_observe.victims:
             told = Observation(now_ms=now_ms, as_of_ms=now_ms, tasks={"r1": TASKS["r1"]})
             records += steps.step(told).records
     return records

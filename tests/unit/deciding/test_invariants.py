@@ -90,7 +90,7 @@ def granted_without_room(book):
 
 
 def not_barred(book):
-    book.barred.clear()
+    book.excluded.clear()
 
 
 def serves_nothing(book):
@@ -191,7 +191,7 @@ def wakes_in_the_past(step):
 
 
 def wakes_for_nothing(step):
-    return replace(step, wake_at_ms=0, observation_request=ObservationRequest(cluster=False))
+    return replace(step, wake_at_ms=0, to_observe=ObservationRequest(cluster=False))
 
 
 PLANTED_IN_A_STEP = [

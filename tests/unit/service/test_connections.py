@@ -170,5 +170,5 @@ def test_who_owes_a_request_goes_before_who_is_idle() -> None:
 
 
 def test_the_service_s_own_bounds_are_there() -> None:
-    assert all(BOUNDS._asdict()[name] for name in ("head_s", "body_s", "taking_s", "connections_max"))
+    assert all(BOUNDS._asdict()[name] for name in ("head_s", "body_s", "answer_read_s", "connections_max"))
     assert not BOUNDS.each_piece

@@ -134,7 +134,7 @@ def test_the_service_goes_by_the_loops_own_clock(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("yarnctl.service.app.make_app", make)
     serve = service("127.0.0.1:0", None)
     assert serve is not None
-    loop, state = type("Loop", (), {"desk": None}), type("State", (), {"journal": None})
+    loop, state = type("Loop", (), {"admission": None}), type("State", (), {"journal": None})
     with pytest.raises(Seen):
         serve(loop, state)  # type: ignore[arg-type]
     assert given["clock"] is clock_ms

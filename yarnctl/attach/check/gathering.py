@@ -40,7 +40,7 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
     manager, why = ResourceManager(to), dict[str, str]()
     seen: dict[str, Any] = {
         "info": _identified(manager, to),
-        "us": cluster.user,
+        "caller_identity": cluster.user,
         "managers": len(to.addresses),
     }
     seen["caller"] = _try(why, "caller", manager.whoami)

@@ -107,7 +107,7 @@ class AppInfo(msgspec.Struct, frozen=True, gc=False):
     uses: Uses | None = field(name="resourceInfo", default=None)
 
 
-class ApplicationEnd(msgspec.Struct, frozen=True):
+class ApplicationOutcome(msgspec.Struct, frozen=True):
     """GET /apps/{id}: how it ended. ``ended_at_ms`` is 0 without the right VIEW_APP (facts, section 1.2)."""
 
     application: str = field(name="id")
@@ -292,7 +292,7 @@ CLUSTER_METRICS = OneDecoder(ClusterMetrics, "clusterMetrics")
 SCHEDULER = OneDecoder(QueueInfo, "scheduler", "schedulerInfo")
 APPLICATIONS = ListDecoder(AppInfo, "apps", "app")
 APPLICATION = OneDecoder(AppInfo, "app")
-APPLICATION_END = OneDecoder(ApplicationEnd, "app")
+APPLICATION_END = OneDecoder(ApplicationOutcome, "app")
 APP_ATTEMPTS = ListDecoder(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = ListDecoder(ContainerRow, "containers", "container")
 NODES = ListDecoder(NodeRow, "nodes", "node")
