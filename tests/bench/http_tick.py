@@ -25,7 +25,7 @@ import requests
 from tests.bench.row import Row, spread, without_gc
 from tests.bench.tick import RULES
 from tests.unit.hadoop.measure_decode import PlainApplication, make_apps, read_plainly
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.controller import Controller

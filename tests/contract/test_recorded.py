@@ -20,7 +20,7 @@ from tests.contract.virtual_host import VirtualHost
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, routes
 from yarnctl.hadoop.app_master import Absent, MasterClient
 from yarnctl.hadoop.history_server import HistoryServer
-from yarnctl.hadoop.http.problems import Altered, Missing, Rejected
+from yarnctl.hadoop.http.answers import Altered, Missing, Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs

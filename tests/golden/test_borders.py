@@ -37,7 +37,7 @@ from yarnctl.deciding.model import (
     Suspend,
 )
 from yarnctl.deciding.order import Order, new_order
-from yarnctl.deciding.planning import in_suspend_order
+from yarnctl.deciding.planning import beyond, excess_orders, in_suspend_order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import DemandInput, demand, is_preemptable
 from yarnctl.deciding.prioritising import in_order, ranked
@@ -46,7 +46,6 @@ from yarnctl.deciding.records import Refusal, Requests, Return, Transition
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import Settlement
-from yarnctl.deciding.surplus import beyond, excess_orders
 from yarnctl.units import Resources, dominant
 
 

@@ -28,12 +28,12 @@ from yarnctl.deciding.foresight import at_most, first_wave
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.looks import StaleAsks
 from yarnctl.deciding.model import ContainerAsk, QueueView
+from yarnctl.deciding.planning import excess_orders
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage
 from yarnctl.deciding.preemptor import DemandInput, candidates, demand, preemptable
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER
 from yarnctl.deciding.settlement import Settlement
-from yarnctl.deciding.surplus import excess_orders
 from yarnctl.units import NOTHING, Resources, dominant
 
 

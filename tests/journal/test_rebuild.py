@@ -12,8 +12,8 @@ from tests.unit.deciding.controller_world import unlike
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import LedgerState
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Decision, Header, Transition

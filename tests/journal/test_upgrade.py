@@ -22,7 +22,7 @@ from tests.journal.test_full_disk import full
 from tests.journal.test_segments import Died, Steps
 from tests.unit.daemon.test_holding import RESEARCH, Queues, holder_of
 from tests.unit.daemon.test_loop import Attached, taken
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.priority_restoring import PriorityRestoring
 from yarnctl.daemon.running import Plan, make_loop

@@ -11,7 +11,7 @@ import pytest
 from emulator.live.programs.all_in_one import ClusterPlan
 from tests import http_client
 from tests.live.test_all_in_one import cluster
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import attach
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.queue_caps import QueueCaps

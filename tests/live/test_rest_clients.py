@@ -21,7 +21,7 @@ from emulator.live.wire.web import Reply, Web
 from tests.http_client import bare
 from tests.live.rm_playing import EPOCH, Played
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing
+from yarnctl.hadoop.http.answers import Altered, BadAnswer, Missing
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager

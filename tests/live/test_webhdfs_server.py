@@ -20,8 +20,8 @@ from tests.http_client import bare
 from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode
 from yarnctl.errors import BadInput, Unreachable
+from yarnctl.hadoop.http.answers import BadAnswer, ExistsAlready, Missing, Rejected, SafeMode, Uncertain
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import BadAnswer, ExistsAlready, Missing, Rejected, SafeMode, Uncertain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.lock import LockFile

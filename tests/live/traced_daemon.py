@@ -60,7 +60,7 @@ class Traced:
             self._in_step = False
         elif kind == "call" and self._in_step and (path := self._path(code)):
             if code is ASKED:
-                self._entered, self._has_asked = set(), True
+                self._entered, self._has_asked = {self._path(STEP)}, True
             self._entered.add(path)
             if code is KILL:
                 self.stop()

@@ -12,7 +12,7 @@ from urllib.parse import quote_plus
 import pytest
 
 from tests.runner.running import SUM, grouped, python
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.errors import BadInput
 from yarnctl.task_runner import wrapping

@@ -40,7 +40,7 @@ from tests.soak.fault_plan import CRASH_POINTS, HTTP_KINDS, KILL_ANYWHERE, Campa
 from tests.soak.fault_web import BadWeather
 from tests.soak.rig import LiveCluster, clock_ms
 from tests.soak.workloads import WORKLOADS, Workload, job_of, write_input
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.running import Plan
 from yarnctl.deciding.settings import DEFAULT

@@ -29,13 +29,12 @@ from yarnctl.daemon.loop import Loop, LoopParts
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import Accepted, Outcome, SetQueueMaximum, Unknown
-from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, Record
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.lowered_queues import LoweredFile, command_for, read_all
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.journal.file import JournalFile, read

@@ -28,8 +28,7 @@ from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import SUPERUSER, Options
 from emulator.live.wire.http_server import Background
 from emulator.live.wire.submitted_job import StreamingJob, SubmittedJob
-from yarnctl.attach.connection.connection import CheckpointStore
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment, CheckpointStore
 from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, Manifest, TaskId, read_manifest

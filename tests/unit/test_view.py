@@ -18,7 +18,7 @@ from yarnctl.daemon.view.occupancy import (
     class_of,
 )
 from yarnctl.daemon.view.published import BOUNDS_MS, Counting, Histogram, LoopStatus, Publisher, View, quieted
-from yarnctl.daemon.view.recent_decisions import RecentDecisions
+from yarnctl.daemon.view.reclaim_lists import RecentDecisions
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Observation

@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from yarnctl.attach.connection.connection import Connection, told
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment, Connection, told
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
-from yarnctl.attach.observing.predicted_demand import FirstAsksOf, PredictedDemand
 from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.task_state import TaskObserver
+from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking

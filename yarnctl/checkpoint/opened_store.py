@@ -28,7 +28,7 @@ from yarnctl.checkpoint.contents import (
 )
 from yarnctl.checkpoint.verifying import CheckpointVerdict, verify_task
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId, read_manifest

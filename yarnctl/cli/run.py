@@ -235,7 +235,7 @@ def command(**given: Any) -> None:
 
 def plan_of(given: dict[str, Any]) -> Plan:
     """Check what was given and return the plan; raises BadInput naming the option."""
-    from yarnctl.attach.connection.settings import Attachment
+    from yarnctl.attach.connection.connection import Attachment
     from yarnctl.checkpoint.opened_store import checked_root
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Action,
     Kill,
@@ -30,6 +29,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.modes import (
     ClusterFault,
     HdfsUnwritable,

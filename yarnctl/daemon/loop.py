@@ -20,8 +20,8 @@ from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.misdirection import CONTINUED
 from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
+from yarnctl.deciding.queue_hold import CONTINUED
 from yarnctl.deciding.reasons.modes import (
     AskedToStop,
     ClusterUnseen,
@@ -52,7 +52,7 @@ from yarnctl.deciding.records import (
     Transition,
 )
 from yarnctl.errors import InvariantBroken, YarnctlError
-from yarnctl.hadoop.http.problems import SafeMode, Standby
+from yarnctl.hadoop.http.answers import SafeMode, Standby
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import Journal, tick
 

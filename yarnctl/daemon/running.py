@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.attach.check.preflight import LOCK_PATH, Facts
-from yarnctl.attach.connection.connection import discover_name_nodes, require_name_nodes
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment, discover_name_nodes, require_name_nodes
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
@@ -36,10 +35,9 @@ from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
-from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError

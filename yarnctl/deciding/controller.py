@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.inputs import Cluster, InputLog, Observed, observation
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger
@@ -42,7 +41,14 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.order import name_orders, requested
-from yarnctl.deciding.planning import ObservedTasks, Plan, Planned, in_suspend_order, make_plan
+from yarnctl.deciding.planning import (
+    ObservedTasks,
+    Plan,
+    Planned,
+    in_suspend_order,
+    make_plan,
+    settle_needless,
+)
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting
 from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
@@ -62,9 +68,8 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
-from yarnctl.deciding.settlement import Settlement, asked_again
+from yarnctl.deciding.settlement import Effects, Settlement, asked_again
 from yarnctl.deciding.snapshot_rows import Reader
-from yarnctl.deciding.surplus import settle_needless
 from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8

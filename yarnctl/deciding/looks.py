@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.inputs import Echo, LookMemory
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.prioritising import Prioritiser
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
-from yarnctl.deciding.settlement import Settlement
+from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.units import Resources
 
 STALE_MS = 2_500

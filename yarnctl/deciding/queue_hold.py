@@ -1,20 +1,74 @@
-"""Holding victims' queues back while asks are being served, so that the room freed is not taken back.
+"""Freed containers that go to another application: how it is noticed, and the queue cap that prevents it.
 
-Law: pure, and off unless an administrator asks for it. A queue is held at its own guarantee, never below;
-what it had before is in the record that is written first, and is put back when nobody hurried has waited
-and no order has been open for a while. Between two waves of a hurried job nothing is asked for, and just
-then the patient jobs' asks would take the room (facts, section 11: take-back).
+Law: pure. ``Misdirection`` reads records alone, so that a restart knows what was known before. The cap is off
+unless an administrator asks for it. A preemptable queue is capped at its own guarantee, never below; the
+limit before is in the record that is written first, and is restored when no preempting application has had
+pending asks and no order has been open for a while. Between two waves of a preempting job there are no asks,
+and in that time the preemptable jobs' asks would be served first (facts, section 11: take-back).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from yarnctl.deciding.model import Accepted, Refused, SetQueueMaximum, Withheld
-from yarnctl.deciding.reasons.orders import QueueReason, QueueServing
-from yarnctl.deciding.records import HoldEnded, HoldFound, Holding, Performed, is_of
+from yarnctl.deciding.reasons.modes import Misdirected
+from yarnctl.deciding.reasons.orders import QueueReason, QueueServing, Unclaimed
+from yarnctl.deciding.records import (
+    HoldEnded,
+    HoldFound,
+    Holding,
+    Performed,
+    Record,
+    Stance,
+    Transition,
+    is_of,
+)
+
+RECENT_ORDERS = 10
+MISDIRECTED_MAX = 3
+CONTINUED = "continued"
+"""The stance that is written when a person lets the loop go on."""
+
+
+class Misdirection:
+    """Three of the last ten to others is too many. ``last``: the moves by which room was given.
+
+    Once ``why`` is set it stays so until somebody continues the loop (or ``forget``).
+    """
+
+    def __init__(self, last: Iterable[Transition] = (), why: Misdirected | None = None) -> None:
+        self.last: deque[Transition] = deque(last, maxlen=RECENT_ORDERS)
+        self.why = why
+
+    def apply(self, records: Iterable[Record]) -> None:
+        """Read records in the order of the journal."""
+        for record in records:
+            if isinstance(record, Stance) and record.stance == CONTINUED:
+                self.clear()
+            elif isinstance(record, Transition) and (record.target == "granted" or _is_misdirected(record)):
+                self.last.append(record)
+                self._judge()
+
+    def _judge(self) -> None:
+        taken = [record for record in self.last if _is_misdirected(record)]
+        if len(taken) >= MISDIRECTED_MAX and self.why is None:
+            who = tuple((record.order, record.application) for record in taken)
+            self.why = Misdirected(who, len(self.last))
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        self.last.clear()
+        self.why = None
+
+
+def _is_misdirected(record: Transition) -> bool:
+    """Say whether somebody else got the room: seen to, or nobody watched did while its asker still waits."""
+    return record.target == "taken" or (isinstance(record.why, Unclaimed) and record.why.asker_waits)
+
 
 CAP_AFTER_MS = 15_000
 """So long a hold outlives the last ask: about the pause between a job's maps and its reduces."""

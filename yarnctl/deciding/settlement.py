@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from yarnctl.deciding.effects import Effects
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RECALLABLE, Event
 from yarnctl.deciding.model import (
@@ -64,6 +63,24 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, fits
+
+
+class Effects:
+    """Records and actions, in the order in which they were made."""
+
+    __slots__ = ("actions", "records")
+
+    def __init__(self, records: Iterable[Record] = (), actions: Iterable[Action] = ()) -> None:
+        self.records: list[Record] = list(records)
+        self.actions: list[Action] = list(actions)
+
+    def add(self, more: Effects) -> None:
+        """Put what came after behind."""
+        self.records += more.records
+        self.actions += more.actions
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.actions)
 
 
 class Settlement:

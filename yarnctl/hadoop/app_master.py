@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.http.answers import decoded
-from yarnctl.hadoop.http.problems import Missing, Rejected, Uncertain, explain
+from yarnctl.hadoop.http.answers import Missing, Rejected, Uncertain, decoded, explain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import mapreduce as wire
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder

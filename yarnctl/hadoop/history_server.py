@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.problems import BadAnswer, explain
+from yarnctl.hadoop.http.answers import BadAnswer, explain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import mapreduce

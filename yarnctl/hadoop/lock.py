@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.hadoop.http.problems import ExistsAlready, Missing
+from yarnctl.hadoop.http.answers import ExistsAlready, Missing
 from yarnctl.hadoop.http.session import passed_s
 from yarnctl.hadoop.webhdfs import WebHdfs
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 RECORD_BYTES = 1 << 20

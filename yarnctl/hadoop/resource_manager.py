@@ -17,8 +17,16 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.answers import XML, HttpAnswer, decoded
-from yarnctl.hadoop.http.problems import Altered, BadAnswer, Rejected, Uncertain, explain
+from yarnctl.hadoop.http.answers import (
+    XML,
+    Altered,
+    BadAnswer,
+    HttpAnswer,
+    Rejected,
+    Uncertain,
+    decoded,
+    explain,
+)
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import OneDecoder

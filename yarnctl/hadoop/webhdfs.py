@@ -22,20 +22,21 @@ from hdfs.util import HdfsError
 from msgspec import field
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.http.answers import JSON, decoded
-from yarnctl.hadoop.http.auth import Delegation, Identity
-from yarnctl.hadoop.http.problems import (
+from yarnctl.hadoop.http.answers import (
+    JSON,
     BadAnswer,
     ExistsAlready,
     Missing,
     Rejected,
     Standby,
     Uncertain,
+    decoded,
     excerpt,
     explain,
     is_safe_mode,
     safe_mode,
 )
+from yarnctl.hadoop.http.auth import Delegation, Identity
 from yarnctl.hadoop.http.session import CallLimits, no_answer, open_session
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire.decoders import OneDecoder

@@ -16,10 +16,9 @@ from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import BarSet, LedgerState, Retiring
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.prioritising import ChangedPriorities
-from yarnctl.deciding.queue_hold import HeldQueues
+from yarnctl.deciding.queue_hold import HeldQueues, Misdirection
 from yarnctl.deciding.records import (
     FORMAT,
     Contact,

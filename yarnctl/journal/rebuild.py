@@ -17,7 +17,7 @@ from typing import NamedTuple
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.misdirection import Misdirection
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.records import Holding, Record, Requests, State, Stopped
 from yarnctl.journal.file import REPAIRED, Interrupted, read_last
 from yarnctl.journal.fold import Fold

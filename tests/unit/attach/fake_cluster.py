@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
-from yarnctl.attach.connection.settings import Attachment
-from yarnctl.attach.observing.predicted_demand import FirstAsksOf
+from yarnctl.attach.connection.connection import Attachment
+from yarnctl.attach.observing.task_state import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
 from yarnctl.hadoop.app_master import MasterClient
 from yarnctl.hadoop.http.auth import Identity

@@ -17,7 +17,7 @@ from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, HistoryUnusable
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer
-from yarnctl.hadoop.http.problems import Rejected
+from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 from yarnctl.journal.rendering import text

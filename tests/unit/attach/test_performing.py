@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import Reply
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.deciding.model import (
     Accepted,
     Kill,

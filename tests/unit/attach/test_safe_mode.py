@@ -13,7 +13,7 @@ from yarnctl.deciding.model import Accepted, ObservationRequest, Suspend, Withhe
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, LockHeldElsewhere
 from yarnctl.deciding.records import Stance
 from yarnctl.errors import Unreachable, YarnctlError
-from yarnctl.hadoop.http.problems import Rejected, SafeMode, Standby
+from yarnctl.hadoop.http.answers import Rejected, SafeMode, Standby
 from yarnctl.journal.rendering import joined, said, text
 
 SUSPEND = Suspend("o-1", application(1), attempt(1, 1), container(1, 2), 1, EPOCH)

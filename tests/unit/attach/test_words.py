@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.attach.connection.connection import name_nodes_in
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment, name_nodes_in
 from yarnctl.attach.eligibility.job_rules import REDUCER, Eligibility, judge
 from yarnctl.attach.eligibility.permission import (
     INTRA_QUEUE,

@@ -26,7 +26,7 @@ from yarnctl.deciding.reasons.verdicts import LessonReason, NotInHistoryYet, Und
 from yarnctl.deciding.records import FORMAT, Header, Record, decode, encode
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.wire import yarn as wire
 from yarnctl.journal.rendering import text
 

@@ -25,7 +25,7 @@ from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import HistoryFault
 from yarnctl.deciding.records import Record
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.problems import BadAnswer
+from yarnctl.hadoop.http.answers import BadAnswer
 from yarnctl.hadoop.wire import yarn
 from yarnctl.journal.rendering import text
 

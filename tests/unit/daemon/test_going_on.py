@@ -14,7 +14,7 @@ import pytest
 from tests.golden.tables import app
 from tests.golden.tables import cluster as cluster_of
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon, kinds
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.eligibility.permission import MONITOR
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
@@ -25,7 +25,6 @@ from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Accepted,
     Action,
@@ -43,6 +42,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.prioritising import ChangedPriorities
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.modes import YarnPreempts
 from yarnctl.deciding.reasons.orders import LeftByEarlierRun
 from yarnctl.deciding.reasons.rooting import Said

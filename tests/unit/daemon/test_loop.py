@@ -19,7 +19,6 @@ from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop, LoopParts
 from yarnctl.daemon.state_dir import InUse, StateDir
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     Observation,
     ObservationRequest,
@@ -32,7 +31,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.queue_hold import QueueLimits
+from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.reasons.modes import (
     ClusterFault,
     Continued,

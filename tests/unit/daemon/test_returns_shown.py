@@ -10,10 +10,8 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
 from yarnctl.daemon.guards import WriteGuard
 from yarnctl.daemon.loop import Recorder
 from yarnctl.daemon.view.published import Counting, LoopStatus, Publisher
-from yarnctl.daemon.view.recent_decisions import RecentDecisions
-from yarnctl.daemon.view.reclaim_lists import ReclaimLists
+from yarnctl.daemon.view.reclaim_lists import RecentDecisions, ReclaimLists
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.misdirection import Misdirection
 from yarnctl.deciding.model import (
     CameBack,
     CameBackWithout,
@@ -23,6 +21,7 @@ from yarnctl.deciding.model import (
     Refused,
     SetPriority,
 )
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.rooting import Said
 from yarnctl.deciding.records import Return, SavedLost, performed
 from yarnctl.journal.chain import MemoryJournal

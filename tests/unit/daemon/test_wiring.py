@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.daemon.test_loop import busy
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon import running
 from yarnctl.daemon.running import Plan, make_loop

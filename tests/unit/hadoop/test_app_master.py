@@ -13,8 +13,8 @@ from requests.auth import AuthBase
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page, routes
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.app_master import Absent, MasterClient
+from yarnctl.hadoop.http.answers import Rejected, Uncertain
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import Rejected, Uncertain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 

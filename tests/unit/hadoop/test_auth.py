@@ -14,8 +14,8 @@ from tests import http_client
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.addresses import DEFAULTS, authentication
+from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.auth import TOKEN_KEPT_S, Delegation, Identity, Ticket, session_auth
-from yarnctl.hadoop.http.problems import Rejected
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry

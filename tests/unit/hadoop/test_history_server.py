@@ -10,7 +10,7 @@ from tests.contract.recording import VERSIONS, load
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.history_server import QUICK, HistoryServer, job_of
-from yarnctl.hadoop.http.problems import BadAnswer, Missing
+from yarnctl.hadoop.http.answers import BadAnswer, Missing
 from yarnctl.hadoop.http.transport import Transport
 
 APP, JOB = "application_1700000000000_0007", "job_1700000000000_0007"

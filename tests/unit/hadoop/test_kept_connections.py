@@ -13,8 +13,8 @@ import pytest
 from tests.unit.hadoop.measure_decode import make_apps
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import Unreachable
+from yarnctl.hadoop.http.answers import BadAnswer
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import BadAnswer
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply, page, routes
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.problems import Altered, BadAnswer, Missing, Rejected, Standby, Uncertain
+from yarnctl.hadoop.http.answers import Altered, BadAnswer, Missing, Rejected, Standby, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager, same_queue, scheduler_change
 

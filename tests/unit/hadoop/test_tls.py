@@ -13,7 +13,7 @@ import pytest
 from tests.runner.test_https import make_certificate
 from yarnctl.cli.asking import Unanswered, ask
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.http.problems import BadAnswer, Uncertain
+from yarnctl.hadoop.http.answers import BadAnswer, Uncertain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 

@@ -24,8 +24,8 @@ from tests.unit.hadoop.replaying import (
     routes,
 )
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
 from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import BadAnswer, Missing, Rejected, Standby, Uncertain, excerpt, safe_url
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn

@@ -11,8 +11,7 @@ import pytest
 from tests.unit.hadoop.little_hdfs import LittleHdfs, remote
 from tests.unit.hadoop.replaying import NEVER_S, PATIENT, Replay, Reply, closed_port, page
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
-from yarnctl.hadoop.http.auth import Identity
-from yarnctl.hadoop.http.problems import (
+from yarnctl.hadoop.http.answers import (
     BadAnswer,
     ExistsAlready,
     Missing,
@@ -21,6 +20,7 @@ from yarnctl.hadoop.http.problems import (
     Standby,
     Uncertain,
 )
+from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits, passed_ns
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs

@@ -17,7 +17,7 @@ from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.http.transport import MANAGER_INFO, Transport
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.lowered_queues import read_all

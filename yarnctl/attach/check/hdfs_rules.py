@@ -14,7 +14,7 @@ from collections.abc import Callable
 import msgspec
 
 from yarnctl.attach.check.preflight import CheckResult, Facts, fail, is_true, not_in_conf, ok, unknown, warn
-from yarnctl.hadoop.http.problems import Rejected
+from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 STORE_MODE, REQUESTS_MODE, ABOVE_MODE = 0o1777, 0o755, 0o755

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationOdd,
     EligibilityReason,

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.connection.settings import Attachment
+from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.deciding.model import (

@@ -16,7 +16,7 @@ from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.model import ContainerAsk
 from yarnctl.deciding.reasons.verdicts import HistoryLost, HistoryUnusable, LessonReason, NotInHistoryYet
 from yarnctl.hadoop.history_server import HistoryServer, job_of
-from yarnctl.hadoop.http.problems import BadAnswer, Missing, Rejected
+from yarnctl.hadoop.http.answers import BadAnswer, Missing, Rejected
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 

@@ -25,7 +25,7 @@ from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED, same_queue
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import NOTHING, Resources, fits

@@ -1,22 +1,29 @@
-"""Looking at victims: the running reduces of a job, as its master, its runner and YARN tell of them.
+"""The state of tasks: running reduces by their master, runner and YARN, and the first asks of starting jobs.
 
 Law: an attempt is shown only if YARN's own list holds its container (where it is, how large), and counts as
 checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner that says it is at work.
 A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
 number and in time.
+
+What a job whose master is starting will ask for first, and for how long that is assumed, is predicted by
+``deciding/foresight``; here it gets the job's name and user, and the size that the scheduler would make of
+the ask. Off (``ahead_max`` 0) it costs nothing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from yarnctl.attach.connection.connection import Connection, Problem
 from yarnctl.attach.observing.cluster_state import LiveContainers, Sizes, sizes_of
 from yarnctl.attach.observing.resume_cost import ResumeCosts
 from yarnctl.attach.observing.status_line import Progress
-from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.foresight import Prediction
+from yarnctl.deciding.model import ApplicationView, ContainerAsk, Snapshot, TaskView
 from yarnctl.hadoop.app_master import Absent
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.mapreduce import Task, TaskAttempt
@@ -206,3 +213,61 @@ class TaskObserver:
 
 def _merged(row: TaskAttempt) -> bool:
     return row.merged_at_ms > 0
+
+
+LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
+LEAST = Resources(1024, 1)
+"""YARN's defaults of the smallest allocation, of which every ask is made a multiple (vcores: at least)."""
+
+
+class StartingJob(NamedTuple):
+    """A job whose master starts, and what it is known by."""
+
+    application: str
+    name: str
+    user: str
+
+
+FirstAsksOf = Callable[[StartingJob], tuple[ContainerAsk, ...]]
+"""Says what a starting job will ask for first, in the sizes that it asks for; (): not known (yet)."""
+
+
+class PredictedDemand:
+    """Adds to snapshots what starting jobs will ask for."""
+
+    def __init__(self, link: Connection, first_asks: FirstAsksOf) -> None:
+        settings = link.settings
+        self._link = link
+        self._first_asks = first_asks
+        self._prediction = Prediction(settings.predicted_max, settings.preempting_queues, self._predicted)
+        self._wanted = settings.predicted_max > 0
+
+    @property
+    def expected(self) -> bool:
+        """Say whether a job is still to ask for itself, so that the cheap gate is not to be trusted."""
+        return self._prediction.expects
+
+    def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
+        """Return a snapshot with what is foreseen."""
+        if not self._wanted:
+            return snapshot
+        shown = self._prediction.predict(snapshot.applications, now_ms)
+        return msgspec.structs.replace(snapshot, applications=shown)
+
+    def _predicted(self, view: ApplicationView) -> tuple[ContainerAsk, ...]:
+        row = self._link.rows.get(view.application)
+        if row is None:
+            return ()
+        asks = self._first_asks(StartingJob(row.application, row.name, row.user))
+        known = self._link.configuration or {}
+        return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
+
+
+def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
+    """Return what the capacity scheduler makes of an ask: memory in multiples of the smallest allocation."""
+    told = [configuration.get(key, "").strip() for key in LEAST_KEYS]
+    least = [
+        int(text) if text.isascii() and text.isdigit() and int(text) else default
+        for text, default in zip(told, LEAST, strict=True)
+    ]
+    return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))

@@ -66,7 +66,7 @@ from yarnctl.deciding.reasons.outcomes import (
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.hadoop.app_master import Absent
-from yarnctl.hadoop.http.problems import Altered, ExistsAlready, Missing, Rejected, Uncertain
+from yarnctl.hadoop.http.answers import Altered, ExistsAlready, Missing, Rejected, Uncertain
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire.mapreduce import TaskAttempt

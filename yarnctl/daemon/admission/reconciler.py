@@ -26,7 +26,7 @@ from yarnctl.deciding.reasons.verdicts import (
 )
 from yarnctl.deciding.records import Record
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.http.problems import Missing
+from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.wire import yarn
 

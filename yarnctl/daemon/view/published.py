@@ -16,8 +16,14 @@ import msgspec
 from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, class_of, sample_of
-from yarnctl.daemon.view.recent_decisions import Decided, RankedRecord, RecentDecisions
-from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry, ReclaimLists
+from yarnctl.daemon.view.reclaim_lists import (
+    Checkpoint,
+    Decided,
+    Entry,
+    RankedRecord,
+    RecentDecisions,
+    ReclaimLists,
+)
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import ApplicationView, Observation, Snapshot

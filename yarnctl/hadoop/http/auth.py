@@ -21,7 +21,7 @@ import msgspec
 from requests.auth import AuthBase
 
 from yarnctl.errors import BadInput
-from yarnctl.hadoop.http.problems import Rejected, explain
+from yarnctl.hadoop.http.answers import Rejected, explain
 from yarnctl.hadoop.http.session import passed_s
 
 if TYPE_CHECKING:

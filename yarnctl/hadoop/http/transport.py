@@ -22,9 +22,19 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from yarnctl.errors import BadInput, Unreachable
-from yarnctl.hadoop.http.answers import JSON, HttpAnswer, decoded, judge
+from yarnctl.hadoop.http.answers import (
+    JSON,
+    BadAnswer,
+    HttpAnswer,
+    SafeMode,
+    Standby,
+    Uncertain,
+    decoded,
+    explain,
+    judge,
+    safe_url,
+)
 from yarnctl.hadoop.http.auth import Identity, session_auth
-from yarnctl.hadoop.http.problems import BadAnswer, SafeMode, Standby, Uncertain, explain, safe_url
 from yarnctl.hadoop.http.session import (
     FOREIGN,
     CallLimits,

@@ -26,7 +26,7 @@ from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.occupancy import class_of, pending_of
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.recent_decisions import Decided, RankedRecord
+from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, Withheld

@@ -20,8 +20,7 @@ from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimLis
 from yarnctl.api.paged import Page
 from yarnctl.daemon.view.occupancy import class_of
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.recent_decisions import Decided
-from yarnctl.daemon.view.reclaim_lists import Entry
+from yarnctl.daemon.view.reclaim_lists import Decided, Entry
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.records import Refusal
