@@ -30,7 +30,7 @@ OTHERS = {
     "tests/docker/test_emulator_compose.py": "looks whether a port is open",
     "tests/live/test_doors.py": "says Host by hand, or not at all",
     "tests/live/test_webhdfs_server.py": "sends half a request",
-    "tests/unit/service/test_connections.py": "sends half a request, and reads slowly",
+    "tests/service/test_connections.py": "sends half a request, and reads slowly",
 }
 
 

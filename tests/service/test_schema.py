@@ -13,9 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.service.test_admissions import WISH, Daemon
 from tests.thoroughness import is_thorough
 from tests.unit.service.conftest import TOKEN, Served
-from tests.unit.service.test_admissions import WISH, Daemon
 
 EXAMPLES = os.environ.get("YARNCTL_API_EXAMPLES", "")
 SLICE = "10" if is_thorough() else "3"

@@ -40,7 +40,9 @@ FIX = "yarn schedulerconf -update root.research:maximum-capacity=90"
 # --- every point ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ticks", LIVES)
+@pytest.mark.parametrize(
+    "ticks", [LIVES[0], *(pytest.param(each, marks=pytest.mark.thorough) for each in LIVES[1:])]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_at_any_point_leaves_nothing_lowered(tmp_path: Path, kind: str, ticks: int) -> None:
     played = [case for case in cases() if (case.kind, case.ticks) == (kind, ticks)]

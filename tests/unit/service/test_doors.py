@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import http_client
-from tests.unit.service.test_admissions import WISH, Daemon
+from tests.service.test_admissions import WISH, Daemon
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.service.app import make_app
