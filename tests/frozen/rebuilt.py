@@ -115,11 +115,20 @@ def gate_of(gate: Gate) -> dict[str, Any]:
     }
 
 
+PRICED = ("price_mtokens", "late_ratio", "because")
+"""What a plan has where deadlines have a price, and is told there only."""
+
+
 def _admission(each: Admission) -> dict[str, Any]:
+    left_out = ("pool", *PRICED) if each.plan.price_mtokens is None else ("pool",)
     return {
         **msgspec.structs.asdict(each),
         "plan": {
-            **{name: value for name, value in msgspec.structs.asdict(each.plan).items() if name != "pool"},
+            **{
+                name: value
+                for name, value in msgspec.structs.asdict(each.plan).items()
+                if name not in left_out
+            },
             "reason": text(each.plan.reason),
         },
         "reservation": None if each.reservation is None else _reservation(each.reservation),

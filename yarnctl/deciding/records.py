@@ -21,6 +21,7 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
+from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import LedgerState, PriorityState
@@ -375,6 +376,7 @@ Record = (
     | AdmissionTaken
     | AdmissionClosed
     | GateLearned
+    | AccountRecord
 )
 
 

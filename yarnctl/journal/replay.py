@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import msgspec
 
@@ -24,6 +24,7 @@ from yarnctl.deciding.admission.entries import (
     GateLearned,
     GateSet,
 )
+from yarnctl.deciding.admission.pricing.accounts import AccountRecord
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Action
@@ -58,6 +59,7 @@ from yarnctl.journal.fold import Fold
 BETWEEN_STEPS: tuple[type, ...] = (
     *(Contact, Stance, Holding, HoldFound, HoldEnded, Restoring),
     *(GateSet, AdmissionAsked, AdmissionRound, AdmissionTaken, AdmissionClosed, GateLearned),
+    *get_args(AccountRecord),
 )
 """Kinds of records that no step makes: the daemon's own, and those of admission."""
 

@@ -14,6 +14,7 @@ there. ``take`` believes; ``problem`` says why a record cannot come next, and ho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, get_args
 
 import msgspec
@@ -29,6 +30,8 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms import MECHANISMS
+from yarnctl.deciding.admission.pricing import accounts as paying
+from yarnctl.deciding.admission.pricing.accounts import AccountRecord, Accounts, Used
 from yarnctl.deciding.admission.records import Plan, Request, Reservation, State
 from yarnctl.deciding.reasons.verdicts import ClosedReason, PlanReason, Undecided
 
@@ -86,6 +89,8 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     now_ms: int = 0
     trained: bool = False
     unlearned: Mapping[str, str] = {}
+    accounts: Accounts = paying.NO_ACCOUNTS
+    outcomes: Mapping[str, Used] = {}
 
 
 class AdmissionStore:
@@ -93,7 +98,8 @@ class AdmissionStore:
 
     ``opened`` are the ids of those that are not over. ``unlearned``: application -> its admission's id, of
     those that ended and have not been asked about yet; ``trained`` says that the gate has learned from the
-    past. ``version`` grows with every change. ``left`` is what another book was when it was made a value.
+    past. ``accounts`` pay for deadlines; ``outcomes``: how paid admissions ended, until they are settled.
+    ``version`` grows with every change. ``left`` is what another book was when it was made a value.
     """
 
     def __init__(self, left: BookState | None = None) -> None:
@@ -106,6 +112,8 @@ class AdmissionStore:
         self.trained = left.trained
         self.opened: dict[str, None] = dict.fromkeys(left.opened)
         self.unlearned = dict(left.unlearned)
+        self.accounts = left.accounts
+        self.outcomes = dict(left.outcomes)
         self._ids = {each.sequence: each.admission for each in left.admissions}
         self._keys = {each.key: each.admission for each in left.admissions if each.key}
         taken = (each for each in left.admissions if each.application)
@@ -121,6 +129,8 @@ class AdmissionStore:
             now_ms=self.now_ms,
             trained=self.trained,
             unlearned=dict(self.unlearned),
+            accounts=self.accounts,
+            outcomes=dict(self.outcomes),
         )
 
     @property
@@ -254,6 +264,9 @@ class AdmissionStore:
         self.gate = gating.withdraw(self.gate, found.sequence)
         if record.state == "ended":
             self.unlearned[found.application] = found.admission
+            if found.admission in self.accounts.payments:
+                late = record.at_ms > found.plan.deadline_at_ms
+                self.outcomes[found.admission] = Used("late" if late else "ran")
             while len(self.unlearned) > UNLEARNED_MAX:
                 del self.unlearned[next(iter(self.unlearned))]
         self._change(found, record.at_ms, state=record.state, why=record.why)
@@ -266,6 +279,15 @@ class AdmissionStore:
             self.trained = True
         for finished in record.finished:
             self.gate = gating.learned(self.gate, finished)
+            found = self.by_application(record.application)
+            if found is not None and found.admission in self.outcomes:
+                self.outcomes[found.admission] = paying.ended_as(found.reservation, finished)
+
+    def _paid(self, record: AccountRecord) -> None:
+        with suppress(paying.ImpossibleRecord):
+            self.accounts = paying.after(self.accounts, record)
+        if isinstance(record, paying.TokensRefunded):
+            self.outcomes.pop(record.admission, None)
 
     _appliers: dict[type, Callable[[AdmissionStore, Any], None]] = {  # noqa: RUF012
         GateSet: _set,
@@ -274,6 +296,7 @@ class AdmissionStore:
         AdmissionTaken: _taken,
         AdmissionClosed: _closed,
         GateLearned: _learned,
+        **dict.fromkeys(get_args(AccountRecord), _paid),
     }
 
     def _change(self, found: Admission, at_ms: int, **fields: Any) -> None:
@@ -295,6 +318,7 @@ class AdmissionStore:
             self._applications.pop(each.application, None)
             if self._keys.get(each.key) == each.admission:
                 del self._keys[each.key]
+        self.accounts = paying.without_settled(self.accounts, self.admissions)
 
     # --- what can come next -------------------------------------------------------------------------
 
@@ -305,6 +329,8 @@ class AdmissionStore:
         """
         if isinstance(record, GateSet):
             return _set_problem(record)
+        if isinstance(record, AccountRecord):
+            return paying.problem(self.accounts, record)
         if isinstance(
             record, AdmissionAsked | AdmissionRound | AdmissionTaken | AdmissionClosed | GateLearned
         ):

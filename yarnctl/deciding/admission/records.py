@@ -25,6 +25,8 @@ Sharing = Literal["held", "rebalanced"]
 Weighting = Literal["equal", "exponential"]
 Errors = Literal["shortfall", "surplus"]
 Fraction = Literal["estimated", "observed"]
+Refund = Literal["none", "unused", "late", "both"]
+"""What is paid back of a job that ran: nothing (the paper), what it did not use, all if late, both."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -39,6 +41,17 @@ class Estimate(msgspec.Struct, frozen=True):
     source: str
 
 
+class Budget(msgspec.Struct, frozen=True):
+    """What a request may cost: at most ``most_mtokens``, of one account; what is paid back when it is over.
+
+    1 milli-token is 1 container-ms.
+    """
+
+    account: str
+    most_mtokens: int
+    refund: Refund = "both"
+
+
 class Request(msgspec.Struct, frozen=True):
     """One job that asks to be let in.
 
@@ -46,6 +59,7 @@ class Request(msgspec.Struct, frozen=True):
     is a span from ``submitted_at_ms`` (None: it names none); ``tasks`` the most containers it can use at
     once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework; what is not
     ``mapreduce`` has no AM to ask and is never suspended. ``application`` is its id, once known.
+    ``budget`` is said where deadlines have a price; with no deadline beside it, it buys the earliest it can.
     """
 
     sequence: int
@@ -55,6 +69,7 @@ class Request(msgspec.Struct, frozen=True):
     estimate: Estimate | None = None
     kind: str = "mapreduce"
     application: str = ""
+    budget: Budget | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def deadline_at_ms(self) -> int | None:
@@ -116,7 +131,19 @@ class Rectangle(msgspec.Struct, frozen=True, tag_field="claim", tag="rectangle")
         return self.containers
 
 
-Claimed = Rectangle
+class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due"):
+    """A claim on capacity: so much work on at most ``most`` containers, done by ``until_ms``, whenever.
+
+    It was promised at ``from_ms``. Every claim tells its two instants under the same names.
+    """
+
+    work_ms: int
+    most: int
+    from_ms: int
+    until_ms: int
+
+
+Claimed = Rectangle | DueClaim
 """What a reservation may claim; told apart by the field ``claim``."""
 
 
@@ -156,6 +183,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, as things stand
     now; it is decided again whenever something ends. ``reject``: containers is 0. Where nobody
     can tell, ``start_at_ms`` and ``finish_at_ms`` are None.
+
+    Where deadlines have a price: ``price_mtokens`` is what this one costs, ``late_ratio`` the chance that the
+    job computes more than was promised room for, ``because`` the terms of the price: itself, or the sequence
+    of whoever has less slack, and how much of the price is due to that. They add up to the price.
     """
 
     sequence: int
@@ -166,6 +197,9 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     start_at_ms: int | None = None
     finish_at_ms: int | None = None
     pool: str = ""
+    price_mtokens: int | None = None
+    late_ratio: float | None = None
+    because: tuple[tuple[str, int], ...] = ()
 
 
 class Choices(msgspec.Struct, frozen=True):

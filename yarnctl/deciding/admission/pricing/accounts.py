@@ -11,15 +11,14 @@ over it is not given later. Grants and refunds may go over the cap.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
 
-DAY_MS = 86_400_000
+from yarnctl.deciding.admission.records import DueClaim, Finished, Refund, Reservation
 
-Refund = Literal["none", "unused", "late", "both"]
-"""What is paid back of a job that ran: nothing (the paper), what it did not use, all if late, both."""
+DAY_MS = 86_400_000
 
 Outcome = Literal["ran", "late", "not-run"]
 """How an admission ended: in time, after its deadline, or without having run (expired, withdrawn)."""
@@ -146,6 +145,26 @@ def after(before: Accounts, record: AccountRecord) -> Accounts:
     return _with_account(before, record.account, given)
 
 
+def problem(before: Accounts, record: AccountRecord) -> str:
+    """Say why a record cannot follow, "" if it can."""
+    try:
+        after(before, record)
+    except ImpossibleRecord as error:
+        return str(error)
+    return ""
+
+
+def without_settled(before: Accounts, kept: Collection[str]) -> Accounts:
+    """Forget the settled payments of admissions that are not kept; what was spent stays in the totals."""
+    return before._replace(
+        payments={
+            admission: paid
+            for admission, paid in before.payments.items()
+            if admission in kept or paid.refunded_mtokens is None
+        }
+    )
+
+
 def _charged(before: Accounts, account: Account, record: TokensCharged) -> Accounts:
     if record.admission in before.payments or record.mtokens > account.balance_mtokens:
         raise ImpossibleRecord(f"admission {record.admission!r}: paid already, or more than there is")
@@ -234,6 +253,12 @@ class Used(NamedTuple):
     outcome: Outcome
     used_ms: int = 0
     estimated_ms: int = 0
+
+
+def ended_as(held: Reservation | None, finished: Finished) -> Used:
+    """Return how a job ended, by what the history says of it; ``held`` is what it was promised."""
+    promised_ms = held.claim.work_ms if held is not None and isinstance(held.claim, DueClaim) else 0
+    return Used("ran" if finished.met else "late", finished.work_ms, promised_ms)
 
 
 def settle(
