@@ -1,4 +1,4 @@
-"""Records of accounts are kinds of the journal: folded, kept by a state, replayed, refused where they cannot be.
+"""Records of accounts in a journal: folded, kept by a state, replayed, and refused where they cannot follow.
 
 Law: a balance is what the records say, whichever of them a file begins with.
 """
