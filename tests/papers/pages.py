@@ -33,7 +33,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "mrm-alternatives": (*PAPER, "mrm", "--alternatives", "--json"),
 }
 CLAIMS_ONLY = ("pythia", "justice", "natjam-11", "mrm")
-"""Reports of which only claims are kept (and Justice's Fig 8, which has no claim)."""
+"""Reports of which only claims are kept, and the rows of ROWS_SHOWN."""
+ROWS_SHOWN = ("8", "t2", "t3")
+"""Justice's Fig 8, which has no claim, and MRM's Tables 2 and 3, whose rows stand beside the paper's."""
 MARKED = re.compile(r"(<!-- paper-table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- /paper-table -->)", re.DOTALL)
 
 
@@ -218,6 +220,21 @@ def mrm_claims(folder: Path) -> str:
     return f"{said}\n\n{table(('Fig', 'claim', 'paper', 'ours', ''), rows)}"
 
 
+def mrm_estimates(folder: Path) -> str:
+    """MRM's Tables 2 and 3, the paper's numbers beside ours."""
+    rows = [
+        (figure["figure"], bar["label"], bar["metric"], _number(bar["paper"]), _number(bar["ours"]))
+        for figure in load("mrm", folder)["figures"]
+        if figure["figure"] in ("t2", "t3")
+        for bar in figure["rows"]
+    ]
+    return table(("Table", "phase, model", "", "paper", "ours"), rows)
+
+
+def _number(told: float | None) -> str:
+    return "" if told is None else f"{told:.3g}"
+
+
 def mrm_alternatives(folder: Path) -> str:
     """What MRM leaves open: how many claims of Tables 5 to 8 (or Fig 6) fail under each reading."""
     rows = [
@@ -242,6 +259,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "justice-claims": claims_of("justice"),
     "justice-idle": idle_groups,
     "mrm-claims": mrm_claims,
+    "mrm-estimates": mrm_estimates,
     "mrm-alternatives": mrm_alternatives,
 }
 
@@ -258,7 +276,7 @@ def kept(name: str, report: Any) -> Any:
     """Return a command's report without the rows that no table shows."""
     if name in CLAIMS_ONLY:
         for figure in report["figures"]:
-            if figure["figure"] != "8":
+            if figure["figure"] not in ROWS_SHOWN:
                 figure["rows"] = []
     return report
 

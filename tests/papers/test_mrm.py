@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from emulator.cli import PROGRAM
-from emulator.experiments.papers import paper_mrm
+from emulator.experiments.papers import mrm_tables, paper_mrm
 from emulator.experiments.papers.paper_mrm import FIGURES, Shop
 from emulator.market.recorded import repeated, tables
 from yarnctl.errors import BadInput
@@ -95,3 +95,45 @@ def test_recorded_run_times_are_read_and_bounded(recorded):
 def test_a_folder_without_tables_is_refused(tmp_path):
     with pytest.raises(BadInput, match="holds no recorded run times"):
         tables(tmp_path)
+
+
+# --- Tables 2 and 3 -----------------------------------------------------------------------------------
+
+
+def test_a_run_has_the_jobs_of_table_1_and_as_many_of_each_kind() -> None:
+    jobs, features = mrm_tables.drawn_run(0, 50)
+    maps = [len(job.map_ms) for job in jobs]
+    for share, fewest, most, reduces in mrm_tables.BINS:
+        alike = [job for job in jobs if fewest <= len(job.map_ms) <= most]
+        assert len(alike) == share
+        assert {len(job.reduce_ms) for job in alike} == {reduces}
+    assert sum(maps) == sum(each.maps for each in features.values())
+    ratios = [each.map_ratio for each in features.values()]
+    assert {ratios.count(kind.map_ratio) for kind in mrm_tables.KINDS.values()} == {25}
+
+
+def test_a_run_is_the_same_for_the_same_seed_and_the_phases_fill_the_job() -> None:
+    first, again = (mrm_tables.observed_runs(3, 100) for _ in range(2))
+    assert first == again
+    assert first != mrm_tables.observed_runs(4, 100)
+    jobs, _ = mrm_tables.drawn_run(3, 100)
+    for job, found in zip(jobs, first, strict=True):
+        assert found.map_ms >= max(job.map_ms)
+        assert found.reduce_ms >= max(job.reduce_ms, default=0)
+
+
+def test_tables_2_and_3_judge_every_model_on_both_phases(monkeypatch) -> None:
+    monkeypatch.setattr(mrm_tables, "LOADS", (100,))
+    two, three = mrm_tables.table_2(seed=90), mrm_tables.table_3(seed=90)
+    assert len(two.rows) == 2 * len(mrm_tables.MODELS)
+    assert len(three.rows) == 2 * 3 * len(mrm_tables.TABLE_3)
+    assert len(two.claims) == len(three.claims) == 4
+    better = {row.label: row.ours for row in two.rows}
+    assert better["map phase, gp"] > better["map phase, bin"]
+
+
+def test_without_scikit_learn_the_tables_say_what_to_install(monkeypatch) -> None:
+    monkeypatch.setattr(mrm_tables, "find_spec", lambda name: None)
+    for table in (mrm_tables.table_2(), mrm_tables.table_3()):
+        assert not table.rows
+        assert "pip install" in table.notes[0]

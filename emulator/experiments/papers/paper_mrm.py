@@ -22,6 +22,7 @@ from emulator.experiments.papers.mrm_models import (
     figure_7,
     single,
 )
+from emulator.experiments.papers.mrm_tables import table_2, table_3
 from emulator.experiments.papers.paper_justice import PaperReading
 from emulator.experiments.papers.paper_pythia import figure_numbers
 from emulator.experiments.results.figures import Figure, PaperClaim, errors, mean, row
@@ -295,8 +296,10 @@ MODELS: dict[str, Callable[[], Figure]] = {
     "4": figure_4,
     "5": figure_5,
     "7": figure_7,
+    "t2": table_2,
+    "t3": table_3,
 }
-FIGURES = ("2", "3", "4", "5", "6", "7", "t5", "t6", "t7", "t8", "9", "10")
+FIGURES = ("2", "3", "4", "5", "6", "7", "t2", "t3", "t5", "t6", "t7", "t8", "9", "10")
 
 
 def paper_mrm(wanted: str, engine: str | None, runtimes: Path | None = None) -> dict[str, Any]:
