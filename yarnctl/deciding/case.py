@@ -1,8 +1,8 @@
-"""The case: everything one choice of victims may look at, and the choice itself.
+"""The case: all inputs of one selection of victims, and the choice itself.
 
-Law: :func:`yarnctl.deciding.selector.choose` reads a case and the settings and nothing else. What was never
-at the head of an order leaves the head as it was: of the tasks, those picked, handed back and shown suffice.
-Jobs stand in the order of their ids; no set is ever walked.
+Law: :func:`yarnctl.deciding.selector.choose` reads a case and the settings and nothing else. A candidate that
+was never at the head of an order has no effect: of the tasks, those picked, removed again and shown suffice.
+Jobs are in the order of their ids; no set is ever iterated.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from yarnctl.units import Resources
 
 
 class Need(NamedTuple):
-    """``containers`` of one size that must be made room for, each on one node."""
+    """A shortfall: ``containers`` of one size, each on one node."""
 
     size: Resources
     containers: int
 
 
 class Candidate(NamedTuple):
-    """One running job that may have to give.
+    """One running job that may have to give containers.
 
-    ``budget`` is how many more of its tasks may be under order at once; ``task_size`` stands in
-    for its tasks' sizes until they have been observed.
+    ``budget`` is how many more of its tasks may be under order at once; ``task_size`` is used
+    as its tasks' size until they have been observed.
     """
 
     usage: JobUsage
@@ -39,12 +39,12 @@ class Candidate(NamedTuple):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What is needed, and what could be taken.
+    """The shortfalls, and the jobs and tasks that may be stopped for them.
 
-    ``room`` is free room per node that nobody else is forecast to take. ``tasks`` has an entry per
+    ``room`` is free room per node that is not forecast to be assigned. ``tasks`` has an entry per
     job whose tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the
-    reason why they may not be touched now; ``reserved`` maps nodes to the others whose reservation
-    would get the room.
+    reason for their exclusion; ``reserved`` maps nodes to the other applications whose reservation
+    would be given the room.
     """
 
     number: int
@@ -75,7 +75,7 @@ class Pick(NamedTuple):
 
 
 class RefusedJob(NamedTuple):
-    """A job that was not taken from (again), its key at the end, and why."""
+    """A job that was not picked from (again), its key at the end, and why."""
 
     application: str
     key: tuple[int, ...]
@@ -83,7 +83,7 @@ class RefusedJob(NamedTuple):
 
 
 class RefusedTask(NamedTuple):
-    """A task of a job that was hit, not taken, its key, why, and where it runs."""
+    """A task of a picked job that was not picked: its key, why, and its node."""
 
     application: str
     attempt: str
@@ -94,7 +94,7 @@ class RefusedTask(NamedTuple):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The answer to a case.
+    """The result for a case.
 
     ``missing`` names jobs whose tasks must be observed first: if there are any, the picks are
     provisional. ``hit`` names the jobs that were picked from, in the order of their first pick.

@@ -1,17 +1,17 @@
 """The controller: one observation in, one step out.
 
-Law: ``step`` reads no clock and does nothing: the step holds the records that explain it, the
-actions that the host is to perform after the records are safe, what to look at next, and when.
-The same observations give the same steps, byte for byte.
+Law: ``step`` reads no clock and has no effect: the step has the records that explain it, the
+actions that the host is to perform after the records are safe, the next observation request, and its
+time. The same observations give the same steps, byte for byte.
 
 ::
 
     observation -> facts, time-outs        (settlement)   -> transitions, Release / Withdraw / Kill
-                -> who needs room          (preemptor)    -> refusals
-                -> who gives it            (planning)     -> "show me the tasks of these jobs", or
+                -> shortfalls              (preemptor)    -> refusals
+                -> victims                 (planning)     -> a request for the tasks of these jobs, or
                 -> decisions, orders       (here)         -> Suspend / Kill
 
-Jobs' tasks are looked at only when the job is about to be hit: a step that needs them asks for
+A job's tasks are observed only when the job is a likely victim: a step that needs them requests
 them with ``wake_at_ms = now`` and is continued, on the same snapshot, by the next step.
 """
 
@@ -73,7 +73,7 @@ from yarnctl.deciding.snapshot_rows import Reader
 from yarnctl.errors import BadInput
 
 ROUNDS_MAX = 8
-"""How often one look may ask for tasks of further jobs before it decides without them."""
+"""How often one decision may request tasks of further jobs before it is made without them."""
 
 
 class Remembered(NamedTuple):
@@ -84,11 +84,11 @@ class Remembered(NamedTuple):
 
 
 class _Deferred(msgspec.Struct):
-    """A snapshot under decision, and what has been seen of its jobs so far.
+    """A snapshot under decision, and the observed tasks of its jobs so far.
 
-    ``silent`` are the jobs that cannot be looked at now; who did not answer stays among them for
-    ``silent_ms``, over many looks: one hung master must not keep all others waiting. ``asked`` is what
-    the snapshot calls for, found with the ledger ``standing`` so.
+    ``silent`` are the jobs that cannot be observed now; a job that did not answer stays among them for
+    ``silent_ms``, over many snapshots: one hung master must not delay all other decisions. ``asked`` is the
+    demand of the snapshot, computed when the ledger's fingerprint was ``standing``.
     """
 
     snapshot: Snapshot
@@ -103,22 +103,22 @@ class _Deferred(msgspec.Struct):
 
 
 def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
-    """Return a job's tasks with what was told of them later in the same look."""
+    """Return a job's tasks, updated by what was observed later for the same snapshot."""
     if not before:
         return now
     return tuple(({task.attempt: task for task in before} | {task.attempt: task for task in now}).values())
 
 
 def _overtaken(seen: Observation) -> bool:
-    """Say whether a container ended while this was looked at: the snapshot may show its room or not.
+    """Return whether a container ended during the observation: the snapshot may show its room or not.
 
-    It counts as still held, and so perhaps twice: what that hides is found by a look that comes soon.
+    Its room counts as still used, and so perhaps twice: an early next observation corrects this.
     """
     return any(isinstance(fact, ContainerEnded) and fact.at_ms > seen.as_of_ms for fact in seen.facts)
 
 
 def _seen_as(seen: Observation, scope: ObservationRequest) -> Cluster:
-    """Say how the cluster was seen by who had asked for this."""
+    """Return how the cluster was observed, given this request."""
     if seen.snapshot is not None:
         return "seen"
     if seen.cluster == "unreachable":
@@ -127,7 +127,7 @@ def _seen_as(seen: Observation, scope: ObservationRequest) -> Cluster:
 
 
 def _take(effects: Effects, seen: Observation, work: Settlement, looks: Looks) -> tuple[Fact, ...]:
-    """Apply the facts; return those that changed something, or tell what the look does not show yet."""
+    """Apply the facts; return those that changed something, or note those the snapshot does not show yet."""
     kept = []
     for fact in seen.facts:
         made = work.take((fact,))
@@ -157,7 +157,7 @@ class Controller:
 
     ``capabilities`` are those of :class:`yarnctl.loop.ClusterIdentity`; ``seed`` replaces the
     settings' seed; ``validate`` checks the invariants after every step. ``remembered`` is what an
-    earlier controller left in its journal: this one goes on with its orders.
+    earlier controller left in its journal: this one continues its orders.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Controller:
         self.capabilities = tuple(sorted(capabilities))
         self.ledger = Ledger() if remembered is None else remembered.ledger
         if remembered is not None:
-            self.ledger.retire(remembered.now_ms)  # the last step has ended what time ends, after its facts
+            self.ledger.retire(remembered.now_ms)  # the last step applied time-outs after its facts
         self.ledger.settings = self.settings
         self._remembered = remembered
         self._again: tuple[Action, ...] = ()
@@ -191,7 +191,7 @@ class Controller:
         self._looks = Looks(self.settings, self._orders)
 
     def first_observation_request(self) -> ObservationRequest:
-        """Return what the first observation should show."""
+        """Return the first observation request."""
         return self._request(gate_queues=self._probe())
 
     def _request(
@@ -206,7 +206,7 @@ class Controller:
     # --- one step ---------------------------------------------------------------------------------
 
     def step(self, seen: Observation) -> Step:
-        """Take one observation; return records, actions, what to look at next, and when."""
+        """Process one observation; return records, actions, the next observation request, and its time."""
         if self._remembered is not None and seen.now_ms < self.now_ms:
             self._set_back(seen.now_ms)
         since_ms, memory = self.now_ms, self._looks.left() if self._inputs.left_out else None
@@ -236,7 +236,7 @@ class Controller:
         return step
 
     def _open(self, effects: Effects, now_ms: int) -> tuple[Record, ...]:
-        """Begin: return the first records, and ask again for what may never have been asked."""
+        """Begin: return the first records, and repeat the requests that may never have been sent."""
         if self._origin_ms is not None:
             return ()
         self._origin_ms = now_ms
@@ -250,7 +250,7 @@ class Controller:
         return header, Resumed(now_ms)
 
     def _look(self, effects: Effects, seen: Observation, cluster: Cluster) -> tuple[str, ...]:
-        """Let time end what it ends, then decide if there is what to decide on; return who must be seen."""
+        """Apply time-outs, then decide if there is a snapshot; return the jobs whose tasks are needed."""
         work, now_ms = self._orders, self.now_ms
         self._observe_again = seen.snapshot is not None and _overtaken(seen)
         effects.add(work.time_out(now_ms))
@@ -259,14 +259,14 @@ class Controller:
         return self._decide(effects, now_ms) if self._defer(effects, seen, cluster) else ()
 
     def _written(self, step: Step, opening: tuple[Record, ...], inputs: tuple[Observed, ...]) -> Step:
-        """Put what is written before a step's own records, and what it asks for behind them."""
+        """Put what is written before a step's own records, and its requests behind them."""
         requests = (Requests(self.now_ms, step.actions),) if step.actions else ()
         for record in (*inputs, *requests):
             self.ledger.apply(record)
         return msgspec.structs.replace(step, records=(*opening, *inputs, *step.records, *requests))
 
     def fed(self, told: Observed, reader: Reader) -> Step:
-        """Take a step that was written down: the same input, on the same state."""
+        """Repeat a step that was written down: the same input, on the same state."""
         if told.memory is not None:
             self._looks.go_on(told.memory)
             self._inputs.left_out = True
@@ -276,7 +276,7 @@ class Controller:
         return self.step(observation(told, reader))
 
     def _set_back(self, now_ms: int) -> None:
-        """Go on by a clock that has been set back since the controller before stopped.
+        """Continue after the clock was set back since the last controller stopped.
 
         Else no order would time out until the clock had caught up. The time in between is not known, and
         counts as none. Replay does the same by the instant of Resumed.
@@ -285,7 +285,7 @@ class Controller:
         self.now_ms = now_ms
 
     def stop(self, now_ms: int) -> Step:
-        """Take back what has not led to a checkpoint: the last step before the host goes away."""
+        """Withdraw the orders that have not led to a checkpoint: the last step before the host exits."""
         now_ms = self.now_ms = max(self.now_ms, now_ms)
         effects = Effects()
         for order in list(self.ledger.open.values()):
@@ -297,13 +297,13 @@ class Controller:
         return self._written(step, (told,), ())
 
     def _defer(self, effects: Effects, seen: Observation, cluster: Cluster) -> bool:
-        """Take up a new snapshot, or go on with the one under decision; False: nothing to decide."""
+        """Begin with a new snapshot, or continue with the one under decision; False: nothing to decide."""
         if seen.snapshot is not None:
             self._continue_deferred(effects, seen.snapshot, seen.as_of_ms)
         elif cluster == "unreachable":
-            self._deferred = None  # who sees nothing changes nothing
+            self._deferred = None  # without a snapshot nothing may be changed
         elif cluster == "quiet":
-            self._deferred = None  # the gate shows that nobody hurried waits
+            self._deferred = None  # the demand probe shows no pending ask of a preempting application
             self._looks.refused = {}
             effects.add(settle_needless(self._orders, None, seen.as_of_ms, self.now_ms))
         self._looks.note_answered(seen.tasks)
@@ -314,12 +314,12 @@ class Controller:
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
         self._note_unanswered(held, seen.unreachable, "unreachable")
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
-            self._deferred = None  # the look is too old to decide on
+            self._deferred = None  # the snapshot is too old to decide on
             return False
         return True
 
     def _continue_deferred(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
-        """Begin a look: forget what is over, hand back what is not needed, keep YARN's order."""
+        """Begin a decision: forget what ended, withdraw excess orders, keep YARN's order."""
         self._looks.keep_waiting(snapshot)
         if self.ledger.tries or self.ledger.suspended:
             alive = {view.application for view in snapshot.applications}
@@ -332,17 +332,17 @@ class Controller:
         doubted = self._looks.echoes.update(hurried, as_of_ms)
         self._deferred = _Deferred(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
         self._inputs.begin_look()
-        if not self._observe_again:  # who cannot tell held room from free room takes nothing back
+        if not self._observe_again:  # occupied and free room cannot be told apart: withdraw nothing
             effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
 
     def _note_unanswered(self, held: _Deferred, names: Iterable[str], why: Reason) -> None:
-        """Leave jobs that did not answer alone, in this look and for a while."""
+        """Exclude jobs that did not answer, for this snapshot and for a while."""
         held.unanswered.update(dict.fromkeys(names, why))
         self._looks.note_silent(names, why, self.now_ms)
 
     def _close(self, effects: Effects, missing: tuple[str, ...], now_ms: int) -> Step:
-        """Say what to look at next, and when: at once, soon while tasks are leaving, or at the next tick."""
+        """Set the next observation and its time: at once, soon while tasks are leaving, or in a tick."""
         assert self._origin_ms is not None
         tick_ms = self.settings.tick_ms
         next_tick = self._origin_ms + ((now_ms - self._origin_ms) // tick_ms + 1) * tick_ms
@@ -351,7 +351,7 @@ class Controller:
             self.to_observe = self._request(cluster=False, victims=missing)
         else:
             self._deferred = None
-            # Room that is free waits for YARN, not for us: only who still has to leave is looked at often.
+            # Freed room is assigned by YARN's heartbeats; only running victims are polled often.
             soon = bool(self.ledger.count_running()) or self._observe_again
             wake = min(next_tick, now_ms + self.settings.open_tick_ms) if soon else next_tick
             cluster = wake == next_tick or self._observe_again
@@ -360,14 +360,14 @@ class Controller:
         return Step(tuple(effects.records), actions, self.to_observe, wake)
 
     def settle(self, action: Action, outcome: Outcome) -> tuple[Record, ...]:
-        """Take note of an action's outcome; return the records that this makes."""
+        """Apply an action's outcome; return the records that this makes."""
         effects = self._orders.outcome(action, outcome, self.now_ms)
         if isinstance(action, SetPriority) and not action.back:
             self._looks.prioritiser.settle(action, outcome, self.now_ms)
         return tuple(effects.records)
 
     def repeats(self, action: Action) -> bool:
-        """Say whether a request is one that was made before: its effect has not been seen."""
+        """Return whether a request was made before: its effect has not been observed."""
         if isinstance(action, SetPriority | SetQueueMaximum):
             return False
         sent = self.ledger.sent.get(action.order)
@@ -378,7 +378,7 @@ class Controller:
     # --- deciding ---------------------------------------------------------------------------------
 
     def _decide(self, effects: Effects, now_ms: int) -> tuple[str, ...]:
-        """Decide on the held snapshot, or return the jobs whose tasks must be seen first."""
+        """Decide on the deferred snapshot, or return the jobs whose tasks must be observed first."""
         held = self._deferred
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
@@ -395,16 +395,16 @@ class Controller:
                 held.rounds += 1
                 return plan.missing
             self._note_unanswered(held, unanswered, "not-observed")
-            if not unanswered:  # too many rounds: what has not been asked is no fault of its own
+            if not unanswered:  # too many rounds: a job that was not asked is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms)
         self._note_refusals(effects, asked.refused, now_ms)
         return ()
 
     def _asked(self, held: _Deferred, look: DemandInput) -> ClusterDemand:
-        """Return what the held snapshot calls for; found once, as long as the ledger stands as it stood.
+        """Return the demand of the deferred snapshot; computed once for each fingerprint of the ledger.
 
-        Urgency changes from one instant to the next, so with deadlines it is found each time.
+        Urgency changes from one instant to the next, so with deadlines it is computed each time.
         """
         standing = self.ledger.fingerprint()
         if held.asked is None or held.open_orders != standing or self.settings.mode != "queues":
@@ -426,7 +426,7 @@ class Controller:
                 )
 
     def _order(self, planned: Planned, now_ms: int) -> Effects:
-        """Enter one decision's picks into the ledger and ask for them."""
+        """Enter one decision's picks into the ledger and make their requests."""
         choice = planned.choice
         names, groups = name_orders(choice.picks, self.ledger.issued)
         decision = Decision(
@@ -448,7 +448,7 @@ class Controller:
     def _note_refusals(
         self, effects: Effects, refused: tuple[tuple[Trigger, TriggerReason], ...], now_ms: int
     ) -> None:
-        """Record triggers that led to nothing when their reason is new."""
+        """Record refused triggers when their reason is new."""
         for trigger, why in refused:
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(Refusal(now_ms, trigger, why))

@@ -1,16 +1,16 @@
-"""The modelled scheduler: who would the capacity scheduler serve next?
+"""The scheduler simulation: which application would the capacity scheduler serve next?
 
-Law: nothing is evicted that admits nobody. Before any victim is chosen, this model places all
-pending asks of *all* queues into the room that is free or coming, in the scheduler's own order, and
-then asks who would take the next room: victims are worth their while only as long as the answer is
-a hurried asker. (facts/hadoop, section 5: leaf queues by used/guaranteed, a queue without guarantee
+Law: no container is evicted unless a preempting ask is served by it. Before any victim is chosen, this model
+places all pending asks of *all* queues into the room that is free or expected, in the scheduler's own order,
+and then computes which asks the next room would be given to: evicting is allowed only as long as these are a
+preempting application's. (facts/hadoop, section 5: leaf queues by used/guaranteed, a queue without guarantee
 last; inside a queue by rank; an application's asks by request priority; an ask only within the
-queue's maximum and the user's limit, and only of activated applications: activation is what the
-masters' limit decides, so their masters' places are taken already.) A queue gives only what it has
+queue's maximum and the user's limit, and only of activated applications: the masters' limit decides
+activation, so their masters are counted already.) A queue gives only what it has
 beyond its guarantee.
 
 The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its
-guarantee may win earlier, so this model is on the careful side. Equal ratios: the larger guarantee
+guarantee may be served earlier, so this model is conservative. Equal ratios: the larger guarantee
 first, then the name.
 """
 
@@ -62,7 +62,7 @@ class Room:
         self._marks: dict[Resources, int] = {}
 
     def fits(self, size: Resources) -> bool:
-        """Say whether placing ``size`` has not failed yet."""
+        """Return whether placing ``size`` has not failed yet."""
         return self._marks.get(size, 0) < len(self._nodes)
 
     def place(self, size: Resources) -> bool:
@@ -81,10 +81,10 @@ class Room:
 
 
 class QueueModel:
-    """One queue while the scheduler is played through.
+    """One queue during the simulation.
 
     ``applications`` are those of all queues, ``pending`` its own activated ones with asks; they are put in
-    serving order only when somebody looks at :meth:`waiting`, for most queues never.
+    serving order only when :meth:`waiting` is called, for most queues never.
     """
 
     __slots__ = ("_applications", "_largest", "_waiting", "head", "pending", "used", "user_used", "view")
@@ -101,7 +101,7 @@ class QueueModel:
 
     @property
     def largest_task(self) -> Resources:
-        """The smallest room that would hold any task that runs here; looked for when it is asked for."""
+        """The smallest room that is enough for any task that runs here; computed on first use."""
         if self._largest is None:
             name = self.view.queue
             mine = [view for view in self._applications if view.queue == name and view.containers > 1]
@@ -110,7 +110,7 @@ class QueueModel:
         return self._largest
 
     def waiting(self) -> list[SimulatedAsk]:
-        """Return what waits, in serving order: applications by rank, their asks by priority."""
+        """Return the pending asks, in serving order: applications by rank, their asks by priority."""
         if self._waiting is None:
             self.pending.sort(key=_serving_order)
             self._waiting = [
@@ -122,7 +122,7 @@ class QueueModel:
         return self._waiting
 
     def leave(self, stuck: list[SimulatedAsk]) -> None:
-        """Replace what waits by what could not be placed."""
+        """Replace the pending asks by those that could not be placed."""
         self._waiting, self.head = stuck, 0
 
     def key(self, more: Resources = NOTHING) -> Key:
@@ -141,7 +141,7 @@ class QueueModel:
         """Return which limit keeps the queue, ``more`` served, from serving this ask; None: none does.
 
         ``relieved``: the room comes from this same queue, and from these users, so that neither
-        its use nor (perhaps) theirs grows.
+        its usage nor (perhaps) theirs grows.
         """
         view, application = self.view, wanted.application
         size = plus(wanted.size, more)
@@ -154,7 +154,7 @@ class QueueModel:
         return None
 
     def grant(self, wanted: SimulatedAsk, count: int = 1) -> None:
-        """Book ``count`` containers of what waits at the head."""
+        """Count ``count`` containers of the first pending ask as granted."""
         size = times(wanted.size, count)
         self.used = plus(self.used, size)
         if self.view.user_limit is not None:
@@ -166,14 +166,14 @@ class QueueModel:
             self.head += 1
 
     def return_granted(self, user: str, size: Resources) -> None:
-        """Book the end of containers."""
+        """Count containers as ended."""
         self.used = minus(self.used, size)
         if self.view.user_limit is not None:
             self.user_used[user] = minus(self.user_used.get(user, NOTHING), size)
 
 
 def _below_guarantee(key: Key) -> bool:
-    """Say whether a queue with this key uses less than it is guaranteed."""
+    """Return whether a queue with this key uses less than its guarantee."""
     return key[0] == 0 and key[1] < _SCALE
 
 
@@ -182,7 +182,7 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
 
 
 def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
-    """Set up the queues as they will stand once the coming room is free, with what is pending."""
+    """Make the queues as they will be once the expected room is free, with their pending asks."""
     queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
     limited = any(view.user_limit is not None for view in snapshot.queues)
     leaving: dict[str, Resources] = {}
@@ -202,7 +202,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
 
 
 def place_pending(queues: Mapping[str, QueueModel], room: Room) -> dict[str, int]:
-    """Serve the queues from ``room``; what fits nowhere goes on waiting; return placed per application."""
+    """Serve the queues from ``room``; the rest stays pending; return placed per application."""
     placed: dict[str, int] = {}
     if not room.free:
         return placed
@@ -233,13 +233,13 @@ class Servable(NamedTuple):
 
 
 class SchedulerSimulation:
-    """Play on as if room appeared: who is admitted before anybody who must not be served?
+    """Continue as if room appeared: which asks are served before one that must not be served?
 
-    ``victims`` are the queues that give; their evicted tasks ask again at once, so a victim queue
-    that comes first takes its room back and ends the sequence. ``allowance`` caps the containers
+    ``victims`` are the victim queues; their evicted tasks ask again at once, so a victim queue
+    that is served first takes its room back and ends the sequence. ``allowance`` limits the containers
     per application (pending - promised). ``relieved`` (deadline mode): the queue gives to itself, and
-    these are the users who may have to give. ``admitted`` holds the admissions in serving order,
-    ``refused`` the reasons of askers that got less than they want.
+    these are the users of the preemptable applications. ``admitted`` has the admissions in serving order,
+    ``refused`` the reasons of askers that got less than their demand.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class SchedulerSimulation:
             pass
 
     def _grant_next(self) -> bool:
-        """Admit the next taker; False if it is nobody who may ask."""
+        """Serve the next ask; False if it is not an asker's."""
         queue = min(self.active, key=QueueModel.key)
         wanted = self._servable(queue)
         if wanted is None:
@@ -277,7 +277,7 @@ class SchedulerSimulation:
         )
         evicted = self._evicted(wanted, queue, giver)
         if giver is not None and giver is not queue:
-            # The room is there only once the giver has lost it: who would be first then?
+            # The room is there only once the victim queue has lost it: which queue would be first then?
             after = giver.key(times(evicted, -1))
             if after < queue.key():
                 return self._stop(QueueTakesBack(giver.view.queue))
@@ -294,9 +294,9 @@ class SchedulerSimulation:
 
     @staticmethod
     def _evicted(wanted: SimulatedAsk, queue: QueueModel, giver: QueueModel | None) -> Resources:
-        """Return what the giver loses for one container: at most one of its largest tasks.
+        """Return what the victim queue loses for one container: at most one of its largest tasks.
 
-        Inside one queue (deadlines) nothing moves: what the victim loses its own queue gets.
+        Inside one queue (deadlines) nothing changes: the victim's loss is its own queue's gain.
         """
         if giver is None or giver is queue:
             return wanted.size
@@ -352,7 +352,7 @@ class SchedulerSimulation:
         return low
 
     def _stop(self, why: TriggerReason) -> bool:
-        """Give every asker that still waits the reason why the sequence ended."""
+        """Give every asker with pending asks the reason why the sequence ended."""
         for queue in self.active:
             for view in queue.pending:
                 if self.is_asker(view):
@@ -375,7 +375,7 @@ def total_free(free: Mapping[str, Resources]) -> Resources:
 
 
 def slots(room: Resources, size: Resources) -> int:
-    """Return how many containers of ``size`` the sum of free room would hold."""
+    """Return how many containers of ``size`` fit into the sum of free room."""
     counts = [part // unit for part, unit in zip(room, size, strict=True) if unit > 0]
     return max(0, min(counts)) if counts else 0
 

@@ -1,13 +1,13 @@
-"""Foresight: what a hurried job will ask for first, while its master still starts (``--predicted-demand``).
+"""Predicted demand: a preempting job's first asks, while its master starts (``--predicted-demand``).
 
-Law: pure, and off unless an administrator asks for it. Foreseen is only the first wave of a job that was
-seen before it held any container (its maps, and as many reduces as will need more room than the maps give
-back), never more of it than ``most``, and never again once it has asked for a task, has held one, or
-``LASTS_MS`` have passed. A foreseen ask is an ask like any other, and its view says how many of its asks are
-foreseen; when the job has asked for itself, what it says counts.
+Law: pure, and off unless an administrator sets it. Only the first wave of a job is predicted that was
+observed before it had any container (its maps, and as many reduces as will need more room than the maps give
+back), never more of it than ``most``, and never again once it has asked for a task, has had one, or
+``LASTS_MS`` have passed. A predicted ask is an ask like any other, and its view has the number of its asks
+that are predicted; when the job has asked for itself, only its own asks count.
 
-Room that is made before anybody asks for it would be taken by whoever does: foresight needs the victims'
-queues held (:mod:`yarnctl.deciding.queue_hold`), and whoever holds them says when it cannot.
+Room that is made before its ask arrives would be given to whichever application asks first: predicted demand
+needs capped victims' queues (:mod:`yarnctl.deciding.queue_hold`), and that module reports when it cannot cap.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from yarnctl.deciding.model import ApplicationView, ContainerAsk
 from yarnctl.units import Resources
 
 LASTS_MS = 60_000
-"""A master that has asked for nothing so long after its job was first seen is not waited for any more."""
+"""A prediction ends this long after its job was first observed."""
 MASTER_PRIORITY = 0
 MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
-"""At which MapReduce asks for its master, its maps and its reduces."""
+"""MapReduce's priorities of its master, its maps and its reduces."""
 
 
 FirstAsks = Callable[[ApplicationView], tuple[ContainerAsk, ...]]
-"""Says what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
+"""Returns what a job will ask for first, as far as it is known now; (): unknown (perhaps only yet)."""
 
 
 class Prediction:
-    """Adds foreseen asks to the views of jobs in ``queues`` whose masters have not asked yet.
+    """Adds predicted asks to the views of jobs in ``queues`` whose masters have not asked yet.
 
-    ``most``: containers per job (0: nothing is foreseen); ``lasts_ms``: see :data:`LASTS_MS`.
+    ``most``: containers per job (0: nothing is predicted); ``lasts_ms``: see :data:`LASTS_MS`.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Prediction:
 
     @property
     def expects(self) -> bool:
-        """Say whether a job is still to ask for itself: its queue may look as if nobody waited."""
+        """Return whether a job has still to ask for itself: its queue may show no pending ask meanwhile."""
         return any(since is not None for since in self._since.values())
 
     def predict(self, views: Sequence[ApplicationView], now_ms: int) -> tuple[ApplicationView, ...]:
-        """Return the views of one look, in the same order, with what is foreseen."""
+        """Return the views of one observation, in the same order, with predicted demand."""
         if not self._most:
             return tuple(views)
         before, self._since = self._since, {}
@@ -93,5 +93,5 @@ def at_most(asks: Sequence[ContainerAsk], most: int) -> tuple[ContainerAsk, ...]
 
 
 def has_asked(view: ApplicationView) -> bool:
-    """Say whether a job has asked for a task itself, or holds one."""
+    """Return whether a job has asked for a task itself, or has one."""
     return view.containers > 1 or any(ask.priority != MASTER_PRIORITY for ask in view.asks)

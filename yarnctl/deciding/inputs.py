@@ -1,8 +1,8 @@
-"""Inputs: what a step was given, as a record, and the observation made of it again.
+"""Inputs: the input of a step as a record, and the observation rebuilt from that record.
 
-Law: a step that leads to nothing is not written; what the looks that are left out have left for later steps
-is one value, :class:`LookMemory`. The rounds of a look are kept back until one of them leads to something,
-and a look that has begun to be written is written to its end.
+Law: a step without a result is not written; the state that unwritten observations left for later steps
+is one value, :class:`LookMemory`. The rounds of one decision are kept back until one of them has a result,
+and a decision that has begun to be written is written to its end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from yarnctl.deciding.snapshot_rows import Change, Reader, Writer
 from yarnctl.units import Resources
 
 Cluster = Literal["seen", "quiet", "unreachable", "not-asked"]
-"""How the cluster was seen; where nothing was shown because nothing was asked for, that is a word of its
-own."""
+"""How the cluster was observed; an observation without a requested snapshot has a value of its own."""
 
 
 class Echo(NamedTuple):
-    """What an application held and should still ask for; see :mod:`yarnctl.deciding.looks`."""
+    """An application's usage, and the asks it should still have; see :mod:`yarnctl.deciding.looks`."""
 
     due: tuple[tuple[int, Resources, int], ...]
     containers: int
@@ -39,8 +38,8 @@ class Echo(NamedTuple):
 class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``refused``: the reason given last. ``order``: of urgency. ``sent``, ``declined``: priorities.
 
-    ``waiting``: who was seen to wait for how many containers, at ``waiting_at_ms`` (None: not looked at).
-    ``silent``: who did not answer, since when, and how.
+    ``waiting``: which applications had how many pending containers at ``waiting_at_ms`` (None: not observed).
+    ``silent``: which jobs did not answer, since when, and how.
     """
 
     refused: Mapping[str, TriggerReason] = {}
@@ -54,15 +53,15 @@ class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_defaults=True):
-    """What one step was given.
+    """The input of one step.
 
-    ``since_ms``: the step before. ``as_of_ms`` None: ``at_ms``. ``change`` None: no snapshot was shown.
-    ``tasks``: of the jobs that answered, what a choice has touched; a job that answered before may add to it.
-    ``memory``: what looks that are not written have left (None: there was none since the last written step).
+    ``since_ms``: the step before. ``as_of_ms`` None: ``at_ms``. ``change`` None: there was no snapshot.
+    ``tasks``: of the jobs that answered, what a choice has read; a job that answered before may add to it.
+    ``memory``: the state that unwritten observations left (None: none since the last written step).
     """
 
     at_ms: int
-    cluster: Cluster  # no default: msgspec leaves one out by identity, and a word read back is another
+    cluster: Cluster  # no default: msgspec leaves one out by identity, and a decoded string is another object
     since_ms: int = 0
     as_of_ms: int | None = None
     change: Change | None = None
@@ -73,7 +72,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
 
 
 def observation(record: Observed, reader: Reader) -> Observation:
-    """Return what the step was given."""
+    """Return the observation of a step."""
     snapshot = None if record.change is None else reader.snapshot(record.change)
     return Observation(
         now_ms=record.at_ms,
@@ -87,7 +86,7 @@ def observation(record: Observed, reader: Reader) -> Observation:
 
 
 class InputLog:
-    """Collects what the steps were given, and says which of it is written."""
+    """Collects the inputs of the steps, and decides which of them are written."""
 
     def __init__(self, settings: Settings) -> None:
         self._writer = Writer(settings)
@@ -96,10 +95,10 @@ class InputLog:
         self._rounds: list[tuple[Observed, Snapshot | None]] = []
         self._unfinished = False
         self.left_out = False
-        """Whether a look was left out since the last step that was written."""
+        """Whether an observation was left out since the last step that was written."""
 
     def begin_look(self) -> None:
-        """Another snapshot is decided on: no task of it has been touched."""
+        """Begin another snapshot: none of its tasks has been read."""
         self._touched, self._written = set(), set()
 
     def touch(self, attempts: Iterable[str]) -> None:
@@ -109,9 +108,9 @@ class InputLog:
     def tasks(
         self, shown: Mapping[str, tuple[TaskView, ...]], answered: Collection[str]
     ) -> dict[str, tuple[TaskView, ...]]:
-        """Return the tasks to write: of all jobs seen in this look those newly touched.
+        """Return the tasks to write: of all jobs observed for this snapshot those newly read.
 
-        Who ``answered`` in this round has an entry; who answered before may get further tasks.
+        A job that ``answered`` in this round has an entry; one that answered before may get further tasks.
         """
         found: dict[str, tuple[TaskView, ...]] = {}
         for name, tasks in shown.items():
@@ -126,10 +125,10 @@ class InputLog:
     def close(
         self, told: Observed, shown: Snapshot | None, *, led: bool, goes_on: bool, changed: bool
     ) -> tuple[Observed, ...]:
-        """Take a step's input; return the inputs that are written now, those kept back before it first.
+        """Add a step's input; return the inputs that are written now, those kept back before it first.
 
-        ``led``: the step has led to something. ``goes_on``: the look needs another round. ``changed``: the
-        step changed what later looks depend on, though it has led to nothing.
+        ``led``: the step has a result. ``goes_on``: the decision needs another round. ``changed``: the
+        step changed what later decisions depend on, though it has no result.
         """
         self._rounds.append((told, shown))
         if led or self._unfinished:

@@ -1,8 +1,8 @@
 """Invariants of the ledger and of the controller's steps, by name.
 
 Law: each is a function that raises :class:`InvariantBroken` with its own name and a story. They run
-after every step in tests and under ``--validate``; nothing catches them. :data:`LEDGER` holds over
-what stands in the ledger, :data:`STEPS` over what one step says; :class:`History` also compares each
+after every step in tests and under ``--validate``; nothing catches them. :data:`LEDGER` checks
+the ledger's state, :data:`STEPS` one step; :class:`History` also compares each
 step with the one before.
 """
 
@@ -21,14 +21,14 @@ from yarnctl.errors import InvariantBroken
 
 
 class Decider(Protocol):
-    """What the laws read of a controller."""
+    """What the invariants read of a controller."""
 
     settings: Settings
     ledger: Ledger
     now_ms: int
 
     def repeats(self, action: Action) -> bool:
-        """Say whether a request is one that was made before: its effect has not been seen."""
+        """Return whether a request was made before: its effect has not been observed."""
         ...
 
 
@@ -37,7 +37,7 @@ def _all(ledger: Ledger) -> list[Order]:
 
 
 def order_in_one_list(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """An order is open or settled, never both, and its state says which."""
+    """An order is open or settled, never both, and its state agrees."""
     for name in ledger.open:
         if name in ledger.settled:
             return f"{name} is both open and settled"
@@ -77,7 +77,7 @@ def ids_sequential(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def open_counts_match(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """The indices by asker, victim and group hold exactly the open orders, two more the freed ones."""
+    """The indices by asker, victim and group have exactly the open orders, two more the freed ones."""
     indices = ((ledger.by_asker, "asker"), (ledger.by_victim, "victim"), (ledger.by_group, "group"))
     for index, field in indices:
         expected: dict[str, list[str]] = {}
@@ -107,7 +107,7 @@ def entries_retire(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def unanswered_orders_end(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """No order stays open ``kill_timeout_ms`` after its last sign of life (who only observes, waits)."""
+    """No order stays open ``kill_timeout_ms`` after its last sign of life (unless it only observes)."""
     if settings.observe_only:
         return ""
     for order in ledger.open.values():
@@ -130,7 +130,7 @@ def instants_in_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """Every attempt under an open order is barred from being picked again."""
+    """Every attempt under an open order is excluded from being picked again."""
     for order in ledger.open.values():
         if ledger.excluded.get(order.attempt) != "already-ordered":
             return f"{order.attempt} is under {order.order} but may be picked"
@@ -138,7 +138,7 @@ def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> 
 
 
 def groups_meet_an_ask(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """An order that stands alone serves at least one ask; none serves a negative number."""
+    """An order that is a group by itself serves at least one ask; none serves a negative number."""
     for order in ledger.open.values():
         if order.serves < 0 or (order.serves == 0 and order.size == order.ask):
             return f"{order.order} of the size asked for serves {order.serves} asks"
@@ -156,7 +156,7 @@ def no_am_ordered(controller: Decider, step: Step) -> str:
 
 
 def victims_are_not_the_asker(controller: Decider, step: Step) -> str:
-    """Nobody gives to itself."""
+    """No application is its own victim."""
     for record in step.records:
         if isinstance(record, Decision):
             for pick in record.picks:
@@ -166,7 +166,7 @@ def victims_are_not_the_asker(controller: Decider, step: Step) -> str:
 
 
 def suspending_pays(controller: Decider, step: Step) -> str:
-    """Nobody leaves who would be done sooner, or has worked for less than coming back once more costs."""
+    """No victim would be done sooner than suspended, or has worked for less than its resume cost."""
     settings = controller.settings
     if not settings.cost_guard or settings.eviction == "kill":
         return ""
@@ -221,7 +221,7 @@ def lifecycle_legal(controller: Decider, step: Step) -> str:
 
 
 def actions_are_explained(controller: Decider, step: Step) -> str:
-    """Every action is explained by a record of the same step; what is sent again, by one before."""
+    """Every action is explained by a record of the same step; a repeated one by an earlier record."""
     explained: dict[str, None] = {}
     ranked: dict[tuple[str, int], None] = {}
     for record in step.records:
@@ -290,7 +290,7 @@ SETTLED_IS_FINAL = "settled-is-final"
 
 
 class History:
-    """What the last check saw of settled orders: they must never change."""
+    """The settled orders of the last check: they must never change."""
 
     def __init__(self) -> None:
         self.settled: dict[str, Order] = {}
@@ -307,7 +307,7 @@ class History:
 
 
 def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
-    """Check what stands in the ledger; raises InvariantBroken."""
+    """Check the ledger's state; raises InvariantBroken."""
     for name, holds in LEDGER.items():
         story = holds(ledger, settings, now_ms)
         if story:
@@ -315,7 +315,7 @@ def check_ledger(ledger: Ledger, settings: Settings, now_ms: int) -> None:
 
 
 def check_step(controller: Decider, step: Step) -> None:
-    """Check what one step says; raises InvariantBroken."""
+    """Check one step; raises InvariantBroken."""
     for name, holds in STEPS.items():
         story = holds(controller, step)
         if story:

@@ -1,17 +1,17 @@
 """The ledger: what has been ordered on whose behalf, and what has become of it.
 
-Law: the reclaim list is kept per hurried application, as in the paper (section 3.2): an entry is
-added when a container is asked for, and leaves when the application has been given one; without
-it the same ask would be answered twice while heartbeats are on their way. Only facts and
+Law: the reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is
+added when a container is asked for, and removed when the application has been given one; without
+it the same ask would be answered twice while heartbeats are under way. Only facts and
 deadlines move an entry, only along :mod:`yarnctl.deciding.lifecycle`, and a settled entry never
 moves again; it *retires* ``expire_ms`` after.
 
 Facts may be newer than the snapshot that is decided on. In that snapshot the ask of an order that
-was granted since still waits, and the room of a container that ended since is still held. So what
-ended lately is kept (:class:`RecentlySettled`) and counts as it stood at the snapshot's instant.
+was granted since is still pending, and the room of a container that ended since is still used. So orders
+that ended lately are kept (:class:`RecentlySettled`) and count by their state at the snapshot's instant.
 
-A change is a record first, and :meth:`Ledger.apply` alone makes it. Besides, time ends what it ends
-(:meth:`Ledger.retire`), and a clock that was set back moves all instants.
+A change is a record first, and only :meth:`Ledger.apply` makes it. Two exceptions: time-outs
+(:meth:`Ledger.retire`), and a clock that was set back, which moves all instants.
 
 One ask may need several containers on one node (a *group*, named after its first order): the order
 that completes the room carries the asks it ``serves``; the others of the group carry 0.
@@ -133,7 +133,7 @@ class Ledger:
             applies(self, record)
 
     def _observed(self, record: Observed) -> None:
-        """Time has ended what it ends, up to the step before; what that step asked for was performed."""
+        """Apply the time-outs up to the step before; that step's requests were performed."""
         if record.since_ms:
             self.retire(record.since_ms)
         self.due = []
@@ -170,7 +170,7 @@ class Ledger:
             self.sent.pop(record.order, None)
             self.bars.pause(changed, record.event, at_ms, self.settings)
             if record.event == "ended-otherwise" and record.why != LOST:
-                self._keep(before, at_ms, at_ms)  # others killed it: its room is free
+                self._keep(before, at_ms, at_ms)  # ended from outside: its room is free
 
     def _progressed(self, record: Progressed) -> None:
         order = self.open.get(record.order)
@@ -199,7 +199,7 @@ class Ledger:
             self._keep(killed, record.at_ms, record.at_ms)
 
     def _performed(self, record: Performed) -> None:
-        """Remember what must perhaps be sent again."""
+        """Remember a request that perhaps must be sent again."""
         action = _taken(self.due, record)
         if not isinstance(action, Release | Withdraw) or isinstance(record.outcome, Withheld):
             return
@@ -215,7 +215,7 @@ class Ledger:
         self.indices.leave(order)
         self.settled[order.order] = order
         if order.state == "killed":
-            self.terminating.pop(order.container, None)  # an older order's: the last killed stands last
+            self.terminating.pop(order.container, None)  # an older order's: the last killed is kept
             self.terminating[order.container] = order
         assert order.settled_at_ms is not None
         latest = self.retiring[-1][0] if self.retiring else order.settled_at_ms
@@ -226,9 +226,9 @@ class Ledger:
             self.bars.lift(order.attempt, order.order, "already-ordered")
 
     def _keep(self, order: Order, room_ms: int, until_ms: int) -> None:
-        """Let an order that is over go on counting for snapshots older than these instants.
+        """Count a settled order for snapshots older than these instants.
 
-        Its attempt stays barred: tasks that were seen before its end still show it.
+        Its attempt stays excluded: tasks that were observed before its end still show it.
         """
         self.recently_settled.setdefault(order.asker, {})[order.order] = RecentlySettled(
             order, room_ms, until_ms
@@ -236,7 +236,7 @@ class Ledger:
         heappush(self.late_until, (max(room_ms, until_ms), order.asker, order.order))
 
     def retire(self, now_ms: int) -> None:
-        """Drop what settled ``expire_ms`` ago and what no look is old enough for; lift what time lifts."""
+        """Drop orders that settled ``expire_ms`` ago and that no snapshot still needs; end exclusions."""
         expire_ms = self.settings.expire_ms
         keep_ms = expire_ms + self.settings.look_age_max_ms
         while self.retiring and self.retiring[0][0] + expire_ms <= now_ms:
@@ -254,7 +254,7 @@ class Ledger:
             self.bars.lift(late.order.attempt, name, "already-ordered")
 
     def set_back(self, by_ms: int) -> None:
-        """Move every instant back by a span: the clock by which they were told has been set back."""
+        """Move every instant back by a span: the clock that gave them has been set back."""
         moved: dict[Order, Order] = {}
 
         def back(order: Order) -> Order:
@@ -274,25 +274,25 @@ class Ledger:
     # --- reading ------------------------------------------------------------------------------
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Return all that what is coming and what is promised depend on: equal values, equal answers."""
+        """Return all that expected and promised room depend on: equal values, equal answers."""
         late = [end for ends in self.recently_settled.values() for end in ends.values()]
         return (*self.open.values(), None, *self.terminating.values(), None, *late)
 
     def remembers(self, application: str) -> bool:
-        """Say whether anything is remembered of an application's attempts."""
+        """Return whether anything is remembered of an application's attempts."""
         return application in self.tries or any(
             order.victim == application for order in self.suspended.values()
         )
 
     def is_over(self, sent: Sent, now_ms: int) -> bool:
-        """Say whether a request need not be sent again: its effect is seen, or its time is out."""
+        """Return whether a request need not be sent again: its effect was observed, or it timed out."""
         if isinstance(sent.action, Release):
             order = self.open.get(sent.action.order)
             return order is None or order.state != "checkpointed"
         return not sent.unsure or now_ms - sent.first_ms >= self.settings.kill_timeout_ms
 
     def count_running(self) -> int:
-        """Return how many containers are under order and have not been seen to end."""
+        """Return how many containers are under order and have not been observed to end."""
         return sum(order.state in RUNNING for order in self.open.values())
 
     def of_asker(self, application: str) -> Iterator[Order]:
@@ -306,7 +306,7 @@ class Ledger:
             yield self.open[name]
 
     def promised(self, application: str, as_of_ms: int | None = None) -> int:
-        """Return how many asks of an application, as they stood then, its orders will meet or have met."""
+        """Return how many asks of an application, at that instant, its orders will meet or have met."""
         coming = sum(order.serves for order in self.of_asker(application))
         if as_of_ms is None or application not in self.recently_settled:
             return coming
@@ -324,14 +324,14 @@ class Ledger:
         )
 
     def recently_settled_room(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders that are over now, and whose room was still held at ``as_of_ms``."""
+        """Yield the settled orders whose room was still used at ``as_of_ms``."""
         for ends in self.recently_settled.values():
             for end in ends.values():
                 if end.room_ms > as_of_ms:
                     yield end.order
 
     def freed_unassigned(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders whose room was free, and not given to anybody yet, at ``as_of_ms``."""
+        """Yield the orders whose room was free, and not assigned yet, at ``as_of_ms``."""
         for order in self.open.values():
             if order.state == "freed" and (order.freed_at_ms or 0) <= as_of_ms:
                 yield order
@@ -341,10 +341,10 @@ class Ledger:
                     yield end.order
 
     def expected_room(self, as_of_ms: int) -> Iterator[Order]:
-        """Yield the orders whose room was still held in a snapshot of ``as_of_ms``.
+        """Yield the orders whose room was still used in a snapshot of ``as_of_ms``.
 
-        Killed orders count until they retire or their container is seen to end (:attr:`dying`): the
-        room comes, though the entry is settled (the paper's "expired list", section 3.2).
+        Killed orders count until they retire or their container is observed to end (:attr:`dying`): the
+        room is expected, though the entry is settled (the paper's "expired list", section 3.2).
         """
         for order in self.open.values():
             if order.state in RUNNING or (order.freed_at_ms or 0) > as_of_ms:
@@ -373,7 +373,7 @@ class Ledger:
 
 
 def _taken(due: list[Action], record: Performed) -> Action | None:
-    """Take the action out that an outcome is of; None: it is none of the ledger's."""
+    """Remove and return the action that an outcome is of; None: the ledger has no such action."""
     for place, action in enumerate(due):
         if is_of(record, action):
             return due.pop(place)

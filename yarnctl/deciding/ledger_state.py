@@ -1,8 +1,8 @@
 """Ledger state: all parts of a ledger, as one value that can be written down.
 
-Law: lists stand in the order of the ledger's dicts, but for bars, whose order nobody asks. What follows from
-other parts (indices, heaps) is left out. ``journal.fold`` makes a ledger a value, and of a value a ledger.
-A bar belongs to the last order that set it; an earlier order never lifts it.
+Law: lists are in the order of the ledger's dicts, except exclusions, whose order has no effect. What follows
+from other parts (indices, heaps) is left out. ``journal.fold`` converts a ledger to a value and back.
+An exclusion belongs to the last order that set it; an earlier order never ends it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DOUBLINGS_MAX = 10
 
 
 class Pause(NamedTuple):
-    """The bar "just-tried" that an order set on an attempt is lifted at this instant, if it still stands."""
+    """The exclusion "just-tried" that an order set on an attempt ends at this instant, if it is still set."""
 
     until_ms: int
     attempt: str
@@ -32,7 +32,7 @@ class Pause(NamedTuple):
 
 
 class Bars:
-    """``barred``: attempt -> why; ``by``: attempt -> the order that set the bar; ``tries``: failed ones."""
+    """``barred``: attempt -> why; ``by``: attempt -> the order that set it; ``tries``: failed ones."""
 
     def __init__(self) -> None:
         self.barred: dict[str, Reason] = {}
@@ -41,22 +41,22 @@ class Bars:
         self.pauses: list[Pause] = []
 
     def set(self, order: Order, why: Reason) -> None:
-        """Bar the attempt of an order; the bar is this order's from now on."""
+        """Exclude the attempt of an order; the exclusion is this order's from now on."""
         self.barred[order.attempt] = why
         self.by[order.attempt] = order.order
 
     def lift(self, attempt: str, order_id: str, why: Reason) -> None:
-        """Lift a bar that this order set for this reason; one of a later order stays."""
+        """End an exclusion that this order set for this reason; one of a later order stays."""
         if self.by.get(attempt) == order_id and self.barred[attempt] == why:
             del self.barred[attempt], self.by[attempt]
 
     def pause(self, order: Order, event: Event, at_ms: int, settings: Settings) -> None:
-        """Bar an attempt that was not stopped: longer after each try that failed, at last for good."""
+        """Exclude an attempt that did not stop: longer after each failed try, at last for good."""
         if order.freed_at_ms is not None or order.state == "completed":
             return
         pause_ms = settings.rest_ms
         if order.observed and not settings.observe_only:
-            pause_ms = 0  # nobody was asked
+            pause_ms = 0  # no request was sent
         if event in ("give-up", "refused"):
             tries = self.tries.setdefault(order.victim, {})
             before = tries.get(order.attempt, 0)
@@ -75,7 +75,7 @@ class Bars:
                 del self.barred[attempt], self.by[attempt]
 
     def retire(self, now_ms: int) -> None:
-        """Lift the bars whose pause is over."""
+        """End the exclusions whose pause is over."""
         while self.pauses and self.pauses[0].until_ms <= now_ms:
             over = heappop(self.pauses)
             self.lift(over.attempt, over.order, "just-tried")
@@ -86,7 +86,7 @@ class Bars:
 
 
 class BarSet(NamedTuple):
-    """Why an attempt may not be asked, and the order that set the bar."""
+    """Why an attempt is excluded, and the order that set the exclusion."""
 
     attempt: str
     why: Reason
@@ -125,7 +125,7 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a ranking ``asked`` for, whose priority is ``changed`` and was which, what of it is ``fresh``."""
+    """Priorities that a ranking ``asked`` for; ``changed``: application -> its original; ``fresh``: new."""
 
     changed: Mapping[str, int] = {}
     asked: Mapping[str, int] = {}

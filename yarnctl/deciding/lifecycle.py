@@ -11,16 +11,16 @@
       |               |                     |                            |   asker-ended -> WITHDRAWN
       |               |                     |                            +-- epoch-changed> LOST
       +- refused      |          refused ---+  --> WITHDRAWN  (the Suspend, or the Release)
-      +- not-needed --+                     |  --> WITHDRAWN  (picks not needed are handed back)
+      +- not-needed --+                     |  --> WITHDRAWN  (picks that are not needed)
       +- asker-ended -+---------------------+  --> WITHDRAWN
       +- give-up -----+---------------------+  --> GIVEN_UP   (time-out: the task is left alone)
       +- kill --------+---------------------+  --> KILLED     (time-out, if so configured)
       +- completed ---+---------------------+  --> COMPLETED  (it finished by itself first)
-      +- ended-otherwise -------------------+  --> LOST       (others killed it, the node died)
+      +- ended-otherwise -------------------+  --> LOST       (killed from outside, the node died)
       +- epoch-changed ---------------------+  --> LOST
 
-Law: states and events are words, the table is data, and it is total: what is not in it leaves the
-order where it is. A settled order (capitals) never moves again. Duplicate, late and foreign facts
+Law: states and events are words, the table is data, and it is total: an event that is not in it leaves
+the order's state unchanged. A settled order (capitals) never moves again. Duplicate, late and foreign facts
 are therefore harmless by construction. A manifest or an end may overtake the answer to the request
 (``asked`` accepts them too): only facts prove effects.
 """
@@ -65,10 +65,10 @@ OPEN: tuple[State, ...] = ("asked", "suspending", "checkpointed", "freed")
 """States that still count; all others are settled."""
 
 RUNNING: tuple[State, ...] = ("asked", "suspending", "checkpointed")
-"""States in which the container has not been seen to end."""
+"""States in which the container has not been observed to end."""
 
 RECALLABLE: tuple[State, ...] = ("asked", "suspending")
-"""States in which the request can still be taken back without waste."""
+"""States in which the request can still be withdrawn without waste."""
 
 _BEFORE_FREED: dict[Event, State] = {
     "ended-as-ordered": "freed",

@@ -1,8 +1,8 @@
-"""Looks: what earlier looks have left for later ones, beside the ledger, as the controller uses it.
+"""The state that earlier observations leave for later ones, beside the ledger, as the controller uses it.
 
 Law: all of it is one value, :class:`yarnctl.deciding.inputs.LookMemory`: a controller that is given that
-value goes on as the one that it was taken from. Stale asks are part of it: an ask that is shown once more
-although it was just met (seen on Hadoop 3.4.2, whose MapReduce master asks once a second).
+value behaves as the one that it came from. Stale asks are part of it: asks that are shown once more
+although they were just met (observed on Hadoop 3.4.2, whose MapReduce master asks once a second).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _Asks = Mapping[tuple[int, Resources], int]
 
 
 class _Seen(NamedTuple):
-    """What an application held, and should still ask for (``due``).
+    """An application's usage, and the asks that it should still have (``due``).
 
-    ``given`` containers since its asks could last be trusted, which is again so at ``until_ms``; ``early`` of
-    its asks were gone before the containers that met them were seen (both are read one after the other).
+    ``given``: containers since its asks were last reliable, which they are again at ``until_ms``; ``early``:
+    its asks that were gone before the containers that met them were observed (one is read after the other).
     """
 
     due: _Asks
@@ -42,13 +42,13 @@ class _Seen(NamedTuple):
 
 
 class StaleAsks:
-    """Compares each look at the hurried applications with those before."""
+    """Compares each observation of the preempting applications with those before."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
 
     def left(self) -> dict[str, Echo]:
-        """Return what the looks so far have left, as values."""
+        """Return the state that the observations so far left, as values."""
         return {
             name: Echo(
                 tuple((priority, size, count) for (priority, size), count in seen.due.items()), *seen[1:]
@@ -57,7 +57,7 @@ class StaleAsks:
         }
 
     def go_on(self, left: Mapping[str, Echo]) -> None:
-        """Go on from what earlier looks have left."""
+        """Continue from the state that earlier observations left."""
         self._seen = {
             name: _Seen(
                 {(priority, Resources(*size)): count for priority, size, count in echo.due}, *echo[1:]
@@ -66,7 +66,7 @@ class StaleAsks:
         }
 
     def update(self, views: Iterable[ApplicationView], as_of_ms: int) -> Mapping[str, int]:
-        """Take in what is seen now; return application -> how many of its asks are doubted."""
+        """Process an observation; return application -> how many of its asks are stale."""
         before, self._seen = self._seen, {}
         for view in views:
             self._seen[view.application] = _compared(before.get(view.application), view, as_of_ms)
@@ -75,7 +75,7 @@ class StaleAsks:
 
 def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Seen:
     asks = {(ask.priority, ask.size): ask.count for ask in view.asks}
-    if before is None or as_of_ms - before.at_ms >= STALE_MS:  # nobody has looked for too long
+    if before is None or as_of_ms - before.at_ms >= STALE_MS:  # not observed for too long
         return _Seen(asks, view.containers, as_of_ms)
     now_given = max(0, view.containers - before.containers)
     until_ms = as_of_ms + STALE_MS if now_given else before.until_ms
@@ -86,7 +86,7 @@ def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Se
         return _Seen(asks, view.containers, as_of_ms, early=early)
     given = before.given + now_given
     beyond = sum(max(0, asks.get(key, 0) - count) for key, count in due.items())
-    # Another size or priority is another wave: that was never asked for before, so it is no echo.
+    # Another size or priority is another wave: that was never asked for before, so it is not stale.
     due = {key: min(count, due.get(key, count)) for key, count in asks.items()} | {
         key: 0 for key in due if key not in asks
     }
@@ -94,7 +94,7 @@ def _compared(before: _Seen | None, view: ApplicationView, as_of_ms: int) -> _Se
 
 
 def _less(asks: _Asks, given: int) -> _Asks:
-    """Return asks after some containers were given: what YARN serves first goes first."""
+    """Return asks after some containers were given: YARN's serving order decides which."""
     left = {}
     for key in sorted(asks):
         served = min(asks[key], given)
@@ -104,7 +104,7 @@ def _less(asks: _Asks, given: int) -> _Asks:
 
 
 class Looks:
-    """``refused``: the reason given last, by application. The rest is of the parts that keep it."""
+    """``refused``: the reason given last, by application. The rest belongs to the parts that keep it."""
 
     def __init__(self, settings: Settings, work: Settlement) -> None:
         self._settings = settings
@@ -115,7 +115,7 @@ class Looks:
         self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
-        """Return what the looks so far have left, as a value."""
+        """Return the state that the observations so far left, as a value."""
         order, sent, declined = self.prioritiser.left()
         pending = self._work.pending
         return LookMemory(
@@ -130,7 +130,7 @@ class Looks:
         )
 
     def go_on(self, left: LookMemory) -> None:
-        """Go on from what earlier looks have left."""
+        """Continue from the state that earlier observations left."""
         self.refused = dict(left.refused)
         self.echoes.go_on(left.echoes)
         self.prioritiser.go_on(left.order, left.sent, left.declined)
@@ -139,18 +139,18 @@ class Looks:
 
     @property
     def remembers(self) -> bool:
-        """Whether the word that nobody waits changes anything here."""
+        """Whether an observation without pending asks changes anything here."""
         return bool(self.refused or self._work.pending)
 
     def is_new(self, application: str, why: TriggerReason) -> bool:
-        """Say whether this reason differs from the one given last, and remember it."""
+        """Return whether this reason differs from the one given last, and remember it."""
         if self.refused.get(application) == why:
             return False
         self.refused[application] = why
         return True
 
     def keep_waiting(self, snapshot: Snapshot) -> None:
-        """Forget the reasons given to those who do not wait any more."""
+        """Forget the reasons of applications without pending asks."""
         if self.refused:
             waiting = {view.application for view in snapshot.applications if view.asks}
             self.refused = {name: why for name, why in self.refused.items() if name in waiting}
@@ -163,17 +163,17 @@ class Looks:
         return Effects() if found is None else Effects((found[0],), found[1])
 
     def silent(self, now_ms: int) -> dict[str, Reason]:
-        """Return the jobs that are left alone because they did not answer lately, and how."""
+        """Return the jobs that are excluded because they did not answer lately, and how."""
         self._silent = {
             name: kept for name, kept in self._silent.items() if now_ms - kept[0] < self._settings.silent_ms
         }
         return {name: why for name, (_, why) in self._silent.items()}
 
     def note_silent(self, names: Iterable[str], why: Reason, now_ms: int) -> None:
-        """Leave jobs that did not answer alone for a while."""
+        """Exclude jobs that did not answer for a while."""
         self._silent.update((name, (now_ms, why)) for name in names)
 
     def note_answered(self, answered: Mapping[str, object]) -> None:
-        """Ask these jobs again as others: they have answered."""
+        """End the exclusion of these jobs: they have answered."""
         for name in answered:
             self._silent.pop(name, None)

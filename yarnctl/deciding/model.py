@@ -1,9 +1,9 @@
 """The model: every record that crosses the border between observing and deciding.
 
-Law: records are values. They speak our words and carry units; no field is named after a JSON
-key. An *observation* goes into the controller, a *step* comes out; nothing here knows who made
-the one or performs the other. Ids are opaque strings; every order ends in one, so that no
-ranking ever depends on where a thing stood in memory.
+Law: records are values. They use the glossary's words and carry units; no field is named after a JSON
+key. An *observation* goes into the controller, a *step* comes out; this module depends neither on what makes
+observations nor on what performs steps. Ids are opaque strings; every order ends in one, so that no
+ranking ever depends on a position in memory.
 
 Small rows that exist in their tens of thousands (tasks, asks) are tuples; the rest are frozen
 msgspec structs, which encode to the same JSON bytes every time.
@@ -37,10 +37,10 @@ class ContainerAsk(NamedTuple):
 
 
 class QueueView(msgspec.Struct, frozen=True, kw_only=True):
-    """One leaf queue of the capacity scheduler as it stands now.
+    """One leaf queue of the capacity scheduler.
 
-    ``guaranteed`` and ``maximum`` are absolute vectors. ``user_limit`` is what one user may hold
-    (None: no limit); ``am_limit`` what all its masters together may hold (None: no limit).
+    ``guaranteed`` and ``maximum`` are absolute vectors. ``user_limit`` is the most that one user may use
+    (None: no limit); ``am_limit`` the most that all its masters together may use (None: no limit).
     """
 
     queue: str
@@ -56,12 +56,12 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
 class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application.
 
-    ``rank`` gives its place in the queue's own serving order (the lowest is served first): the
+    ``rank`` is its position in the queue's own serving order (the lowest is served first): the
     deciding half never re-derives FIFO or priority order. ``containers`` and ``used`` include the
     AM's container.
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
-    ``runner`` says that its reduces carry the task runner and can be suspended at all, ``why_not`` why they
-    cannot (None: they can, or nobody has looked). ``foreseen`` of its asks are not its own yet
+    ``runner``: its reduces carry the task runner and can be suspended; ``why_not``: why they
+    cannot (None: they can, or it was not checked). ``foreseen`` of its asks are predicted demand
     (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
     """
 
@@ -88,9 +88,9 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The cluster at one instant.
 
-    ``free_by_node`` holds only nodes with free room. ``total`` is the sum over live nodes;
-    ``largest_node`` the largest single node. ``reserved_by_node`` names the application that holds a
-    reservation on a node: whatever room appears there is its own. ``node_count``: live nodes, for people.
+    ``free_by_node`` has only nodes with free room. ``total`` is the sum over live nodes;
+    ``largest_node`` the largest single node. ``reserved_by_node`` names the application with a
+    reservation on a node: it is given all room that appears there. ``node_count``: live nodes, for display.
     """
 
     total: Resources
@@ -106,8 +106,8 @@ class TaskView(NamedTuple):
     """One running task attempt of a victim job, as its AM and its runner report it.
 
     ``remaining_ms`` is the true remaining work (-1 unknown). ``return_cost_ms`` is the predicted
-    cost of suspending now and coming back: the parts that :class:`CameBack` tells afterwards, in sum.
-    ``checkpointable`` is False in shuffle, while skipping or replaying, and without a willing
+    resume cost of a suspension now: the sum of the parts that :class:`CameBack` measures.
+    ``checkpointable`` is False in shuffle, while skipping or replaying, and without a ready
     runner. ``since_ms`` is when this attempt last started or resumed work on new keys.
     """
 
@@ -124,7 +124,7 @@ class TaskView(NamedTuple):
     resumed: bool
 
 
-# --- facts: what has happened, in order, told by the port -------------------------------------
+# --- facts: what has happened, in order, reported by the port ---------------------------------
 
 
 class ManifestSeen(msgspec.Struct, frozen=True, tag="manifest-seen"):
@@ -165,11 +165,11 @@ class ContainerGranted(msgspec.Struct, frozen=True, tag="container-granted"):
 
 
 class CameBack(msgspec.Struct, frozen=True, tag="came-back"):
-    """``attempt`` goes on with new keys where the checkpoint of ``order`` ends: what that has cost.
+    """``attempt`` does new keys from the end of the checkpoint of ``order`` on: the measured resume cost.
 
     ``launch_ms``: from the grant of its container to its start; ``shuffle_ms``: its process's start, shuffle
-    and merge; ``skip_ms``: from there to the first new key. Waiting for the container is no cost: that is
-    the time that was given away.
+    and merge; ``skip_ms``: from there to the first new key. The time without a container is no cost: the
+    preemption gave that time to the asker.
     """
 
     order: str
@@ -181,7 +181,7 @@ class CameBack(msgspec.Struct, frozen=True, tag="came-back"):
 
 
 class CameBackWithout(msgspec.Struct, frozen=True, tag="came-back-without"):
-    """``attempt`` is at work on less than the checkpoint of ``order`` holds: saved work is done again.
+    """``attempt`` began with less than the checkpoint of ``order`` has saved: saved work is done again.
 
     ``keys_lost``: the keys in that checkpoint, -1 if not known; fewer are lost if an older one was used.
     ``generation_found`` is what the attempt began from (0: nothing), ``generation_expected`` what was saved.
@@ -203,7 +203,7 @@ class ApplicationEnded(msgspec.Struct, frozen=True, tag="application-ended"):
 
 
 class EpochChanged(msgspec.Struct, frozen=True, tag="epoch-changed"):
-    """Another ResourceManager answers now; open orders cannot be trusted."""
+    """Another ResourceManager answers; open orders are no longer valid."""
 
     epoch: str
     at_ms: int
@@ -221,16 +221,16 @@ Fact = (
 )
 
 
-# --- what is asked of the port ----------------------------------------------------------------
+# --- what the port is to observe --------------------------------------------------------------
 
 
 class ObservationRequest(msgspec.Struct, frozen=True):
-    """What the controller wants to see next.
+    """What the controller needs in the next observation.
 
-    ``cluster``: a snapshot, which the port may leave out (None) when its cheap gate shows that no
-    queue in ``gate_queues`` (none named: any queue) has pending demand. ``victims``: the tasks of
+    ``cluster``: a snapshot, which the port may leave out (None) when the demand probe shows that no
+    queue in ``gate_queues`` (empty: any queue) has pending demand. ``victims``: the tasks of
     these applications. ``orders``: facts about these open orders' containers, and ``askers`` the
-    applications that their room is for: what those are given matters most.
+    applications on whose behalf they were made: grants to these matter most.
     """
 
     cluster: bool = True
@@ -243,10 +243,10 @@ class ObservationRequest(msgspec.Struct, frozen=True):
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
 
-    ``cluster`` says why there is no snapshot although one was asked for: "quiet", the gate shows that
-    nobody hurried waits; "unreachable", nothing can be seen, so nothing may be changed. With a
-    snapshot it counts as "seen". ``tasks`` has an entry for every victim asked for that answered;
-    ``unreachable`` names those whose AM did not.
+    ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
+    pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is
+    allowed. With a snapshot it counts as "seen". ``tasks`` has an entry for every requested victim that
+    answered; ``unreachable`` names those whose AM did not.
     """
 
     now_ms: int
@@ -262,7 +262,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
-    """Ask this attempt to write generation ``generation`` of its checkpoint and stop."""
+    """Request this attempt to write generation ``generation`` of its checkpoint and stop."""
 
     order: str
     application: str
@@ -273,7 +273,7 @@ class Suspend(msgspec.Struct, frozen=True, tag="suspend"):
 
 
 class Withdraw(msgspec.Struct, frozen=True, tag="withdraw"):
-    """Take the request back: the attempt goes on where it is (not suspending is always allowed)."""
+    """Withdraw the suspend request: the attempt continues (not suspending is always allowed)."""
 
     order: str
     application: str
@@ -301,7 +301,7 @@ class Kill(msgspec.Struct, frozen=True, tag="kill"):
 
 
 class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults=True):
-    """Give the application this YARN priority (higher is served first); ``back``: it had it before us."""
+    """Give the application this YARN priority (higher is served first); ``back``: its priority before."""
 
     application: str
     priority: int
@@ -309,7 +309,7 @@ class SetPriority(msgspec.Struct, frozen=True, tag="set-priority", omit_defaults
 
 
 class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
-    """Let a queue grow to this part of its parent at most; ``back``: it was so before we changed it."""
+    """Set a queue's maximum to this part of its parent; ``back``: the value before yarnctl changed it."""
 
     queue: str
     ratio: float
@@ -323,25 +323,25 @@ Action = OrderAction | SetPriority | SetQueueMaximum
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):
-    """The request was taken; its effect will show as a fact."""
+    """The cluster accepted the request; its effect will show as a fact."""
 
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
-    """The request was turned down and has no effect."""
+    """The cluster refused the request; it has no effect."""
 
     why: OutcomeReason
 
 
 class Unknown(msgspec.Struct, frozen=True, tag="unknown"):
-    """Nobody can say whether the request arrived; only a later fact settles it."""
+    """It is not known whether the request arrived; only a later fact settles it."""
 
     why: OutcomeReason | None = None
 
 
 class Withheld(msgspec.Struct, frozen=True, tag="withheld"):
-    """The request was not sent at all, and that says nothing of its attempt.
+    """The request was not sent, which means nothing for its attempt.
 
-    The host only observes, or may do nothing just now.
+    The host only observes, or is blocked.
     """
 
     why: OutcomeReason

@@ -1,6 +1,6 @@
-"""Order: one container that was asked for, as a value, what its id says, and what it asks of the cluster.
+"""Order: one container that was asked for, as a value, its id, and its actions on the cluster.
 
-Law: values only. Which order follows from which is the matter of the ledger and of the life cycle.
+Law: values only. The ledger and the life cycle decide which order follows from which.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One container that was asked for; instants in ms, None: has not happened.
 
     ``serves`` asks of size ``ask`` are met once the room of ``group`` is free. ``progress_at_ms``
-    is when the attempt last showed life: the time-out counts from there. ``remaining_ms`` is the work that
-    it had left when it was chosen (-1: unknown), ``return_cost_ms`` what coming back was predicted to cost.
-    ``observed``: made by a controller that only observed, so that nobody was ever asked.
+    is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
+    work that it had left when it was chosen (-1: unknown), ``return_cost_ms`` its predicted resume cost.
+    ``observed``: made by a controller that only observed, so that no request was sent.
     """
 
     order: str
@@ -51,12 +51,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Say whether the order still counts."""
+        """Return whether the order still counts."""
         return self.state in OPEN
 
 
 class RecentlySettled(NamedTuple):
-    """An order that is over: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
+    """A settled order: its room came free at ``room_ms``, its ask was met at ``until_ms``."""
 
     order: Order
     room_ms: int
@@ -64,7 +64,7 @@ class RecentlySettled(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A request whose effect has not been seen. ``unsure``: the last outcome was Unknown."""
+    """A request whose effect has not been observed. ``unsure``: the last outcome was Unknown."""
 
     action: Release | Withdraw
     first_ms: int
@@ -110,7 +110,7 @@ def name_orders(picks: Sequence[Pick], issued: int) -> tuple[tuple[str, ...], tu
 def new_order(
     pick: Pick, name: str, group: str, asker: str, decision: int, at_ms: int, settings: Settings
 ) -> Order:
-    """Return the order that asks for one pick of a decision, as it is entered at ``at_ms``."""
+    """Return the order for one pick of a decision, as it is entered at ``at_ms``."""
     task = pick.task
     return Order(
         order=name,
@@ -135,7 +135,7 @@ def new_order(
 
 
 def requested(order: Order, settings: Settings) -> Action:
-    """Return the action by which an order is asked for."""
+    """Return the action that requests an order."""
     names = (order.order, order.victim, order.attempt, order.container)
     if order.verb == "kill":
         return Kill(*names)
@@ -143,7 +143,7 @@ def requested(order: Order, settings: Settings) -> Action:
 
 
 def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
-    """Return an order as an event that leads to ``target`` leaves it."""
+    """Return an order after an event that leads to ``target``."""
     lives = event in SIGNS_OF_LIFE
     return msgspec.structs.replace(
         order,
@@ -188,7 +188,7 @@ class Indices:
         self.by_group.setdefault(order.group, {})[order.order] = None
 
     def leave(self, order: Order) -> None:
-        """Take an order out that is settled."""
+        """Remove a settled order."""
         del self.by_container[order.container]
         _remove(self.by_asker, order.asker, order.order)
         _remove(self.by_victim, order.victim, order.order)
@@ -200,12 +200,12 @@ class Indices:
         self.freed_for.setdefault(order.asker, {})[order.order] = None
 
     def unfree(self, order: Order) -> None:
-        """Take a freed order out that goes on to another state."""
+        """Remove a freed order that moves to another state."""
         _remove(self.freed_on, order.node, order.order)
         _remove(self.freed_for, order.asker, order.order)
 
     def transfer(self, order: Order, asker: str) -> None:
-        """Put an open order under another asker, where its age places it."""
+        """Put an open order under another asker, at the position of its age."""
         _remove(self.by_asker, order.asker, order.order)
         if order.state == "freed":
             _remove(self.freed_for, order.asker, order.order)

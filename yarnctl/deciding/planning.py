@@ -1,11 +1,11 @@
-"""Planning: from wishes to decisions, as values.
+"""Planning: from demands to decisions, as values.
 
-Law: a plan changes nothing. All wishes of one look are decided one after the other on overlays
-("less what was picked already"); if tasks of a job that was hit have not been observed, the plan
-only says so (``missing``) and is thrown away; otherwise the controller commits it.
+Law: a plan changes nothing. All demands of one snapshot are decided one after the other on overlays
+("less what was picked already"); if tasks of a picked job have not been observed, the plan
+only names them (``missing``) and is dropped; otherwise the controller commits it.
 
-Orders that their askers will not need are withdrawn (surplus), but never while another asker is due the same
-containers: withdrawing one order and making another would stop two tasks where one is enough.
+Orders that their askers will not need are withdrawn (excess orders), but never while another asker is due the
+same containers: withdrawing one order and making another would stop two tasks where one is enough.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from yarnctl.units import Resources
 
 
 def in_suspend_order(actions: Sequence[Action], ledger: Ledger, settings: Settings) -> tuple[Action, ...]:
-    """Return a step's actions; in the places of its suspensions and releases, who would end last is first."""
+    """Return a step's actions, its suspensions and releases sorted: the task that would end last is first."""
     if not settings.model_scheduler:
         return tuple(actions)
     found = list(actions)
@@ -56,13 +56,13 @@ def in_suspend_order(actions: Sequence[Action], ledger: Ledger, settings: Settin
 
 
 def _ends_at_ms(action: Action, ledger: Ledger) -> int:
-    """Return when an action's task would have ended, as seen when it was chosen; 0: nobody knows."""
+    """Return when an action's task would have ended, as observed when it was chosen; 0: unknown."""
     order = ledger.open.get(action.order) if isinstance(action, Suspend | Release) else None
     return order.asked_at_ms + order.remaining_ms if order is not None and order.remaining_ms >= 0 else 0
 
 
 class Planned(NamedTuple):
-    """One wish, the case it made, and the choice (perhaps empty)."""
+    """One demand, its case, and the choice (perhaps empty)."""
 
     demand: ApplicationDemand
     case: Case
@@ -70,10 +70,10 @@ class Planned(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Decisions in serving order; ``missing`` jobs must be observed before they can be trusted.
+    """Decisions in serving order; ``missing`` jobs must be observed before they are valid.
 
     ``touched`` are the attempts without which the plan would be another: those that any choice has picked,
-    also one that was thrown away (more would have been in flight than may be); of a plan that counts also
+    also a dropped one (it exceeded the limit of orders in flight); of a committed plan also
     those shown.
     """
 
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
 
 
 class ObservedTasks(NamedTuple):
-    """The tasks observed for this look, and the jobs that cannot be observed, with the reason."""
+    """The observed tasks of this snapshot's jobs, and the jobs that cannot be observed, with the reason."""
 
     tasks: Mapping[str, tuple[TaskView, ...]]
     unanswered: Mapping[str, Reason]
@@ -97,7 +97,7 @@ def make_plan(
     seen: ObservedTasks,
     first_number: int,
 ) -> Plan:
-    """Decide every wish of ``demand``; numbers are given to choices with picks only."""
+    """Decide every demand of ``demand``; numbers are given to choices with picks only."""
     if not demand.applications:
         return Plan((), ())
     views = preemptable(look, settings, demand.preemptable_queues)
@@ -123,7 +123,7 @@ def make_plan(
         )
         wish, case, choice = flight.limit(wanted, case, settings)
         if not wish.shortfalls:
-            continue  # as many are in flight as may be: the next look asks again
+            continue  # the limit in flight is reached: the next decision asks again
         planned.append(Planned(wish, case, choice))
         missing.update(dict.fromkeys(choice.missing))
         if choice.picks:
@@ -138,7 +138,7 @@ def make_plan(
 
 
 class InFlight:
-    """How many suspensions may begin in one look: a bound on the harm that a wrong decision can do.
+    """How many suspensions may begin in one decision: a bound on the harm that a wrong decision can do.
 
     ``begun`` counts the orders whose container has not ended, those of this plan included. Room for
     one ask is never refused while nothing is in flight, however many containers it takes.
@@ -160,7 +160,7 @@ class InFlight:
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
 
     def limit(self, wish: ApplicationDemand, case: Case, settings: Settings) -> Planned:
-        """Choose for as many of the wish's containers as may be in flight (none: empty needs)."""
+        """Choose for as many of the demand's containers as may be in flight (none: no shortfalls)."""
         left = None if self.most is None else max(self.most - self.begun, 0)
         containers = sum(need.containers for need in wish.shortfalls)
         if left is not None and containers > left:
@@ -180,7 +180,7 @@ class InFlight:
 
 
 def _fewer(wish: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
-    """Return wish and case for the first ``containers`` of what is needed."""
+    """Return demand and case for the first ``containers`` of the shortfall."""
     needs = []
     left = containers
     for need in wish.shortfalls:
@@ -204,7 +204,7 @@ def _overlay(
     choice: Choice,
     total: Resources,
 ) -> tuple[list[Candidate], dict[str, Reason], dict[str, Resources]]:
-    """Return jobs, barred attempts and free room as they stand after a choice."""
+    """Return jobs, excluded attempts and free room after a choice."""
     taken: dict[str, list[Resources]] = {}
     for pick in choice.picks:
         taken.setdefault(pick.application, []).append(pick.task.size)
@@ -213,19 +213,19 @@ def _overlay(
 
 
 class ExcessOrders(NamedTuple):
-    """Orders whose asker will not need them: ``moves`` to others who will, the rest to take back."""
+    """Orders whose asker will not need them: ``moves`` to other askers, the rest to withdraw."""
 
     moves: tuple[tuple[Order, str], ...]
     excess: tuple[Order, ...]
 
 
 def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
-    """Compare what is coming for each asker with what it would be given of it.
+    """Compare the expected room of each asker with what it would be given of it.
 
-    The modelled scheduler serves everybody from the free room, then from the free and the coming
-    room; the difference is what each asker is *due*. Who has more coming than is due passes it on to
-    whoever is due more, and what is left over is taken back, the youngest first: picks that are not
-    needed are handed back. With the modelled scheduler only (Natjam never takes a request back).
+    The scheduler simulation serves all applications from the free room, then from the free and the expected
+    room; the difference is what each asker is *due*. Expected room beyond that is transferred to
+    askers that are due more, and the orders left over are withdrawn, the youngest first. With the
+    scheduler simulation only (Natjam never withdraws a request).
     """
     coming = list(ledger.expected_room(look.as_of_ms))
     without = model_queues(look.snapshot, ())
@@ -237,7 +237,7 @@ def excess_orders(look: DemandInput, ledger: Ledger, settings: Settings) -> Exce
         for view in look.snapshot.applications
         if view.asks and is_preempting(view, settings)
     }
-    for order in ledger.recently_settled_room(look.as_of_ms):  # what has been met since is not due again
+    for order in ledger.recently_settled_room(look.as_of_ms):  # an ask that was met since is not due again
         if order.asker in due:
             due[order.asker] -= order.serves
     return beyond(due, look.as_of_ms, ledger)
@@ -276,7 +276,7 @@ def _age(order: Order) -> int:
 
 
 def settle_needless(work: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
-    """Hand back what is not needed any more (no snapshot: nobody hurried waits for anything)."""
+    """Withdraw excess orders (no snapshot: no preempting application has pending asks)."""
     effects, ledger, settings = Effects(), work.ledger, work.settings
     work.pending = None
     if not settings.model_scheduler or not ledger.open:

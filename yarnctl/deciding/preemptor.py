@@ -1,10 +1,10 @@
-"""The Preemptor: who needs room, how much of it is on its way, and which jobs may have to give.
+"""The Preemptor: whose asks have a shortfall, how much room is expected, and which jobs may be preempted.
 
-Law: it asks for room only on behalf of a hurried application, only for asks that fit nowhere, never
+Law: it makes room only on behalf of a preempting application, only for asks that fit nowhere, never
 twice for the same ask, and only if the room would be given to the asker
 (:mod:`yarnctl.deciding.forecast`). Under the profile ``paper`` the last rule is Natjam's own: the
-cluster is full, and more containers are pending than stand on the application's reclaim list
-(section 3.2). The Preemptor never looks at tasks; which of them stop is the selector's matter.
+cluster is full, and more containers are pending than the application's reclaim list has entries
+(section 3.2). The Preemptor never reads tasks; the selector chooses which of them stop.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BY_ID = attrgetter("application")
 
 
 class ApplicationDemand(NamedTuple):
-    """Room that one application should get: never empty."""
+    """The shortfalls of one application: never empty."""
 
     application: ApplicationView
     shortfalls: tuple[Need, ...]
@@ -59,10 +59,10 @@ class ApplicationDemand(NamedTuple):
 
 
 class ClusterDemand(NamedTuple):
-    """What one look at the cluster calls for.
+    """The demand of one snapshot.
 
-    ``refused`` are triggers that lead to nothing, and why; ``room`` is the free room nobody takes;
-    ``victim_queues`` those that may give (empty in deadline mode: everybody less urgent may).
+    ``refused`` are triggers without a decision, and why; ``room`` is the free room that is not assigned;
+    ``victim_queues`` the preemptable queues (empty in deadline mode: every less urgent application counts).
     """
 
     applications: tuple[ApplicationDemand, ...]
@@ -72,9 +72,9 @@ class ClusterDemand(NamedTuple):
 
 
 class DemandInput(NamedTuple):
-    """One look at the cluster: the snapshot, its instant, and the instant of deciding.
+    """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
-    ``doubted``: application -> asks that may be echoes of what it was just given (``echoes``).
+    ``doubted``: application -> asks that may be stale (``StaleAsks``).
     """
 
     snapshot: Snapshot
@@ -85,12 +85,12 @@ class DemandInput(NamedTuple):
 
 
 def pending_count(view: ApplicationView) -> int:
-    """Return how many containers an application waits for."""
+    """Return how many pending containers an application has."""
     return sum(ask.count for ask in view.asks)
 
 
 def demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
-    """Say who needs room now, in serving order."""
+    """Return the applications with a shortfall, in serving order."""
     waiting = [view for view in look.snapshot.applications if view.asks]
     if not any(is_preempting(view, settings) for view in waiting):
         return ClusterDemand((), (), {}, ())
@@ -100,11 +100,11 @@ def demand(look: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDema
 
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:
-    """Say whether an application may ask for room at all (with deadlines, everybody may)."""
+    """Return whether room may be made for an application at all (with deadlines: for any)."""
     return settings.mode == "deadlines" or view.queue in settings.hurried_queues
 
 
-# --- the modelled scheduler -------------------------------------------------------------------
+# --- the scheduler simulation -----------------------------------------------------------------
 
 
 def _modelled_demand(
@@ -155,7 +155,7 @@ def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) ->
 
 
 def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tuple[ApplicationView, int]]:
-    """Return the hurried applications with asks that fit nowhere, and how many."""
+    """Return the preempting applications with asks that fit nowhere, and how many."""
     stuck: dict[str, tuple[ApplicationView, int]] = {}
     for queue in queues.values():
         if settings.mode == "queues" and queue.view.queue not in settings.hurried_queues:
@@ -170,9 +170,9 @@ def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tu
 def _allowance(
     look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], ledger: Ledger
 ) -> dict[str, int]:
-    """Return how many containers each may get more, as things stood in the snapshot.
+    """Return how many containers each may get more, by the state in the snapshot.
 
-    What is doubted is taken from the asks that fit nowhere: an echo must not be served by a suspension.
+    Stale asks are subtracted from the asks that fit nowhere: a stale ask must not cause a suspension.
     """
     return {
         name: min(
@@ -186,7 +186,7 @@ def _allowance(
 def _most_urgent(
     look: DemandInput, stuck: Mapping[str, tuple[ApplicationView, int]], allowance: Mapping[str, int]
 ) -> ApplicationView | None:
-    """Return the only one who may ask under Natjam-R: the most urgent with unmet asks (section 4)."""
+    """Return the only possible asker under Natjam-R: the most urgent with unmet asks (section 4)."""
     for view in look.urgent_first:
         if view.application in stuck and allowance[view.application] > 0:
             return view
@@ -194,7 +194,7 @@ def _most_urgent(
 
 
 def _users_with_preemptable(look: DemandInput, asker: ApplicationView, settings: Settings) -> dict[str, None]:
-    """Return the users of the applications that may give to ``asker``."""
+    """Return the users of the applications that may be preempted for ``asker``."""
     givers = _less_urgent(look, asker, settings)
     return {
         view.user: None
@@ -210,7 +210,7 @@ def _explained(
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
 ) -> Iterable[tuple[ApplicationView, TriggerReason]]:
-    """Yield the hurried applications that wait and for which nothing is done, with the reason."""
+    """Yield the preempting applications with pending asks and no decision, with the reason."""
     for view in waiting:
         name = view.application
         if not is_preempting(view, settings) or name in admitted:
@@ -250,7 +250,7 @@ def _paper_demand(look: DemandInput, ledger: Ledger, settings: Settings) -> Clus
     """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
 
     "Full" is the total free room, wherever it is. Room freed for an entry that waits for its grant
-    belongs to that entry: it is neither free nor asked for again.
+    belongs to that entry: it is neither free nor counted as shortfall again.
     """
     snapshot = look.snapshot
     tolerance_ppm = round(settings.utilisation_tolerance_ratio * PPM)
@@ -291,7 +291,7 @@ def _paper_askers(look: DemandInput, settings: Settings) -> list[ApplicationView
 def _paper_shortfalls(
     look: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
-    """Return the needs of one asker, how many of its asks fit, and the free room left."""
+    """Return the shortfalls of one asker, how many of its asks fit, and the free room left."""
     promised = ledger.promised(view.application, look.as_of_ms)
     promised += ledger.terminating_for(view.application, look.as_of_ms)
     counts: dict[Resources, int] = {}
@@ -311,11 +311,11 @@ def _at_least_nothing(room: Resources) -> Resources:
     return Resources(max(0, room[0]), max(0, room[1]))
 
 
-# --- who may give -----------------------------------------------------------------------------
+# --- which jobs may be preempted --------------------------------------------------------------
 
 
 def preemptable(look: DemandInput, settings: Settings, queues: tuple[str, ...]) -> list[ApplicationView]:
-    """Return who holds more than a master in ``queues`` (with deadlines: anywhere), by id."""
+    """Return the applications with more than a master in ``queues`` (with deadlines: anywhere), by id."""
     views = look.snapshot.applications
     if settings.mode == "deadlines":
         return sorted([view for view in views if view.containers > 1], key=_BY_ID)
@@ -325,7 +325,7 @@ def preemptable(look: DemandInput, settings: Settings, queues: tuple[str, ...]) 
 def candidates(
     look: DemandInput, ledger: Ledger, settings: Settings, views: Sequence[ApplicationView]
 ) -> list[Candidate]:
-    """Return the jobs of ``views`` without what they already give ("less these containers")."""
+    """Return the jobs of ``views`` without their containers under order ("less these containers")."""
     total = look.snapshot.total
     leaving: dict[str, list[Order]] = {}
     for order in ledger.expected_room(look.as_of_ms):
@@ -364,7 +364,7 @@ def _under_order(victim: str, leaving: Sequence[Order], ledger: Ledger) -> int:
 def closed_jobs(
     views: Sequence[ApplicationView], settings: Settings, silent: Mapping[str, Reason]
 ) -> dict[str, Reason]:
-    """Return the jobs among ``views`` that may not be touched, and why; ``silent`` are unobservable."""
+    """Return the jobs among ``views`` that are excluded, and why; ``silent`` are unobservable."""
     closed = dict(silent)
     if settings.eviction == "suspend" and not settings.kill_maps:
         closed.update({view.application: "no-runner" for view in views if not view.runner})
@@ -374,7 +374,7 @@ def closed_jobs(
 def is_preemptable(
     jobs: Sequence[Candidate], look: DemandInput, settings: Settings, asker: ApplicationView
 ) -> tuple[Candidate, ...]:
-    """Drop the asker itself and, in deadline mode, whoever is not strictly less urgent."""
+    """Drop the asker itself and, in deadline mode, all that are not strictly less urgent."""
     if settings.mode == "queues":
         return tuple(job for job in jobs if job.usage.application != asker.application)
     givers = _less_urgent(look, asker, settings)
@@ -384,8 +384,8 @@ def is_preemptable(
 def _less_urgent(look: DemandInput, asker: ApplicationView, settings: Settings) -> dict[str, None]:
     """Return the applications that are strictly less urgent than ``asker``.
 
-    With the modelled scheduler, who is served before the asker keeps its room too: it would take
-    it back at once.
+    In the scheduler simulation, an application served before the asker is not preempted: it would be
+    given the room back at once.
     """
     asking = urgency(asker, look.now_ms, settings)
     return {
@@ -399,7 +399,7 @@ def _less_urgent(look: DemandInput, asker: ApplicationView, settings: Settings) 
 def after_picks(
     jobs: Sequence[Candidate], taken: Mapping[str, Sequence[Resources]], total: Resources
 ) -> list[Candidate]:
-    """Return the jobs as they stand once the given containers are gone: new values, nothing undone."""
+    """Return the jobs without the given containers, as new values."""
     left: list[Candidate] = []
     for job in jobs:
         sizes = taken.get(job.usage.application)

@@ -1,9 +1,9 @@
 """Prioritising: which YARN priorities are sent, and when again (Natjam-R, section 4).
 
-Law: YARN's order is kept as the order of urgency. What was accepted is not sent again, unless a tick later
-the view still differs; who was refused is left alone for a pause that doubles with each refusal, so that a
-cluster which does not allow it is not asked each second. Urgency is the order of deadlines or of laxities, as
-the eviction policy: MDF with EDF, MLF with LLF, else suspending and resuming undo each other.
+Law: YARN's order is kept as the order of urgency. An accepted priority is not sent again, unless a tick
+later the view still differs; a refused application is left alone for a pause that doubles with each refusal,
+so that a cluster which does not allow it is not asked each second. Urgency is the order of deadlines or of
+laxities, as the eviction policy: MDF with EDF, MLF with LLF, else suspending and resuming undo each other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def urgency(view: ApplicationView, now_ms: int, settings: Settings) -> Urgency:
 
 
 def margin_ms(settings: Settings) -> int:
-    """Return by how much urgencies must differ to count: only laxities are fuzzy."""
+    """Return by how much urgencies must differ to count: only laxities are estimates."""
     return settings.laxity_margin_ms if settings.job_policy == "MLF" else 0
 
 
@@ -47,9 +47,9 @@ def in_order(
 ) -> list[ApplicationView]:
     """Return the applications, most urgent first; differences within the margin keep ``previous``.
 
-    Laxities are estimates that tremble each second; without this, priorities would too. Each goes
-    before the first that is less urgent by more than the margin, so nobody stands behind anybody
-    who is clearly less urgent; new ones go where a plain sort would put them.
+    Laxities are estimates that vary each second; without the margin, priorities would too. Each application
+    is put before the first that is less urgent by more than the margin, so that none is behind a
+    clearly less urgent one; new ones are put where a plain sort would put them.
     """
     views = {view.application: view for view in applications}
     keys = {name: urgency(view, now_ms, settings) for name, view in views.items()}
@@ -77,7 +77,7 @@ def _insert(ordered: list[str], name: str, keys: Mapping[str, Urgency], margin: 
 
 
 def less_urgent(victim: Urgency, asker: Urgency, settings: Settings) -> bool:
-    """Say whether ``victim`` may give to ``asker``: a later deadline, a laxity larger by the margin."""
+    """Return whether ``victim`` may give to ``asker``: a later deadline, a laxity larger by the margin."""
     return victim[0] > asker[0] + margin_ms(settings)
 
 
@@ -86,7 +86,7 @@ def priorities(
 ) -> list[SetPriority]:
     """Return the changes that make YARN serve in this order: distinct levels from the top, the rest 0.
 
-    ``sent`` holds the priorities that have been asked for already; they are not asked for again.
+    ``sent`` has the priorities that were requested already; they are not requested again.
     """
     changes = []
     for place, view in enumerate(ordered):
@@ -97,7 +97,7 @@ def priorities(
 
 
 def level(place: int, settings: Settings) -> int:
-    """Return the YARN priority of the application at that place of the order of urgency."""
+    """Return the YARN priority of the application at that rank of the order of urgency."""
     return max(settings.priority_levels - place, 0)
 
 
@@ -116,7 +116,7 @@ def ranked(
 
 
 class Prioritiser:
-    """Remembers the order of urgency, what was sent, and who was refused."""
+    """Remembers the order of urgency, what was sent, and which applications were refused."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -125,7 +125,7 @@ class Prioritiser:
         self._refused: dict[str, tuple[int, int]] = {}
 
     def left(self) -> tuple[tuple[str, ...], dict[str, tuple[int, int]], dict[str, tuple[int, int]]]:
-        """Return the order of urgency, what was sent, and who was refused."""
+        """Return the order of urgency, what was sent, and the refused applications."""
         return tuple(self._urgent_first), dict(self._sent), dict(self._refused)
 
     def go_on(
@@ -134,7 +134,7 @@ class Prioritiser:
         sent: Mapping[str, tuple[int, int]],
         refused: Mapping[str, tuple[int, int]],
     ) -> None:
-        """Go on from what earlier looks have left."""
+        """Continue from the state that earlier ticks left."""
         self._urgent_first = list(order)
         self._sent = {name: (value, at_ms) for name, (value, at_ms) in sent.items()}
         self._refused = {name: (tries, until_ms) for name, (tries, until_ms) in refused.items()}
@@ -158,7 +158,7 @@ class Prioritiser:
         return Ranking(now_ms, ranked(ordered, changes, now_ms, settings)), changes
 
     def _drop(self, ordered: Sequence[ApplicationView], as_of_ms: int) -> None:
-        """Let go of who is no more, and of what was sent and does not show a tick later."""
+        """Forget ended applications, and sent priorities that do not show a tick later."""
         self._sent = {
             view.application: sent
             for view in ordered
@@ -171,7 +171,7 @@ class Prioritiser:
         }
 
     def settle(self, action: SetPriority, outcome: Outcome, now_ms: int) -> None:
-        """Take note of what came of a change."""
+        """Apply a change's outcome."""
         name = action.application
         if isinstance(outcome, Accepted):
             self._sent[name] = (action.priority, now_ms)
@@ -190,10 +190,10 @@ class Prioritiser:
 
 
 class ChangedPriorities:
-    """Whose place in YARN's order we have changed, and from what, by the records.
+    """Which applications' YARN priorities were changed, and from what, by the records.
 
     The ranking is the written intent: from then on a priority counts as changed, until it is known that it
-    was not. ``due``: what is to be put back next. ``left`` is what another one was when it was made a value.
+    was not. ``due``: what is to be restored next. ``left`` is the state of another instance as a value.
     """
 
     def __init__(self, left: PriorityState | None = None, due: Restoring | None = None) -> None:
@@ -214,7 +214,7 @@ class ChangedPriorities:
         )
 
     def apply(self, record: object) -> None:
-        """Note a ranking, what is to be put back, or what came of a change."""
+        """Note a ranking, what is to be restored, or the outcome of a change."""
         if isinstance(record, Header):
             self._observing, self._fresh = record.settings.observe_only, set()
         elif isinstance(record, Ranking):
@@ -229,7 +229,7 @@ class ChangedPriorities:
     def _ranked(self, ranking: Ranking) -> None:
         """Count what is about to be changed as changed.
 
-        What the ranking before counted, and was not sent, is not: who was refused waits for a while.
+        What the last ranking counted, and was not sent, does not count: a refused application is paused.
         """
         for name in self._fresh:
             self.changed.pop(name, None)
@@ -251,7 +251,7 @@ class ChangedPriorities:
         self._fresh.discard(name)
 
     def problem(self, record: object) -> str:
-        """Say why this record cannot come next, "" if it can. Before :meth:`apply`."""
+        """Return why this record cannot come next, "" if it can. Before :meth:`apply`."""
         if isinstance(record, Restoring):
             if self.changed.get(record.application) != record.priority:
                 was = f"{record.application} is put back to {record.priority}"

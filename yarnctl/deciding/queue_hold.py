@@ -1,7 +1,7 @@
 """Freed containers that go to another application: how it is noticed, and the queue cap that prevents it.
 
-Law: pure. ``Misdirection`` reads records alone, so that a restart knows what was known before. The cap is off
-unless an administrator asks for it. A preemptable queue is capped at its own guarantee, never below; the
+Law: pure. ``Misdirection`` reads records alone, so that its state survives a restart. The cap is off
+unless an administrator sets it. A preemptable queue is capped at its own guarantee, never below; the
 limit before is in the record that is written first, and is restored when no preempting application has had
 pending asks and no order has been open for a while. Between two waves of a preempting job there are no asks,
 and in that time the preemptable jobs' asks would be served first (facts, section 11: take-back).
@@ -31,13 +31,13 @@ from yarnctl.deciding.records import (
 RECENT_ORDERS = 10
 MISDIRECTED_MAX = 3
 CONTINUED = "continued"
-"""The stance that is written when a person lets the loop go on."""
+"""The loop state that is written when a person continues the loop."""
 
 
 class Misdirection:
-    """Three of the last ten to others is too many. ``last``: the moves by which room was given.
+    """Three of the last ten misdirected is too many. ``last``: the moves that gave room.
 
-    Once ``why`` is set it stays so until somebody continues the loop (or ``forget``).
+    Once ``why`` is set it stays so until a person continues the loop (or ``forget``).
     """
 
     def __init__(self, last: Iterable[Transition] = (), why: Misdirected | None = None) -> None:
@@ -66,12 +66,12 @@ class Misdirection:
 
 
 def _is_misdirected(record: Transition) -> bool:
-    """Say whether somebody else got the room: seen to, or nobody watched did while its asker still waits."""
+    """Return whether another application got the room: observed, or not observed while its asker waits."""
     return record.target == "taken" or (isinstance(record.why, Unclaimed) and record.why.asker_waits)
 
 
 CAP_AFTER_MS = 15_000
-"""So long a hold outlives the last ask: about the pause between a job's maps and its reduces."""
+"""How long a cap outlives the last ask: about the pause between a job's maps and its reduces."""
 
 
 class QueueLimits(msgspec.Struct, frozen=True):
@@ -82,14 +82,14 @@ class QueueLimits(msgspec.Struct, frozen=True):
 
 
 class QueueCap:
-    """Says when queues are to be held. ``after_ms``: see :data:`CAP_AFTER_MS`."""
+    """Decides when queues are to be capped. ``after_ms``: see :data:`CAP_AFTER_MS`."""
 
     def __init__(self, after_ms: int = CAP_AFTER_MS) -> None:
         self.after_ms = after_ms
         self._wanted_at_ms: int | None = None
 
     def is_due(self, now_ms: int, open_orders: int, waiting: bool) -> bool:
-        """Say whether to hold now; it begins with an order, and lasts while anybody hurried waits."""
+        """Return whether to cap now: from an order on, while a preempting application has pending asks."""
         if open_orders or (waiting and self._wanted_at_ms is not None):
             self._wanted_at_ms = now_ms
         if self._wanted_at_ms is not None and now_ms - self._wanted_at_ms >= self.after_ms:
@@ -97,33 +97,33 @@ class QueueCap:
         return self._wanted_at_ms is not None
 
     def clear(self) -> None:
-        """Begin anew: the next hold begins with an order."""
+        """Begin anew: the next cap begins with an order."""
         self._wanted_at_ms = None
 
 
 def lower(queue: str, limits: QueueLimits, at_ms: int) -> Holding | None:
-    """Return the record of holding a queue at its guarantee; None if there is nothing to hold."""
+    """Return the record of capping a queue at its guarantee; None if there is nothing to cap."""
     if limits.maximum_ratio <= limits.guaranteed_ratio:
         return None
     return Holding(at_ms, queue, limits.maximum_ratio, limits.guaranteed_ratio, QueueServing(), lowers=True)
 
 
 def put_back(held: Mapping[str, Holding], at_ms: int, why: QueueReason) -> tuple[Holding, ...]:
-    """Return the records of putting back what queues had before, by name."""
+    """Return the records of restoring the queues' limits, by name."""
     return tuple(
         Holding(at_ms, queue, held[queue].ratio, held[queue].before_ratio, why) for queue in sorted(held)
     )
 
 
 def action_of(record: Holding) -> SetQueueMaximum:
-    """Return what a record calls for."""
+    """Return a record's action."""
     return SetQueueMaximum(record.queue, record.ratio, back=not record.lowers)
 
 
 class HeldQueues:
-    """Which queues are lowered and not put back, by the records: what was changed can be put back.
+    """Which queues are capped and not restored, by the records: each change can be undone.
 
-    ``held``: queue -> the record of its hold; ``due``: the last record that nothing came of yet. A change
+    ``held``: queue -> the record of its cap; ``due``: the last record without an outcome. A change
     that was written down and whose outcome is not known counts as made.
     """
 
@@ -132,7 +132,7 @@ class HeldQueues:
         self.due = due
 
     def apply(self, record: object) -> None:
-        """Note what is to be changed, or what came of it."""
+        """Note what is to be changed, or its outcome."""
         if isinstance(record, Holding):
             self.due = record
             if record.lowers:
@@ -149,7 +149,7 @@ class HeldQueues:
                 self.held.pop(record.queue, None)
 
     def problem(self, record: object) -> str:
-        """Say why this record cannot come next, "" if it can. Before :meth:`apply`."""
+        """Return why this record cannot come next, "" if it can. Before :meth:`apply`."""
         if isinstance(record, Performed) and record.queue:
             is_due = self.due is not None and is_of(record, action_of(self.due))
             return "" if is_due else f"the maximum of {record.queue} was set, and no record says so"
@@ -168,5 +168,5 @@ class HeldQueues:
 
 
 def as_holding(found: HoldFound) -> Holding:
-    """Return a hold that another daemon left as the record it would be of this one."""
+    """Return a cap that another daemon left as the record it would be of this one."""
     return Holding(found.at_ms, found.queue, found.before_ratio, found.ratio, QueueServing(), lowers=True)

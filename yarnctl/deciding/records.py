@@ -1,9 +1,9 @@
 """The journal's records: why, before what.
 
-Law: the reason is part of the result. A record holds what was decided and what it was decided
-from, pruned to what mattered; it holds no wall clock, no version of the program and no path, so
+Law: the reason is part of the result. A record has what was decided and the inputs of the
+decision, pruned to what mattered; it has no wall clock, no version of the program and no path, so
 the same run gives the same bytes on any machine. Records are written before the actions they
-explain are performed; what came of an action is a record of its own.
+explain are performed; the outcome of an action is a record of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
 FORMAT = 6
-"""Version of the journal's format that is written: 6 holds the inputs of each step."""
+"""Version of the journal's format that is written: 6 has the inputs of each step."""
 
 
 class Header(msgspec.Struct, frozen=True, tag="header"):
@@ -56,11 +56,11 @@ class Header(msgspec.Struct, frozen=True, tag="header"):
 
 
 class Trigger(msgspec.Struct, frozen=True):
-    """What called for a decision: counts are containers.
+    """What caused a decision: counts are containers.
 
-    ``pending`` are asked for, of which ``placed`` fit into free room (or room of others that is on
-    its way), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
-    ``need`` must be made room for.
+    ``pending`` are asked for, of which ``placed`` fit into free room (or room of other orders that is
+    expected), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
+    ``need`` is the shortfall.
     """
 
     application: str
@@ -77,7 +77,7 @@ class Trigger(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
     """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``.
 
-    ``total`` is the cluster's size: by it a reader says what part of the cluster a key stands for.
+    ``total`` is the cluster's size: with it a reader computes what part of the cluster a key stands for.
     """
 
     number: int
@@ -94,7 +94,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
-    """A trigger that led to nothing; written when the reason changes."""
+    """A trigger without a decision; written when the reason changes."""
 
     at_ms: int
     trigger: Trigger
@@ -104,7 +104,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):
-    """One order moved. ``container`` and ``application`` name who got the room, if anybody did."""
+    """One order moved. ``container`` and ``application`` name the receiver of the room, if there is one."""
 
     order: str
     source: OrderState
@@ -118,7 +118,7 @@ class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, om
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
-    """An order works for another application from now on: rooms of one size are all alike."""
+    """An order is made over to another application: rooms of one size are interchangeable."""
 
     order: str
     source: str
@@ -128,7 +128,7 @@ class Transfer(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
 
 
 class Ranked(NamedTuple):
-    """One application's place: its urgency (deadline or laxity, submission), the priority it gets and had."""
+    """One application's rank: its urgency (deadline or laxity, submission), its new priority and the old."""
 
     application: str
     urgency_ms: int
@@ -138,14 +138,14 @@ class Ranked(NamedTuple):
 
 
 class Ranking(msgspec.Struct, frozen=True, tag="ranking"):
-    """Why priorities are sent: the order of urgency, down to the last that has or gets a level."""
+    """Why priorities are sent: the order of urgency, down to the last that has or is given a level."""
 
     at_ms: int
     order: tuple[Ranked, ...]
 
 
 class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
-    """A suspended task is at new keys again: what that has cost, beside what was predicted; spans in ms.
+    """A suspended task does new keys again: its measured resume cost, beside the predicted; spans in ms.
 
     ``cost_ms`` is the sum of the parts: from the order to the container's end, and those of ``CameBack``.
     """
@@ -162,7 +162,7 @@ class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
 
 
 class SavedLost(msgspec.Struct, frozen=True, tag="saved-lost", kw_only=True):
-    """A suspended task began again with less than was saved: no later attempt counts as its return.
+    """A suspended task began again with less than was saved: no later attempt counts as its resumption.
 
     The fields are those of ``CameBackWithout``.
     """
@@ -176,18 +176,18 @@ class SavedLost(msgspec.Struct, frozen=True, tag="saved-lost", kw_only=True):
 
 
 class Progressed(msgspec.Struct, frozen=True, tag="progressed", kw_only=True):
-    """An attempt that is saving was seen to go on: the time-out of its order counts from here."""
+    """An attempt that is saving was observed to progress: the time-out of its order counts from here."""
 
     order: str
     at_ms: int
 
 
 Absence = Literal["ended", "absent"]
-"""How an application is gone: its end was told, or it is missing from a snapshot."""
+"""How an application's end is known: it was reported, or the application is missing from a snapshot."""
 
 
 class UnknownApplication(msgspec.Struct, frozen=True, tag="forgotten", kw_only=True):
-    """The tries of an application's attempts, and its suspended tasks, are not remembered any more."""
+    """The tries of an application's attempts, and its suspended tasks, are forgotten."""
 
     application: str
     at_ms: int
@@ -195,7 +195,7 @@ class UnknownApplication(msgspec.Struct, frozen=True, tag="forgotten", kw_only=T
 
 
 class KilledEnded(msgspec.Struct, frozen=True, tag="killed-ended", kw_only=True):
-    """The container of an order that was settled as killed has ended: its room is not coming any more."""
+    """The container of an order that was settled as killed has ended: its room is not expected any more."""
 
     order: str
     container: str
@@ -204,14 +204,14 @@ class KilledEnded(msgspec.Struct, frozen=True, tag="killed-ended", kw_only=True)
 
 
 class Requests(msgspec.Struct, frozen=True, tag="requests"):
-    """What a step asks of the cluster; written before the first is performed."""
+    """The actions of a step; written before the first is performed."""
 
     at_ms: int
     actions: tuple[Action, ...]
 
 
 class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
-    """The controller was told to take back what is under way."""
+    """The controller was ordered to withdraw what is under way."""
 
     at_ms: int
 
@@ -221,9 +221,9 @@ ActionKind = Literal["suspend", "withdraw", "release", "kill", "set-priority", "
 
 
 class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit_defaults=True):
-    """What came of one action; the action itself stands in ``requests``, ``holding`` or ``restoring``.
+    """The outcome of one action; the action itself is in ``requests``, ``holding`` or ``restoring``.
 
-    ``order``, or the ``application`` of a priority, or the ``queue`` of a maximum; ``back``: it was put back.
+    ``order``, or the ``application`` of a priority, or the ``queue`` of a maximum; ``back``: it was restored.
     """
 
     at_ms: int
@@ -236,7 +236,7 @@ class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit
 
 
 def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
-    """Return the record of what came of an action."""
+    """Return the record of an action's outcome."""
     if isinstance(action, SetPriority):
         told: dict[str, Any] = {"application": action.application, "back": action.back}
     elif isinstance(action, SetQueueMaximum):
@@ -248,7 +248,7 @@ def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
 
 
 def is_of(record: Performed, action: Action) -> bool:
-    """Say whether an outcome is of this action."""
+    """Return whether an outcome is of this action."""
     return record == performed(record.at_ms, action, record.outcome)
 
 
@@ -260,20 +260,20 @@ class Epoch(msgspec.Struct, frozen=True, tag="epoch"):
 
 
 class Contact(msgspec.Struct, frozen=True, tag="contact"):
-    """The ResourceManager that answers first: by it another one is known, also after a restart."""
+    """The first ResourceManager that answers: another one is recognised by it, also after a restart."""
 
     at_ms: int
     epoch: str
 
 
 class Resumed(msgspec.Struct, frozen=True, tag="resumed"):
-    """The controller goes on where the last one stopped, with all that the lines before leave."""
+    """The controller continues where the last one stopped, with the state that the lines before leave."""
 
     at_ms: int
 
 
 class Stance(msgspec.Struct, frozen=True, tag="stance"):
-    """How free the loop is to act from now on, and why: observing, enforcing, standing aside, paused."""
+    """The loop's state from now on, and its reason: observing, enforcing, blocked, paused."""
 
     at_ms: int
     stance: str
@@ -283,7 +283,7 @@ class Stance(msgspec.Struct, frozen=True, tag="stance"):
 class Holding(msgspec.Struct, frozen=True, tag="holding"):
     """A queue's maximum is to be changed: from what, to what (parts of its parent), and why.
 
-    ``lowers``: it is not put back, but held.
+    ``lowers``: it is capped, not restored.
     """
 
     at_ms: int
@@ -295,7 +295,7 @@ class Holding(msgspec.Struct, frozen=True, tag="holding"):
 
 
 class HoldFound(msgspec.Struct, frozen=True, tag="hold-found"):
-    """A daemon that is gone lowered a queue from ``before_ratio`` to ``ratio``; ``source`` is its record."""
+    """An earlier daemon lowered a queue from ``before_ratio`` to ``ratio``; ``source`` is its record."""
 
     at_ms: int
     queue: str
@@ -305,7 +305,7 @@ class HoldFound(msgspec.Struct, frozen=True, tag="hold-found"):
 
 
 class HoldEnded(msgspec.Struct, frozen=True, tag="hold-ended"):
-    """A lowered queue is not ours to put back any more; ``ratio`` is its maximum now (None: it is gone)."""
+    """A capped queue is no longer ours to restore; ``ratio`` is its maximum now (None: it is gone)."""
 
     at_ms: int
     queue: str
@@ -314,7 +314,7 @@ class HoldEnded(msgspec.Struct, frozen=True, tag="hold-ended"):
 
 
 class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
-    """An application's YARN priority is to be put back to what it was before we changed it."""
+    """An application's YARN priority is to be restored to its value before yarnctl changed it."""
 
     at_ms: int
     application: str
@@ -323,11 +323,11 @@ class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
 
 
 class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_defaults=True):
-    """All that the lines before it leave: the first line of a file in which a journal goes on.
+    """The state that the lines before it leave: the first line of a file in which a journal continues.
 
-    ``header``: how the last controller decided; ``fresh``: the header of one that has made no step yet.
-    ``lowered``: the queues that are held; ``claims``: the moves by which room was given last; ``..._due``:
-    what was to be changed, and nothing is known to have come of it.
+    ``header``: the last controller's settings; ``fresh``: the header of one that has made no step yet.
+    ``lowered``: the capped queues; ``claims``: the moves that gave room last; ``..._due``:
+    changes that were requested and have no known outcome.
     """
 
     format: int
@@ -381,7 +381,7 @@ Record = (
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What one observation leads to. ``wake_at_ms`` equal to now: step again at once."""
+    """The result of one observation. ``wake_at_ms`` equal to now: step again at once."""
 
     records: tuple[Record, ...]
     actions: tuple[Action, ...]

@@ -1,7 +1,7 @@
-"""The Releaser: which tasks may be stopped at all, and why the others may not.
+"""The Releaser: which tasks are eligible, and why the others are not.
 
-Law: *not suspending is always allowed*. A task is eligible only if nothing speaks against it; the
-reason why not is part of the result. The paper's Releaser (section 3.2) knows two of these rules
+Law: *not suspending is always allowed*. A task is eligible only if no rule excludes it; the
+reason of an exclusion is part of the result. The paper's Releaser (section 3.2) has two of these rules
 (reduces only, running only); the rest are guards, off in the profile ``paper``.
 """
 
@@ -34,27 +34,27 @@ Reason = Literal[
     "unreachable",
     "not-observed",
 ]
-"""Why a task or job was left alone; the empty reason: eligible.
+"""Why a task or job was not picked; the empty reason: eligible.
 
 ====================  =========================================================================
 am                    the job's master is never stopped
 map                   maps lose their work; only with ``kill_maps``
-not-checkpointable    in shuffle, skipping or replaying, or its runner is not willing
+not-checkpointable    in shuffle, skipping or replaying, or its runner is not ready
 already-ordered       an open order names this attempt: never twice
-just-tried            it was asked and did not stop; after each try that failed it rests twice as long
+just-tried            it was asked and did not stop; the pause doubles after each failed try
 task-tries            it was asked ``task_tries_max`` times and did not stop
-node-reserved         the room on its node is reserved for somebody other than the asker
-remaining-unknown     nobody knows its remaining time, so nobody knows whether it pays
-cost                  it is done before suspending and coming back would have paid
-just-resumed          since it came back it has worked less than ``settle_ms``, or less than leaving again
-                      and coming back would cost
+node-reserved         the room on its node is reserved for another application than the asker
+remaining-unknown     its remaining time is not known, so it is not known whether suspending pays
+cost                  it is done before suspending and resuming would have paid
+just-resumed          since it resumed it has worked less than ``settle_ms``, or less than another
+                      suspension would cost
 task-budget           suspended ``task_suspensions_max`` times already
 next                  eligible; others came first
 no-runner             (job) its reduces cannot be suspended
 no-task-left          (job) nothing eligible is left
 job-budget            (job) ``job_open_ratio_max`` of its containers are under order
 unreachable           (job) its AM does not answer
-not-observed          (job) its tasks could not be seen in time
+not-observed          (job) its tasks could not be observed in time
 ====================  =========================================================================
 """
 
@@ -67,8 +67,8 @@ def objections(
 ) -> Callable[[TaskView], Reason]:
     """Return the function that says why a task may not be stopped now; "": it may.
 
-    The first reason that applies is given. Made once per choice: it runs for every task looked at.
-    ``reserved`` are the nodes whose room somebody other than the asker would get.
+    The first reason that applies is returned. Made once per choice: it runs for every candidate task.
+    ``reserved`` are the nodes whose room another application than the asker would get.
     """
     kill_maps, settle_ms = settings.kill_maps, settings.settle_ms
     suspensions_max = settings.task_suspensions_max
@@ -99,5 +99,5 @@ def objections(
 
 
 def is_killed(task: TaskView, settings: Settings) -> bool:
-    """Say whether taking ``task`` means losing its work: a map, or eviction by killing."""
+    """Return whether stopping ``task`` means losing its work: a map, or eviction by killing."""
     return settings.eviction == "kill" or task.kind == "map"

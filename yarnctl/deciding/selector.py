@@ -3,12 +3,12 @@
 Law: ``choose(case, settings)`` is a function: same case, same picks in the same order, and
 ``choose(prune(case)) == choose(case)``. In tandem (section 2): for each container that is needed,
 the job policy picks the job, then the task policy picks one task in it; a job without an eligible
-task drops out. An ask is met only by room on *one* node; a pick that completes no room is handed
-back.
+task drops out. An ask is met only by room on *one* node; a pick that completes no room is removed
+again.
 
-How it is fast: a job's tasks are put in order only when the job is first hit; the order is made
-in one go and walked by a pointer; a pick replaces one heap entry. Keys that are a plain share or
-remaining time are made in bulk (the policy says so, the tests hold it to its word); a plain share and
+How it is fast: a job's tasks are sorted only when the job is first picked; they are sorted once
+and read through an index; a pick replaces one heap entry. Keys that are a plain share or
+remaining time are made in bulk (the policy declares this, tests check it); a plain share and
 the job's index are packed into one integer, which a heap compares in a third of a tuple's time.
 """
 
@@ -39,16 +39,16 @@ _ATTEMPT = itemgetter(TaskView._fields.index("attempt"))
 _REMAINING = itemgetter(TaskView._fields.index("remaining_ms"))
 
 _LARGE = 1024
-"""From this many tasks on, a job's tasks are not all put in order at once."""
+"""From this many tasks on, a job's tasks are not all sorted at once."""
 
 RawPick = tuple[int, TaskView, Any, Resources, int]
 """Candidate's index, task, the job's heap entry, ask, asks completed."""
 
 
 class Line:
-    """The tasks of one job that was hit, in the order in which they would be taken, and what it holds.
+    """The tasks of one picked job, in the order in which they would be picked, and its usage.
 
-    ``most`` is how many may be taken from it at all; ``by_memory`` and ``by_vcores`` are what it has left,
+    ``most`` is how many of them may be picked; ``by_memory`` and ``by_vcores`` are its remaining usage,
     each times the cluster's total of the other (see ``units.dominant``).
     """
 
@@ -62,7 +62,7 @@ class Line:
         self.picked = self.most = self.by_memory = self.by_vcores = 0
 
     def extend(self) -> bool:
-        """Append the tasks that were not put in order yet; say whether there were any."""
+        """Append the tasks that were not sorted yet; return whether there were any."""
         if self.rest is None:
             return False
         before = len(self.ordered)
@@ -91,7 +91,7 @@ class Selection:
         self.heap = self._heap()
 
     def _heap(self) -> list[Any]:
-        """Key every job; its index stands for its id. Jobs that cannot give drop out at the head."""
+        """Key every job; its index stands for its id. Jobs without an eligible task drop out at the head."""
         jobs, scale = self.case.jobs, self.job_policy.share_sign * len(self.case.jobs)
         if scale:
             heap: list[Any] = [job[0][1] * scale + index for index, job in enumerate(jobs)]
@@ -108,7 +108,7 @@ class Selection:
         return entry[-1], entry[:-1]
 
     def job_key(self, usage: JobUsage, picked: int) -> tuple[int, ...]:
-        """Return the policy's key for a job of which ``picked`` tasks have been taken."""
+        """Return the policy's key for a job of which ``picked`` tasks have been picked."""
         draw = 0
         if self.job_policy.draws:
             draw = uniform(self.settings.seed, self.case.number, named(usage.application), picked)
@@ -122,7 +122,7 @@ class Selection:
         return self.task_policy.key(task, self.case.now_ms, draw)
 
     def line(self, index: int) -> Line:
-        """Return the tasks of a job in taking order, made when the job is first at the head."""
+        """Return the tasks of a job in picking order, made when the job is first at the head."""
         job = self.case.jobs[index]
         usage = job.usage
         tasks = self.case.tasks.get(usage.application)
@@ -138,7 +138,7 @@ class Selection:
         return line
 
     def _ordered(self, tasks: tuple[TaskView, ...]) -> Line:
-        """Put tasks in the order of (key, attempt), large jobs only as far as they will be needed."""
+        """Sort tasks by (key, attempt), those of large jobs only as far as they will be needed."""
         sign = self.task_policy.remaining_sign
         values = list(map(_REMAINING, tasks)) if sign else []
         if not sign or min(values, default=0) < 0:
@@ -160,7 +160,7 @@ class Selection:
         )
 
     def meet(self, need: Need) -> int:
-        """Take tasks until ``need`` is met or nobody is left; return how many asks are unmet."""
+        """Pick tasks until ``need`` is met or no job is left; return how many asks are unmet."""
         size, wanted = need
         wanted = self._meet_from_room(size, wanted)
         heap, jobs, lines, picks = self.heap, self.case.jobs, self.lines, self.picks
@@ -228,7 +228,7 @@ class Selection:
         return self.job_key(changed, picked)
 
     def _drop(self, entry: Any) -> None:
-        """Note that a job has nothing (more) to give, and why."""
+        """Note that a job has no (more) eligible tasks, and why."""
         index, key = self.entry(entry)
         job = self.case.jobs[index]
         why: Reason = self.case.closed.get(job.usage.application, "")
@@ -272,7 +272,7 @@ class Selection:
         self.met_on[node] = plus(self.met_on.get(node, NOTHING), size)
 
     def excess(self) -> dict[int, None]:
-        """Return the places of picks without which every met ask is still met, latest first."""
+        """Return the indices of picks without which every met ask is still met, latest first."""
         if not self.room:
             return {}
         needless: dict[int, None] = {}
@@ -298,7 +298,7 @@ def _by_remaining(
 
 
 def _unobserved(application: str, size: Resources) -> TaskView:
-    """Stand in for a task of a job whose tasks have not been observed (attempt "")."""
+    """Return a placeholder for a task of a job whose tasks have not been observed (attempt "")."""
     return TaskView("", "", "?" + application, size, "reduce", FOREVER_MS, 0, 0, 0, True, False)
 
 
@@ -329,7 +329,7 @@ def choose(case: Case, settings: Settings) -> Choice:
 
 
 def _refused_jobs(selection: Selection) -> tuple[RefusedJob, ...]:
-    """Name the next few jobs by key, and the first few that had nothing (left) to give."""
+    """Name the next few jobs by key, and the first few that had no (more) eligible tasks."""
     jobs, shown = selection.case.jobs, selection.settings.refused_shown
     entries = map(selection.entry, nsmallest(shown, selection.heap))
     following = [RefusedJob(jobs[index].usage.application, key, "next") for index, key in entries]
@@ -337,7 +337,7 @@ def _refused_jobs(selection: Selection) -> tuple[RefusedJob, ...]:
 
 
 def _refused_tasks(selection: Selection, hit: dict[int, None]) -> tuple[RefusedTask, ...]:
-    """Name, for each job hit or shown as empty, the first few tasks passed over and the next few."""
+    """Name, for each job picked or shown as empty, the first few tasks passed over and the next few."""
     case, settings = selection.case, selection.settings
     refused: list[RefusedTask] = []
     for index in hit | dict.fromkeys(list(selection.dropped)[: settings.refused_shown]):

@@ -1,7 +1,7 @@
 """Settings of the controller, and its two frozen profiles.
 
 Law: ``paper`` is Natjam to the letter (section 3.2 of the paper; defaults of facts 2.1) with
-every guard off; ``default`` is what touches other people's jobs, with every guard on.
+every guard off; ``default``, with every guard on, is meant for clusters with other people's jobs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ RATIO_MAX = 1000
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the controller may be told. Spans in ms, ratios in 0..1.
+    """All settings of the controller. Spans in ms, ratios in 0..1.
 
-    ``mode`` "queues": hurried queues take from victim queues (Natjam). "deadlines": one queue, the
-    most urgent application with pending asks takes from less urgent ones (Natjam-R).
+    ``mode`` "queues": room for preempting queues is made in preemptable queues (Natjam). "deadlines": one
+    queue, room for the most urgent application with pending asks is made by less urgent ones (Natjam-R).
 
     ``observe_only``: nothing is performed; an order stays as long as it would be wanted, and never
     times out. ``in_flight_ratio_max``: how many of the victim queues' containers may be suspending at
     once (1: as many as are needed), at least ``in_flight_least``.
-    ``look_age_max_ms``: a look that took longer is not decided on. ``silent_ms``: for so long a job
+    ``look_age_max_ms``: a snapshot that took longer is not decided on. ``silent_ms``: for so long a job
     whose master did not answer is not asked again. ``release_repeat_ms``: a Release whose effect has
-    not been seen is sent again. ``rest_ms``: an attempt whose order was withdrawn is not asked again
-    so soon. ``task_tries_max``: an attempt that did not stop when asked that often is left alone for
+    not been observed is sent again. ``rest_ms``: an attempt whose order was withdrawn is not suspended again
+    so soon. ``task_tries_max``: an attempt that did not stop after that many requests is excluded for
     good. ``job_open_ratio_max``: how many of a job's containers may be under order at once, at least one.
     """
 
@@ -87,7 +87,7 @@ PROFILES = {"default": DEFAULT, "paper": PAPER}
 
 
 def validate(settings: Settings) -> None:
-    """Raise BadInput, naming the field, for a number with which nobody can reckon."""
+    """Raise BadInput, naming the field, for a number that cannot be computed with."""
     for name in settings.__struct_fields__:
         value = getattr(settings, name)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -1,10 +1,10 @@
-"""Settlement: what facts, time-outs and second thoughts do to the orders.
+"""The order state machine: how facts, time-outs and withdrawals move the orders.
 
 Law: only facts and deadlines settle an order. A fact about no order, about a settled order, or
-about another attempt or generation is foreign and does nothing; none can raise. Every move is
-recorded; every recall is an action (not suspending is always allowed).
+about another attempt or generation is foreign and has no effect; none can raise. Every move is
+recorded; every withdrawal is an action (not suspending is always allowed).
 
-A Release is idempotent by its order and is sent again until its effect is seen; so is a Withdraw
+A Release is idempotent by its order and is sent again until its effect is observed; so is a Withdraw
 whose outcome is unknown.
 """
 
@@ -75,7 +75,7 @@ class Effects:
         self.actions: list[Action] = list(actions)
 
     def add(self, more: Effects) -> None:
-        """Put what came after behind."""
+        """Append later effects."""
         self.records += more.records
         self.actions += more.actions
 
@@ -94,7 +94,7 @@ class Settlement:
         self.pending_at_ms = 0
 
     def _move(self, into: Effects, order_id: str, event: Event, at_ms: int, **told: Any) -> bool:
-        """Let one event happen, with fields of its record; say whether it changed the order's state."""
+        """Apply one event, with fields of its record; return whether it changed the order's state."""
         record = self.ledger.happen(order_id, event, at_ms, **told)
         if record is not None:
             into.records.append(record)
@@ -108,7 +108,7 @@ class Settlement:
     # --- facts ----------------------------------------------------------------------------------
 
     def take(self, facts: Iterable[Fact]) -> Effects:
-        """Apply facts in the order in which they were told."""
+        """Apply facts in the order in which they were reported."""
         effects = Effects()
         for fact in facts:
             if isinstance(fact, ContainerGranted):
@@ -140,7 +140,7 @@ class Settlement:
             )
 
     def _killed_ended(self, container: str, ending: Ending, at_ms: int) -> Effects:
-        """Record the end of a container whose killed order is settled: its room is not coming any more."""
+        """Record the end of a container whose killed order is settled: its room is not expected any more."""
         into = Effects()
         killed = self.ledger.terminating.get(container)
         if killed is not None:
@@ -168,9 +168,9 @@ class Settlement:
     def _granted(self, into: Effects, fact: ContainerGranted) -> None:
         """Settle the entry that this grant answers (section 3.2: it is removed from the job's list).
 
-        Rooms of one size are all alike, but an order must see its task's end. So when an asker is
-        given the room freed for another while an order of its own is still running, that order
-        goes over to the other's list; without one, the other has lost its room and asks again
+        Rooms of one size are interchangeable, but an order must last until its task's end. So when an asker
+        is given the room freed for another while an order of its own is still running, that order
+        is transferred to the other's list; without one, the other has lost its room and asks again
         (:meth:`_is_taken`).
         """
         asker, size = fact.application, fact.size
@@ -197,25 +197,25 @@ class Settlement:
             into.add(self.transfer(mine, given.asker, fact.at_ms, GivenRoomOf(asker, given.order)))
 
     def _is_taken(self, order: Order, size: Resources) -> bool:
-        """Say whether a grant of ``size`` to somebody else, on the order's node, took the order's room.
+        """Return whether a grant of ``size`` to another application, on the order's node, used its room.
 
-        Nobody tells which room on a node a container was given. A grant smaller than the container
+        YARN does not report which room on a node a container was given. A grant smaller than the container
         that ended leaves room, or came from other room: the order stays, until its asker is given a
-        container, asks no more, or the time is out. An asker that waits for nothing has lost nothing.
+        container, stops asking, or the time is out. An asker without pending asks has lost nothing.
         """
         if self.pending is not None and not self.pending.get(order.asker):
             return False
         return fits(order.size, size)
 
     def _answer(self, into: Effects, order: Order, event: Event, fact: ContainerGranted) -> None:
-        """Settle an order, and those of its group that are freed, as granted or taken."""
+        """Settle an order, and those of its group that are freed, as granted or misdirected."""
         for mate in self.ledger.group_of(order):
             why = None if mate.order == order.order else WithOrder(order.order)
             who = {"container": fact.container, "application": fact.application}
             self._move(into, mate.order, event, fact.at_ms, why=why, **who)
 
     def transfer(self, order: Order, asker: str, at_ms: int, why: MoveReason) -> Effects:
-        """Let an order, with its group, work for another application."""
+        """Make an order, with its group, over to another application."""
         into = Effects()
         for mate in self.ledger.group_of(order):
             passed_on = Transfer(order=mate.order, source=mate.asker, target=asker, at_ms=at_ms, why=why)
@@ -223,7 +223,7 @@ class Settlement:
         return into
 
     def _came_back(self, into: Effects, fact: CameBack | CameBackWithout) -> None:
-        """Record that a suspended task is back, with what was saved or without; told once for each order."""
+        """Record that a suspended task runs again, with its saved work or without; once for each order."""
         order = self.ledger.suspended.get(fact.order)
         if order is None or order.attempt == fact.attempt:
             return
@@ -240,7 +240,7 @@ class Settlement:
         into.add(self.forget(fact.application, fact.at_ms, "ended"))
 
     def forget(self, application: str, at_ms: int, why: Absence) -> Effects:
-        """Forget an application's attempts, and record it: from now on they are as good as new."""
+        """Forget an application's attempts, and record it: from now on they count as new."""
         into = Effects()
         if self.ledger.remembers(application):
             self._record(into, UnknownApplication(application=application, at_ms=at_ms, why=why))
@@ -251,10 +251,10 @@ class Settlement:
         for order in list(self.ledger.open.values()):
             into.add(self.recall(order, "epoch-changed", fact.at_ms, AnotherManager()))
 
-    # --- second thoughts and time-outs ------------------------------------------------------------
+    # --- withdrawals and time-outs ----------------------------------------------------------------
 
     def recall(self, order: Order, event: Event, at_ms: int, why: MoveReason) -> Effects:
-        """Settle an order that is not wanted any more, and tell its task to go on."""
+        """Settle an order that is not needed any more, and withdraw its suspend request."""
         into = Effects()
         running = order.state in RECALLABLE and order.verb == "suspend" and not order.observed
         if self._move(into, order.order, event, at_ms, why=why) and running:
@@ -262,7 +262,7 @@ class Settlement:
         return into
 
     def drop_observed(self, now_ms: int) -> Effects:
-        """Let go of what an earlier controller only observed, if this one acts: nothing may come of it."""
+        """Drop the orders of an earlier controller that only observed, if this one acts."""
         into = Effects()
         if self.settings.observe_only:
             return into
@@ -272,7 +272,7 @@ class Settlement:
         return into
 
     def repeat(self, now_ms: int) -> Effects:
-        """Send again what may not have arrived; a Release also if its effect is long in coming."""
+        """Send again what may not have arrived; a Release also if its effect is long overdue."""
         into = Effects()
         for sent in self.ledger.sent.values():
             late = isinstance(sent.action, Release) and (
@@ -283,7 +283,7 @@ class Settlement:
         return into
 
     def time_out(self, now_ms: int) -> Effects:
-        """Give up or kill what has shown no progress for too long; stop counting unclaimed room."""
+        """Give up or kill orders without progress for too long; stop counting unclaimed room."""
         into = Effects()
         limit = self.settings.kill_timeout_ms
         if self.settings.observe_only:
@@ -298,7 +298,7 @@ class Settlement:
         return into
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:
-        """Say whether the asker of freed room was seen to wait lately, and after the room was free."""
+        """Return whether the asker of freed room had pending asks lately, and after the room was free."""
         if not self.pending or now_ms - self.pending_at_ms >= self.settings.look_age_max_ms:
             return False
         seen_ms = self.pending_at_ms - (order.freed_at_ms or 0)
@@ -313,7 +313,7 @@ class Settlement:
             into.actions.append(Withdraw(*names))
 
     def forget_unwanted(self, pending: dict[str, int], now_ms: int, as_of_ms: int) -> Effects:
-        """Settle freed entries whose asker has stopped asking without a grant having been seen."""
+        """Settle freed entries whose asker has stopped asking without an observed grant."""
         into = Effects()
         self.pending_at_ms = as_of_ms
         for order in list(self.ledger.open.values()):
@@ -326,10 +326,10 @@ class Settlement:
     # --- outcomes ---------------------------------------------------------------------------------
 
     def outcome(self, action: Action, outcome: Outcome, now_ms: int) -> Effects:
-        """Take note of what came of an action; an unknown outcome leaves the order open.
+        """Apply an action's outcome; an unknown outcome leaves the order open.
 
         A refused Release settles its order at once, unless an earlier one may have arrived: then the
-        refusal may only mean that the container is gone already, and a fact will tell.
+        refusal may only mean that the container is gone already, and a fact will settle the order.
         """
         into = Effects()
         self._record(into, performed(now_ms, action, outcome))
@@ -348,7 +348,7 @@ class Settlement:
 
 
 def _return_of(order: Order, fact: CameBack) -> Return:
-    """Compare what was predicted with what it has cost."""
+    """Compare the predicted resume cost with the measured."""
     leave_ms = max(0, (order.freed_at_ms or 0) - order.asked_at_ms)
     return Return(
         order=fact.order,
@@ -364,7 +364,7 @@ def _return_of(order: Order, fact: CameBack) -> Return:
 
 
 def _saved_lost_of(fact: CameBackWithout) -> SavedLost:
-    """Say that saved work was lost; no later attempt is credited with the return."""
+    """Return the record that saved work was lost; no later attempt counts as the resumption."""
     return SavedLost(
         order=fact.order,
         attempt=fact.attempt,
@@ -376,7 +376,7 @@ def _saved_lost_of(fact: CameBackWithout) -> SavedLost:
 
 
 def asked_again(ledger: Ledger, settings: Settings, now_ms: int) -> tuple[Action, ...]:
-    """Return what may never have been asked, as far as it is still wanted.
+    """Return the requests that may never have been sent, as far as they are still wanted.
 
     What was written down and not performed may have been sent or not: an order may be delivered
     twice, its effect happens once. A Kill that is this late is not repeated.

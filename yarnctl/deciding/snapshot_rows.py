@@ -1,9 +1,9 @@
 """Changes of the snapshot: the rows that a step reads, and how they differ from the snapshot written last.
 
-Law: pure and canonical. :class:`Writer` says how a snapshot differs from the one before it, :class:`Reader`
-makes the same snapshot of it again; of what stands in both, the controller reads no column that is not a
-row's (a test drops each column and must see red). That a view is the same object may save work, and never
-decides what is written.
+Law: pure and canonical. :class:`Writer` returns how a snapshot differs from the one before it,
+:class:`Reader` rebuilds the same snapshot from that; of what is in both, the controller reads no column that
+is not a row's (a test drops each column and must fail). That a view is the same object may save work, and
+never decides what is written.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Columns:
         return [view for view in snapshot.applications if view.asks or view.queue in self._named]
 
     def row(self, view: ApplicationView) -> ApplicationRow:
-        """Return what is read of one."""
+        """Return what is read of one application."""
         return ApplicationRow(
             view.application,
             view.queue,
@@ -223,7 +223,7 @@ class Reader:
         self.reserved: dict[str, str] = {}
 
     def snapshot(self, change: Change) -> Snapshot:
-        """Apply a change; return the snapshot as it is then."""
+        """Apply a change; return the new snapshot."""
         self.total = change.total or self.total
         self.largest_node = change.largest_node or self.largest_node
         self.queues = _applied(

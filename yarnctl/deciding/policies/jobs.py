@@ -13,13 +13,13 @@ from typing import NamedTuple
 from yarnctl.deciding.draws import exponential
 
 FOREVER_MS = (1 << 53) - 1
-"""Stands for "no deadline": later than any deadline, looser than any laxity; exact in JSON."""
+"""Stands for "no deadline": later than any deadline, larger than any laxity; exact in JSON."""
 
 PPM = 1_000_000
 
 
 class JobUsage(NamedTuple):
-    """What the policies may know of a running job, after the picks made so far.
+    """What the policies may read of a running job, after the picks made so far.
 
     ``share`` is the dominant share as an exact integer (:func:`yarnctl.units.dominant`), the
     AM's container included. ``releasable`` counts the containers other than the AM's that are
@@ -52,27 +52,27 @@ class JobPolicy(NamedTuple):
 
 
 def most_resources(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
-    """MR, section 2.1: the job that holds most, re-evaluated after each pick (worst fit)."""
+    """MR, section 2.1: the job with the most resources, re-evaluated after each pick (worst fit)."""
     return (-usage.share,)
 
 
 def most_resources_once(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
-    """MR as Natjam's published code had it, against section 2.1: not re-evaluated, one job gives all."""
+    """MR as in Natjam's published code, against section 2.1: not re-evaluated, one job gives all."""
     return (usage.clock or -usage.share,)
 
 
 def least_resources(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
-    """LR, section 2.1: the job that holds least; it sticks to that job until it is empty."""
+    """LR, section 2.1: the job with the least resources; it stays with that job until it is empty."""
     return (usage.share,)
 
 
 def probabilistic(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
     """PR, section 2.1: probability proportional to the containers left, without replacement.
 
-    An exponential race: job *j* rings after Exp(1)/releasable(j), and the earliest bell wins with
+    An exponential race: job *j* finishes after Exp(1)/releasable(j), and the earliest finish wins with
     probability releasable(j)/sum. The exponential distribution has no memory, so after a pick
-    only the winner draws again, on top of its own bell and at its new rate; everybody else's
-    bell keeps ringing at the right rate.
+    only the winner draws again, added to its own finish time and at its new rate; all other
+    finish times stay valid.
     """
     return (usage.clock + exponential(draw) // max(1, usage.releasable),)
 
@@ -91,8 +91,8 @@ def maximum_laxity(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
 def laxity_ms(deadline_at_ms: int | None, submitted_at_ms: int, progress_ratio: float, now_ms: int) -> int:
     """Return deadline - projected completion (section 4), in ms; negative: it will be late.
 
-    Projected completion = now + elapsed x (1 - progress)/progress. At progress 0 nothing is known
-    of the job's speed and nothing is charged: laxity = deadline - now. (The original divided by
+    Projected completion = now + elapsed x (1 - progress)/progress. At progress 0 the job's speed is
+    not known and nothing is charged: laxity = deadline - now. (The original divided by
     zero and overflowed, which made jobs without progress look most urgent: facts 5, no. 8.)
     """
     if deadline_at_ms is None:

@@ -33,17 +33,17 @@ def _remaining_ms(task: TaskView) -> int:
 
 
 def shortest_remaining(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
-    """SRT, section 2.2 and theorem 2.1: spare the job's tail."""
+    """SRT, section 2.2 and theorem 2.1: shortens the job's tail."""
     return (_remaining_ms(task),)
 
 
 def longest_remaining(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
-    """LRT, section 2.2: let what is nearly done free its room by itself."""
+    """LRT, section 2.2: a task that is nearly done frees its room by itself."""
     return (-_remaining_ms(task),)
 
 
 def at_random(task: TaskView, now_ms: int, draw: int) -> tuple[int, ...]:
-    """Random, section 5 (Fig 5): every task alike."""
+    """Random, section 5 (Fig 5): all tasks equally likely."""
     return (draw,)
 
 

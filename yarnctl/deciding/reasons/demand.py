@@ -6,7 +6,7 @@ from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
 class Unmet(Reason, frozen=True):
-    """Asks fit on no node; ``foreseen`` of them are not the job's own yet: its master still starts."""
+    """Asks fit on no node; ``foreseen`` of them are predicted demand: the job's master still starts."""
 
     foreseen: int = 0
 
@@ -16,48 +16,48 @@ class ClusterFull(Reason, frozen=True):
 
 
 class NoTaskMayStop(Reason, frozen=True):
-    """Every task of the jobs that may give is barred."""
+    """Every task of the preemptable jobs is excluded."""
 
 
 class NoJobMayGive(Reason, frozen=True):
-    """No job of the victim queues may give to this asker."""
+    """No job of the victim queues may be preempted for this asker."""
 
 
 class NoQueueOverGuarantee(Reason, frozen=True):
-    """No victim queue uses more than it is guaranteed."""
+    """No victim queue uses more than its guarantee."""
 
 
 class QueueAtMaximum(Reason, frozen=True):
-    """The asker's queue may not grow."""
+    """The asker's queue is at its maximum."""
 
 
 class UserAtLimit(Reason, frozen=True):
-    """The asker's user holds what one user may."""
+    """The asker's user uses the most that one user may."""
 
 
 class NoNodeLargeEnough(Reason, frozen=True):
-    """No single node could hold one container of the ask."""
+    """No single node is large enough for one container of the ask."""
 
 
 class OnItsWay(Reason, frozen=True):
-    """Open orders will meet what is missing."""
+    """Open orders will meet the shortfall."""
 
 
 class RoomGoesTo(Reason, frozen=True):
-    """The scheduler would give the room to somebody else."""
+    """The scheduler would give the room to another application."""
 
     application: str
     queue: str
 
 
 class QueueTakesBack(Reason, frozen=True):
-    """The giving queue would be served first once it has given."""
+    """The victim queue would be served first after the preemption."""
 
     queue: str
 
 
 class QueueBelowGuarantee(Reason, frozen=True):
-    """The giving queue would use less than it is guaranteed."""
+    """The victim queue would use less than its guarantee."""
 
     queue: str
 
@@ -67,11 +67,11 @@ class NotActivated(Reason, frozen=True):
 
 
 class MoreUrgentWaits(Reason, frozen=True):
-    """With deadlines, only the most urgent application that waits may ask."""
+    """With deadlines, only the most urgent application with pending asks may be served."""
 
 
 class OthersFirst(Reason, frozen=True):
-    """The scheduler serves others before."""
+    """The scheduler serves other applications before."""
 
 
 TriggerReason = (

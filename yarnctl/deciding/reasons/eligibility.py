@@ -6,7 +6,7 @@ from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
 class InNoVictimQueue(Reason, frozen=True):
-    """Its queue may not give."""
+    """Its queue is not preemptable."""
 
 
 class OtherKind(Reason, frozen=True):
@@ -26,7 +26,7 @@ class ConfigurationUnreadable(Reason, frozen=True):
 
 
 class ConfigurationOdd(Reason, frozen=True):
-    """Its configuration makes no sense; the kind of error."""
+    """Its configuration is not valid; the kind of error."""
 
     error: str
 
@@ -51,7 +51,7 @@ class RunnerOptionsOpen(Reason, frozen=True):
 
 
 class RunnerWithoutReducer(Reason, frozen=True):
-    """Nothing follows the runner's options."""
+    """The command line ends after the runner's options."""
 
 
 class NotInHdfs(Reason, frozen=True):
@@ -70,41 +70,41 @@ class OtherNameNode(Reason, frozen=True):
 
 
 class PathOdd(Reason, frozen=True):
-    """Its store, or its folder of requests, has a path that climbs."""
+    """Its store, or its folder of requests, has a path with "..": it leaves its folder."""
 
     what: str
     path: str
 
 
 class StoreOutside(Reason, frozen=True):
-    """Its store is not below the root that we may read."""
+    """Its store is not below the root that yarnctl may read."""
 
     path: str
     root: str
 
 
 class RequestsElsewhere(Reason, frozen=True):
-    """It looks for requests where we write none."""
+    """It reads requests from another folder than yarnctl writes to."""
 
     path: str
     ours: str
 
 
 class OtherOwner(Reason, frozen=True):
-    """It would not take requests from us."""
+    """It would not accept requests of yarnctl's user."""
 
     owners: tuple[str, ...]
     us: str
 
 
 class RunnerSays(Reason, frozen=True):
-    """The runner's own words."""
+    """The runner's own message."""
 
     text: str
 
 
 class CheckpointUnseen(Reason, frozen=True):
-    """We may not see its checkpoints."""
+    """yarnctl may not read its checkpoints."""
 
     fault: str
 

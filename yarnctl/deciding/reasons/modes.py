@@ -1,4 +1,4 @@
-"""Why the daemon acts or does not: the reasons of stances, and of the loop's state."""
+"""Why the daemon acts or does not: the reasons of the loop's states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from yarnctl.deciding.reasons.rooting import Reason, Said
 
 
 class NothingInTheWay(Reason, frozen=True):
-    """Nothing stands in the way: it enforces."""
+    """No reason against acting: it enforces."""
 
 
 class NotEnforcing(Reason, frozen=True):
@@ -14,55 +14,55 @@ class NotEnforcing(Reason, frozen=True):
 
 
 class Continued(Reason, frozen=True):
-    """A person took a pause back."""
+    """A person ended a pause."""
 
 
 class Paused(Reason, frozen=True):
-    """A person paused the loop; ``text`` is what that person said, or was said for them."""
+    """A person paused the loop; ``text`` is that person's reason, or a default."""
 
     text: str
 
 
 class LockHeldElsewhere(Reason, frozen=True):
-    """Another yarnctl holds the lock."""
+    """Another yarnctl has the lock."""
 
 
 class LockRanOut(Reason, frozen=True):
-    """A tick lasted longer than the lock, which nobody else has taken."""
+    """A tick lasted longer than the lock, which no other yarnctl has acquired."""
 
 
 class HdfsUnwritable(Reason, frozen=True):
-    """A request, or the lock, could not be written: nobody is asked."""
+    """A request, or the lock, could not be written: no request is sent."""
 
     fault: str
 
 
 class FoldersNotSeen(Reason, frozen=True):
-    """Our folders in HDFS have not been seen since the start."""
+    """Our folders in HDFS have not been checked since the start."""
 
 
 class FoldersUnreachable(Reason, frozen=True):
-    """Our folders in HDFS cannot be seen."""
+    """Our folders in HDFS cannot be read."""
 
     fault: str
 
 
 class FoldersUnfit(Reason, frozen=True):
-    """Our folders in HDFS are not safe; what was seen, and what to do."""
+    """Our folders in HDFS are not safe; what was found, and what to do."""
 
     seen: str
     fix: str
 
 
 class Misdirected(Reason, frozen=True):
-    """Freed room went to others too often: ``orders`` and who got each, of the last ``of``."""
+    """Freed room was misdirected too often: ``orders`` and who got each, of the last ``of``."""
 
     orders: tuple[tuple[str, str], ...]
     of: int
 
 
 class ManagerSettling(Reason, frozen=True):
-    """Another ResourceManager answers, and its nodes have not all come yet."""
+    """Another ResourceManager answers, and not all of its nodes have registered yet."""
 
 
 class PreemptionUnknown(Reason, frozen=True):
@@ -70,41 +70,41 @@ class PreemptionUnknown(Reason, frozen=True):
 
 
 class YarnPreemptsSomewhere(Reason, frozen=True):
-    """The monitor is on, and no victim queue has been seen."""
+    """The monitor is on, and no victim queue has been observed."""
 
     key: str
 
 
 class YarnPreempts(Reason, frozen=True):
-    """YARN takes containers from this victim queue by itself."""
+    """YARN itself preempts containers of this victim queue."""
 
     queue: str
     key: str
 
 
 class YarnPreemptsWithin(Reason, frozen=True):
-    """YARN takes containers within this victim queue by itself."""
+    """YARN itself preempts containers within this victim queue."""
 
     queue: str
     key: str
 
 
 class ClusterFault(Reason, frozen=True):
-    """The cluster cannot be seen; the words of the client that failed."""
+    """The cluster cannot be observed; the message of the client that failed."""
 
     fault: str
 
 
 class ClusterUnseen(Reason, frozen=True):
-    """The cluster cannot be seen."""
+    """The cluster cannot be observed."""
 
 
 class AskedToStop(Reason, frozen=True):
-    """A person, or a signal, asked it to stop."""
+    """A person, or a signal, stopped it."""
 
 
 class TicksDone(Reason, frozen=True):
-    """It has done as many ticks as it was told to."""
+    """It has done the number of ticks that it was started for."""
 
     ticks: int
 

@@ -1,6 +1,6 @@
-"""Why an order moved, or works for somebody else: the reasons of transitions and transfers.
+"""Why an order moved, or was transferred: the reasons of transitions and transfers.
 
-Below them: why a queue's maximum or an application's priority is changed, or not put back.
+Below them: why a queue's maximum or an application's priority is changed, or not restored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class ContainerHasEnded(Reason, frozen=True, tag="container-ended"):
 
 
 class ApplicationHasEnded(Reason, frozen=True, tag="application-ended"):
-    """The asker, or the job that was to give, has ended."""
+    """The asker, or the victim, has ended."""
 
     application: str
 
@@ -28,7 +28,7 @@ class WithOrder(Reason, frozen=True):
 
 
 class Unclaimed(Reason, frozen=True):
-    """Nobody was seen to get the room in time; ``asker_waits``: its asker was seen to wait all the while."""
+    """No grant of the room was observed in time; ``asker_waits``: its asker had pending asks throughout."""
 
     limit_ms: int
     asker_waits: bool = False
@@ -41,15 +41,15 @@ class NoProgress(Reason, frozen=True):
 
 
 class AskGone(Reason, frozen=True):
-    """The asker stopped asking, and no grant was seen."""
+    """The asker stopped asking, and no grant was observed."""
 
 
 class RoomElsewhere(Reason, frozen=True):
-    """The asker finds room that nobody has to make."""
+    """The asker's asks fit into room that is free without a preemption."""
 
 
 class NobodyWaits(Reason, frozen=True):
-    """No production application waits for anything."""
+    """No production application has pending asks."""
 
 
 class Stopping(Reason, frozen=True):
@@ -57,7 +57,7 @@ class Stopping(Reason, frozen=True):
 
 
 class OnlyObserved(Reason, frozen=True):
-    """It was made by a controller that only observed: nobody was asked."""
+    """It was made by a controller that only observed: no request was sent."""
 
 
 class AnotherManager(Reason, frozen=True):
@@ -65,14 +65,14 @@ class AnotherManager(Reason, frozen=True):
 
 
 class GivenRoomOf(Reason, frozen=True):
-    """``application`` was given the room of ``order``, so one of its own works for that order's asker."""
+    """``application`` was given the room of ``order``, so an order of its own is transferred in exchange."""
 
     application: str
     order: str
 
 
 class AskerHasRoom(Reason, frozen=True):
-    """``application`` finds room elsewhere, so its order works for somebody else."""
+    """``application`` is served elsewhere, so its order is transferred."""
 
     application: str
 
@@ -100,7 +100,7 @@ class QueueServing(Reason, frozen=True):
 
 
 class DemandOver(Reason, frozen=True):
-    """No production application waits any more."""
+    """No production application has pending asks any more."""
 
 
 class LeftByEarlierRun(Reason, frozen=True):
@@ -108,7 +108,7 @@ class LeftByEarlierRun(Reason, frozen=True):
 
 
 class MayNotAct(Reason, frozen=True):
-    """yarnctl may not act now, so nothing may stay changed."""
+    """yarnctl is blocked, so nothing may stay changed."""
 
 
 class QueueGone(Reason, frozen=True):
@@ -116,7 +116,7 @@ class QueueGone(Reason, frozen=True):
 
 
 class ChangedByOthers(Reason, frozen=True):
-    """Somebody else has set another maximum since."""
+    """Another maximum has been set since, not by yarnctl."""
 
 
 QueueReason = (

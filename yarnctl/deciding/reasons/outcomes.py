@@ -1,6 +1,6 @@
-"""What came of an action: why it was refused, withheld, or may not have been done.
+"""The outcomes of actions: why one was refused, withheld, or may not have been done.
 
-``fault`` and ``text`` hold words of others, which are never looked into.
+``fault`` and ``text`` are messages of other programs, which are never parsed.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ class Observing(Reason, frozen=True):
 
 
 class ClientFault(Reason, frozen=True, tag="fault"):
-    """A client's error, in its own words."""
+    """A client's error, with its own message."""
 
     fault: str
 
 
 class ManifestUnusable(Reason, frozen=True):
-    """No checkpoint can be gone on from; the words of who read them."""
+    """No checkpoint can be resumed from; the message of its reader."""
 
     fault: str
 
 
 class NoHdfs(Reason, frozen=True):
-    """There is nowhere to write a request."""
+    """There is no HDFS to write a request to."""
 
 
 class ForeignAttempt(Reason, frozen=True):
-    """The ids do not belong together, or the order is somebody else's."""
+    """The ids do not belong together, or the order is another yarnctl's."""
 
     attempt: str
     application: str
@@ -46,7 +46,7 @@ class ReleasedAlready(Reason, frozen=True):
 
 
 class NoRequestThere(Reason, frozen=True):
-    """No request of ours lies in HDFS."""
+    """There is no request of ours in HDFS."""
 
 
 class NoSuchOrder(Reason, frozen=True):
@@ -54,13 +54,13 @@ class NoSuchOrder(Reason, frozen=True):
 
 
 class AttemptOver(Reason, frozen=True):
-    """The attempt does not run any more; ``state`` is what its master calls it."""
+    """The attempt does not run any more; ``state`` as its master reports it."""
 
     state: str = ""
 
 
 class CheckpointsUnseen(Reason, frozen=True):
-    """The job's checkpoints cannot be seen."""
+    """The job's checkpoints cannot be read."""
 
 
 class ManifestOfAnother(Reason, frozen=True):
@@ -74,11 +74,11 @@ class GoneOn(Reason, frozen=True):
 
 
 class HoldOver(Reason, frozen=True):
-    """The runner does not wait any more, or not long enough."""
+    """The runner's release wait is over, or too short."""
 
 
 class NotHoldingYet(Reason, frozen=True):
-    """The status line does not say yet that it holds."""
+    """The status line does not show the release wait yet."""
 
 
 class KillNotAllowed(Reason, frozen=True):
@@ -103,7 +103,7 @@ class AttemptUnknown(Reason, frozen=True):
 
 
 class RunsElsewhere(Reason, frozen=True):
-    """The attempt runs in another container than the one that was ordered."""
+    """The attempt runs in another container than the ordered one."""
 
     container: str
     ordered: str
@@ -120,7 +120,7 @@ class PriorityNotAllowed(Reason, frozen=True):
 
 
 class QueueNotNamed(Reason, frozen=True):
-    """The application's queue was not named to yarnctl."""
+    """yarnctl was not given the application's queue."""
 
     queue: str
 
@@ -146,7 +146,7 @@ class MasterDown(Reason, frozen=True):
 
 
 class NotInReducePhase(Reason, frozen=True):
-    """The attempt cannot be asked now (in virtual time)."""
+    """The attempt cannot be suspended now (in virtual time)."""
 
 
 class NoValidManifest(Reason, frozen=True):

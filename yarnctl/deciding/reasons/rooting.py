@@ -1,8 +1,8 @@
 """The root of all reasons: what they have in common on the wire.
 
 Law: a reason is a frozen value. Its tag, the class's name in kebab case, is what programs compare; its fields
-hold what the sentence names. Words of others (a client's error, what a job's owner wrote) are text in a field
-and are never looked into. English is made of a reason in one module only, outside the deciding half.
+have what the sentence names. Foreign text (a client's error, what a job's owner wrote) is a field of its own
+and is never parsed. English is made of a reason in one module only, outside the deciding half.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import msgspec
 
 FAULT_MAX = 1000
-"""Longer words of others are cut where a reason is made of them."""
+"""Longer foreign text is cut where a reason is made of it."""
 
 
 def kebab(name: str) -> str:
@@ -21,7 +21,7 @@ def kebab(name: str) -> str:
 
 
 class Reason(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="code", tag=kebab):
-    """Why something is so. Compared by value; encoded with its tag as ``code``."""
+    """The reason of something. Compared by value; encoded with its tag as ``code``."""
 
 
 class Said(Reason, frozen=True):
@@ -31,5 +31,5 @@ class Said(Reason, frozen=True):
 
 
 def code(why: Reason) -> str:
-    """Return the tag of a reason, as it stands in ``code``."""
+    """Return the tag of a reason, as in ``code``."""
     return str(why.__struct_config__.tag)

@@ -1,4 +1,4 @@
-"""Reasons of admission: of a plan, of an end, of a lesson, and what keeps the gate from deciding.
+"""Reasons of admission: of a plan, of an end, of a lesson, and why the gate cannot decide.
 
 Law: see ``rooting``; the sentences are in docs/design-notes.md.
 """
@@ -9,7 +9,7 @@ from typing import Literal
 
 from yarnctl.deciding.reasons.rooting import Reason, Said
 
-# --- why an admission is decided so
+# --- why an admission has this verdict
 
 
 class Undecided(Reason, frozen=True):
@@ -17,13 +17,13 @@ class Undecided(Reason, frozen=True):
 
 
 class FreeNow(Reason, frozen=True):
-    """So many containers are free."""
+    """As many containers as needed are free; their number."""
 
     containers: int
 
 
 class Needs(Reason, frozen=True):
-    """More containers are needed than are free; ``start``: whether it can be told when they will be."""
+    """More containers are needed than are free; ``start``: whether it is known when they will be."""
 
     containers: int
     free: int
@@ -35,7 +35,7 @@ class DeadlinePassed(Reason, frozen=True):
 
 
 class NeedsTooManyByNow(Reason, frozen=True):
-    """What is left of its time is too short for the containers that it can use."""
+    """The time to its deadline is too short for the most containers that it can use."""
 
     containers: int
     usable: int
@@ -81,11 +81,11 @@ PlanReason = (
     | Said
 )
 
-# --- why an admission is over
+# --- why an admission has ended
 
 
 class WithdrawnByAsker(Reason, frozen=True):
-    """Who asked has taken it back."""
+    """Its sender has withdrawn it."""
 
 
 class LeaseOver(Reason, frozen=True):
@@ -95,7 +95,7 @@ class LeaseOver(Reason, frozen=True):
 
 
 class NotSubmitted(Reason, frozen=True):
-    """No application took it while its containers were reserved."""
+    """No application used its reservation in time."""
 
     held_ms: int
 
@@ -120,7 +120,7 @@ class NumbersImpossible(Reason, frozen=True):
 
 
 class NoneWouldDo(Reason, frozen=True):
-    """Its deadline could not be met with any number of containers."""
+    """No number of containers would have met its deadline."""
 
     work_ms: int
     deadline_ms: int
@@ -135,29 +135,29 @@ class NotInHistoryYet(Reason, frozen=True):
 
 
 class HistoryBusy(Reason, frozen=True):
-    """Too many questions wait already."""
+    """Too many questions are queued already."""
 
 
 class HistoryFault(Reason, frozen=True):
-    """The history server could not be asked."""
+    """The history server did not answer."""
 
     fault: str
 
 
 class HistoryUnusable(Reason, frozen=True):
-    """The history server's answer is not understood, or refused."""
+    """The history server's answer is not understood, or a refusal."""
 
     fault: str
 
 
 class HistoryLost(Reason, frozen=True):
-    """The job was listed, and is not known any more."""
+    """The job was listed, and is unknown now."""
 
     job: str
 
 
 class EndedOtherwise(Reason, frozen=True):
-    """The job did not succeed ("": nobody says how it ended)."""
+    """The job did not succeed ("": its terminal state is not known)."""
 
     state: str = ""
 
@@ -194,9 +194,9 @@ LessonReason = (
 )
 
 ASK_AGAIN = (NotInHistoryYet, HistoryBusy, HistoryFault)
-"""The history may tell it later."""
+"""The history server may list it later."""
 
-# --- what keeps the gate from deciding
+# --- why the gate cannot decide
 
 
 class ApplicationsUnseen(Reason, frozen=True):
@@ -206,13 +206,13 @@ class ApplicationsUnseen(Reason, frozen=True):
 
 
 class SizeUnseen(Reason, frozen=True):
-    """The ResourceManager does not tell how large the cluster is."""
+    """The ResourceManager does not report how large the cluster is."""
 
     fault: str
 
 
 class NoRoomForContainer(Reason, frozen=True):
-    """No node holds one container of the gate's size."""
+    """No node is large enough for one container of the gate's size."""
 
 
 GateReason = ApplicationsUnseen | SizeUnseen | NoRoomForContainer
