@@ -180,6 +180,7 @@ def test_dying_over_many_files_loses_nothing(
     assert encode(rebuilt.fold.state()) == encode(whole.state())
 
 
+@pytest.mark.thorough
 def test_every_single_point(tmp_path: Path) -> None:
     points = mortal(tmp_path / "count", ())
     points.go()

@@ -18,6 +18,7 @@ from emulator.cluster.timing import HADOOP3
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job
+from tests.thoroughness import examples
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Accepted, Kill, Refused, Suspend, Withdraw
 from yarnctl.deciding.reasons.demand import ClusterFull
@@ -39,7 +40,7 @@ from yarnctl.journal.file import Line, read
 from yarnctl.journal.replay import Replay, replay
 from yarnctl.units import Resources
 
-FLIPS = 1500
+FLIPS = examples(1500)
 
 
 @cache
@@ -100,7 +101,11 @@ def flips(raw: bytes, seed: int) -> list[bytes]:
     return changed
 
 
-PLAYED = [("natjam", "default"), ("natjam", "paper"), ("kill", "default")]
+PLAYED = [
+    ("natjam", "default"),
+    pytest.param("natjam", "paper", marks=pytest.mark.thorough),
+    ("kill", "default"),
+]
 
 
 @pytest.mark.parametrize(("scheme", "profile"), PLAYED)

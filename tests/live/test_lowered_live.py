@@ -17,8 +17,11 @@ from yarnctl.journal.rebuild import repair
 from yarnctl.journal.replay import replay
 
 SERVING = ("--cap-queue", "--in-flight-least", "4")
-FEW = {("change made", "kill"), ("held", "full-disk"), ("rename done", "lost-host")}
-"""Those that are always played; the others are more of the same."""
+FEW = {("change made", "kill"), ("held", "full-disk")}
+"""Those that are always played; the others are more of the same.
+
+A lost host is always played by ``tests/unit/daemon/test_lowered_queue.py``: here its lease has to run out.
+"""
 
 CASES = [
     pytest.param(point, kind, marks=[] if (point, kind) in FEW else [pytest.mark.thorough])

@@ -173,7 +173,7 @@ def test_counters_and_status_are_heard(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import sys\nsys.stdin.read()\nsys.exit(3)\n", "code 3"),
+        pytest.param("import sys\nsys.stdin.read()\nsys.exit(3)\n", "code 3", marks=pytest.mark.thorough),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "code 137"),
         ("import time, os, sys\nos.close(0)\nsys.exit(0)\n", "Broken pipe"),
     ],

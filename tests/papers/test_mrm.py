@@ -87,7 +87,7 @@ def test_recorded_run_times_are_read_and_bounded(recorded):
     assert (len(scout.duration_s), scout.configuration.max() + 1) == (60, 60)  # censored rows are left out
     assert scout.features[0].tolist() == [4, 2, 3.75, 2]
     assert len(repeated([bell, scout]).duration) == 105
-    figure = paper_mrm.certified(recorded, splits=2)
+    figure = paper_mrm.certified(recorded, splits=1)
     assert len(figure.rows) == 3
     assert len(figure.claims) == 3
 
