@@ -3,13 +3,13 @@
 ::
 
     YarnctlError            exit status 1
-    ├── BadInput            exit status 2: a file, field or option the user can mend
-    ├── Unreachable         exit status 3: nothing answers at an address
+    ├── BadInput            exit status 2: a file, field or option that the user can correct
+    ├── Unreachable         exit status 3: no server answers at an address
     ├── Different           exit status 1: a replay that decides otherwise, a check that fails
     └── InvariantBroken     exit status 1: our own fault; names the invariant
 
 Law: a message is one line that names the place (file, line and field, or URL), what was
-expected, and what to do. Both programs print ``error: <message>`` and leave with the status
+expected, and what to do. Both programs print ``error: <message>`` and exit with the status
 of the class; a traceback is a bug.
 """
 
@@ -34,12 +34,12 @@ class BadInput(YarnctlError):
         self.remedy = remedy
 
     def __reduce__(self) -> tuple[type[BadInput], tuple[str, str, str]]:
-        """Let the error cross a process border: rebuilt from its parts, not from its message."""
+        """Make the error picklable: rebuilt from its parts, not from its message."""
         return type(self), (self.where, self.problem, self.remedy)
 
 
 class Unreachable(YarnctlError):
-    """Nothing (or nothing usable) answers at an address."""
+    """No server (or no usable one) answers at an address."""
 
     exit_status = 3
 
@@ -57,5 +57,5 @@ class InvariantBroken(YarnctlError):
         self.story = story
 
     def __reduce__(self) -> tuple[type[InvariantBroken], tuple[str, str]]:
-        """Let the error cross a process border, as above."""
+        """Make the error picklable, as above."""
         return type(self), (self.name, self.story)

@@ -1,8 +1,8 @@
-"""The loop body: observe, step, write down, then do.
+"""The loop body: observe, step, write down, then act.
 
 Law: this is the only body. The virtual kernel calls it as an event, the daemon after waiting;
 records are in the journal before the first action they explain is performed. Three hosts (virtual time, live
-emulator, real cluster) stand behind one protocol, ``ClusterPort``, and the controller cannot tell them apart:
+emulator, real cluster) implement one protocol, ``ClusterPort``, and the controller does not distinguish them:
 what a host cannot do is in its capabilities.
 """
 
@@ -38,16 +38,16 @@ class ClusterPort(Protocol):
         ...
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Look at what ``scope`` names, and hand over the facts since the last call, in order."""
+        """Observe what ``scope`` names; return it with the facts since the last call, in order."""
         ...
 
     def perform(self, action: Action) -> Outcome:
-        """Carry out one action; only a later fact proves its effect."""
+        """Perform one action; only a later fact proves its effect."""
         ...
 
 
 class Journal(Protocol):
-    """Where records go. ``append`` returns when they are safe."""
+    """The destination of records. ``append`` returns when they are safe."""
 
     def append(self, records: Sequence[Record]) -> None:
         """Add records at the end, in order."""

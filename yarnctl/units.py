@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Resources(NamedTuple):
-    """A vector of memory (MiB) and virtual cores, as YARN's ``Resource`` holds it."""
+    """A vector of memory (MiB) and virtual cores, like YARN's ``Resource``."""
 
     memory_mib: int
     vcores: int
@@ -42,7 +42,7 @@ def at_least(left: Resources, right: Resources) -> Resources:
 
 
 def fits(size: Resources, room: Resources) -> bool:
-    """Say whether ``size`` fits into ``room`` in every component."""
+    """Return whether ``size`` fits into ``room`` in every component."""
     return size[0] <= room[0] and size[1] <= room[1]
 
 

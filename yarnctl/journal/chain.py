@@ -1,10 +1,10 @@
-"""The chain: every line of a journal vouches for all lines before it.
+"""The chain: every line of a journal proves all lines before it unchanged.
 
 Law: a line is a record's own bytes with an envelope at its end: its number, and a digest over the
-line before and these bytes. It is made of the records alone: no clock, no path, no secret. Whoever
-changes, removes, swaps or repeats a line breaks it; whoever computes it anew must still pass
-:mod:`yarnctl.journal.replay`. The last line of a journal that was closed says so, so that a cut
-shows too.
+line before and these bytes. It is made of the records alone: no clock, no path, no secret. To
+change, remove, swap or repeat a line breaks the chain; a chain that was computed anew must still pass
+:mod:`yarnctl.journal.replay`. The last line of a journal that was closed marks its end, so that a cut
+is found too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Chain:
 
 
 def last_link(tail: bytes) -> Chain | None:
-    """Return the chain as it stands after a journal that ends in ``tail``; None: no envelope there."""
+    """Return the chain after a journal that ends in ``tail``; None: no envelope there."""
     found = _ENVELOPE.search(tail)
     return None if found is None else Chain(int(found[1]), found[2].decode())
 
@@ -61,7 +61,7 @@ def body_of(line: bytes) -> bytes | None:
 
 
 class MemoryJournal:
-    """Keeps the records in a list; satisfies :class:`yarnctl.loop.Journal`."""
+    """Keeps the records in a list; implements :class:`yarnctl.loop.Journal`."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -71,6 +71,6 @@ class MemoryJournal:
         self.records.extend(records)
 
     def encoded(self) -> bytes:
-        """Return the bytes that a journal file would hold, once closed."""
+        """Return the bytes of a journal file with these records, once closed."""
         chain = Chain()
         return b"".join(map(chain.seal, self.records)) + chain.seal_end()

@@ -1,9 +1,9 @@
 """The journal file: append-only, one record a line, every line chained to the one before.
 
-Law: what is appended is on disk when ``append`` returns, and is never changed again. A reader takes
+Law: what is appended is on disk when ``append`` returns, and is never changed again. A reader accepts
 whole lines that this program could have written, in the order in which it wrote them, and nothing
 else: a torn or foreign line is bad input, a broken chain is a difference, each named by file and
-line. A journal may go on over several files (``segments``); it is read as one.
+line. A journal may continue over several files (``segments``); it is read as one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ JOURNAL = "journal.jsonl"
 class Line(NamedTuple):
     """One record with the number of its line (the journal's first is 1) and its own bytes, no envelope.
 
-    A line of an older format may say what several records say today: they all carry its number and bytes.
+    A line of an older format may stand for several of today's records: they all carry its number and bytes.
     """
 
     number: int
@@ -73,10 +73,10 @@ SET_ASIDE = (
 
 
 class JournalStream:
-    """Writes records to a file of somebody else's; satisfies :class:`yarnctl.loop.Journal`.
+    """Writes records to a caller's file; implements :class:`yarnctl.loop.Journal`.
 
-    Nothing is flushed. Use it in a ``with``: left in peace, it closes the *journal* (not the file)
-    with its last line; left by an error, it does not, and readers will say so.
+    Nothing is flushed. Use it in a ``with``: without an error it closes the *journal* (not the file)
+    with its last line; after an error it does not, and readers report that.
     """
 
     def __init__(self, file: BinaryIO, chain: Chain | None = None) -> None:
@@ -108,11 +108,11 @@ class JournalFile(JournalStream):
     """A journal on a file of its own, safe at each ``append``. Use it in a ``with``.
 
     ``durable``: wait for the disk at each append (a real cluster), not only for the operating
-    system (an emulator's run). A journal that is there already is written on. ``segment_bytes``: a file
-    that has grown so large is set aside, and the journal goes on in a new one (None: never). ``fold`` is what
-    the journal leaves so far, as it was rebuilt (None: nothing): a new file begins with it, and one of an
-    older format is set aside at once. Raises BadInput if the file ends in the middle of a line: after a
-    crash, somebody has to look at it first.
+    system (an emulator's run). An existing journal is appended to. ``segment_bytes``: a file
+    that has grown so large is set aside, and the journal continues in a new one (None: never). ``fold`` is
+    the state after the journal so far, as it was rebuilt (None: nothing): a new file begins with it, and one
+    of an older format is set aside at once. Raises BadInput if the file ends in the middle of a line: after a
+    crash, a person has to check it first.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class JournalFile(JournalStream):
         self.path = path
         self.durable = durable
         self.segment_bytes = segment_bytes
-        self._head_bytes = 0  # what does not count: a file that holds nothing else is not full
+        self._head_bytes = 0  # bytes that do not count: a file with nothing else is not full
         last = written_last(path)
         self.fold = Fold() if fold is None and segment_bytes is not None and last is None else fold
         if segment_bytes is not None and self.fold is None:
@@ -158,7 +158,7 @@ class JournalFile(JournalStream):
             self._go_on_in_a_new_file()
 
     def require_in_place(self) -> None:
-        """Raise OSError if the file is not at its path any more: what is written to it, nobody will find."""
+        """Raise OSError if the file is not at its path any more: what is written to it would be lost."""
         require_in_place(self.path, self.file)
 
     def _go_on_in_a_new_file(self) -> None:
@@ -172,7 +172,7 @@ class JournalFile(JournalStream):
         full.close()
 
     def _next_file(self, chain: Chain) -> BinaryIO:
-        """Begin a new file with what all lines so far leave; ``chain`` is as it stands behind it then."""
+        """Begin a new file with the state after all lines so far; ``chain`` is as after that first line."""
         assert self.fold is not None
         head = chain.seal(self.fold.state())
         fresh = set_aside(self.path, head, durable=self.durable)
@@ -200,13 +200,13 @@ class JournalFile(JournalStream):
 
 
 def _chain_after(path: Path) -> Chain:
-    """Return the chain on which the next line of the journal must be hung."""
+    """Return the chain that the journal's next line continues."""
     last = written_last(path)
     return Chain() if last is None else _chain_at(last)
 
 
 def _chain_at(last: Path) -> Chain:
-    """Return the chain as it stands at the end of a file that is whole."""
+    """Return the chain at the end of a file that is whole."""
     with opened(last) as file:
         size = file.seek(0, os.SEEK_END) if last.suffix != ".gz" else len(file.read())
         file.seek(max(0, size - ENVELOPE_MAX))
@@ -236,7 +236,7 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
 def read_last(path: Path) -> Iterator[Line]:
     """Yield the records of the last file that begins with a state, and about one file's before it.
 
-    All, if there is no such file. Raises as :func:`read` does; what stands before is not looked at.
+    All, if there is no such file. Raises as :func:`read` does; earlier files are not read.
     """
     path = journal_at(path)
     files = segments(path)
@@ -246,7 +246,7 @@ def read_last(path: Path) -> Iterator[Line]:
 
 
 def _read(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = False) -> Iterator[Line]:
-    """Yield the records of these files, the first of which hangs on ``chain``."""
+    """Yield the records of these files, the first of which continues ``chain``."""
     decoding, begun_at = _Decoding(), chain.number
     ended = True  # the first line, and the next after a closing one, must be a header, or a state before one
     where = str(path)
@@ -271,7 +271,7 @@ def _read(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = Fal
 
 
 def journal_at(path: Path) -> Path:
-    """Return the journal that is meant: a state directory stands for the one in it."""
+    """Return the path of the journal: for a state directory, of the one in it."""
     return path / JOURNAL if path.is_dir() else path
 
 
@@ -287,13 +287,13 @@ def _lines(files: Sequence[Path]) -> Iterator[tuple[str, bytes]]:
 
 
 class _Format(msgspec.Struct):
-    """What a header says before anything else of it is read."""
+    """The part of a header that is read first."""
 
     format: int
 
 
 class _Kind(msgspec.Struct):
-    """What a line says of itself before it is read as a record."""
+    """The part of a line that is read before its record."""
 
     type: str
 
@@ -311,7 +311,7 @@ class _Decoding:
         self._is_older = False
 
     def records(self, raw: bytes, where: str) -> tuple[Record, ...]:
-        """Return what a line says, and check what no record's type can say."""
+        """Return a line's records, and check what no record's type can express."""
         try:
             if raw.startswith((HEADER, STATE)):
                 self._begin(msgspec.json.decode(raw, type=_Format).format, where)

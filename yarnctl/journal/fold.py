@@ -1,8 +1,8 @@
-"""Fold: what the records of a journal leave, for a restart and for replay.
+"""Fold: the state after a journal's records, for a restart and for replay.
 
-Law: the changes are applied and nothing is decided again. There is one fold: what a controller goes on with
-is what replay and the checks of a run see, too. ``Fold().apply(fold.state())`` makes the fold that ``fold``
-is, in every part that anybody asks; ties in a heap end in an order's id, so that heaps can be made again.
+Law: the changes are applied and nothing is decided again. There is one fold: a restarted controller,
+replay and the checks of a run all use it. ``Fold().apply(fold.state())`` makes a fold equal to ``fold``
+in every part that is read; ties in a heap end in an order's id, so that heaps can be made again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from yarnctl.deciding.settings import DEFAULT, Settings
 
 
 class Fold:
-    """``ledger`` and ``now_ms`` as the last step left them; what the daemon's own parts have changed.
+    """``ledger`` and ``now_ms`` after the last step; the changes of the daemon's own parts.
 
     ``format`` is that of the last header (0: there was none).
     """
@@ -52,7 +52,7 @@ class Fold:
         self._fresh: Header | None = None
 
     def apply(self, record: Record) -> None:
-        """Apply the next record. None is refused: what a ledger cannot take here, replay tells."""
+        """Apply the next record. None is refused: replay reports what a ledger cannot apply here."""
         if isinstance(record, State):
             self._go_on(record)
             return
@@ -76,8 +76,8 @@ class Fold:
         self.book.take(record)
 
     def _resumed(self, record: Resumed) -> None:
-        """A controller goes on: by its own settings, and by a clock that may have been set back."""
-        self.ledger.retire(self.now_ms)  # the last step has ended what time ends, after its facts
+        """A controller continues: by its own settings, and by a clock that may have been set back."""
+        self.ledger.retire(self.now_ms)  # the last step applied time-outs after its facts
         if self._fresh is not None:
             self.ledger.settings = self._fresh.settings
             self._header, self._fresh = self._fresh, None
@@ -86,7 +86,7 @@ class Fold:
         self.now_ms, self.ledger.due = record.at_ms, []
 
     def _make_way(self, record: Decision) -> None:
-        """Count an order as lost whose container is under order anew: its end was not told."""
+        """Count an order as lost whose container is under order anew: its end was not reported."""
         for pick in record.picks:
             standing = self.ledger.by_container.get(pick.task.container)
             if standing is not None:
@@ -113,7 +113,7 @@ class Fold:
         )
 
     def _go_on(self, left: State) -> None:
-        """Be what was left, and nothing besides."""
+        """Become the state that was left, and nothing besides."""
         self.ledger = ledger_of(left.ledger, DEFAULT if left.header is None else left.header.settings)
         self.now_ms, self.epoch = left.now_ms, left.epoch
         self.queues = HeldQueues({record.queue: record for record in left.lowered}, left.maximum_due)
@@ -129,11 +129,11 @@ class Fold:
         return copy
 
     def remembered(self) -> Remembered:
-        """Return what the next controller goes on with; the fold itself is not touched by it."""
+        """Return the state for the next controller; the fold itself does not change with it."""
         return Remembered(ledger_of(state_of(self.ledger), self.ledger.settings), self.now_ms)
 
     def problem(self, record: Record) -> str:
-        """Say why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
+        """Return why a record that no step makes cannot come next, "" if it can. Before :meth:`apply`."""
         return self.queues.problem(record) or self.priorities.problem(record) or self.book.problem(record)
 
 
@@ -163,7 +163,7 @@ def state_of(ledger: Ledger) -> LedgerState:
 
 
 def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
-    """Return a ledger that stands as the state says."""
+    """Return the ledger of a state."""
     ledger = Ledger(settings)
     ledger.issued, ledger.decisions = state.issued, state.decisions
     for order in state.open:

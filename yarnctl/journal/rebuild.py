@@ -1,10 +1,10 @@
-"""Rebuild: what a controller that is gone has left in its journal, to go on from there.
+"""Rebuild: the state that an earlier controller left in its journal, to continue from there.
 
-Law: all that is acted upon stands in the journal's last ``state`` or behind it: a restart reads from there
-on, and about one file before, for people who ask what came last. It is believed as far as it is whole.
-What was decided stays decided: nothing is chosen again, that is for ``yarnctl replay``, so that a newer
-program goes on with what an older one has written. A crash may leave half a line at the end: it is cut off
-and kept beside, because nothing that was in it has been acted on (the line comes before the act).
+Law: all that is acted upon is in the journal's last ``state`` or behind it: a restart reads from there
+on, and about one file before, to show people what came last. Every whole line is accepted.
+Decisions are not made again, that is for ``yarnctl replay``, so that a newer
+program continues what an older one has written. A crash may leave half a line at the end: it is cut off
+and kept beside, because nothing that was in it has been acted on (the line is written before the action).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ NOT_TOLD = (Observed, Stopped, Requests, State)
 
 
 class Rebuilt(NamedTuple):
-    """What the journal implies. ``recent`` are its last records, for people who ask why.
+    """The state after the journal. ``recent`` are its last records, for people who ask why.
 
-    ``priorities`` are those that were changed and not put back: application -> the one it had; ``held``
-    the queues whose maximum was lowered and not put back, with the record of it; ``epoch`` the
-    ResourceManager that answered last ("": not known); ``book`` all admissions; ``misdirection`` where freed
-    room went. ``fold`` is for who writes on: nothing else here changes with it.
+    ``priorities`` are those that were changed and not restored: application -> its original; ``held``
+    the queues whose maximum was lowered and not restored, with the record of it; ``epoch`` the
+    ResourceManager that answered last ("": not known); ``book`` all admissions; ``misdirection`` the
+    misdirected containers. ``fold`` is for the next writer: nothing else here changes with it.
     """
 
     remembered: Remembered
@@ -65,7 +65,7 @@ def repair(path: Path) -> Path | None:
 
 
 def _keep(beside: Path, torn: bytes) -> None:
-    """Write half a line down, whole or not at all."""
+    """Write half a line to a file, whole or not at all."""
     try:
         with beside.open("wb") as file:
             file.write(torn)
@@ -97,9 +97,9 @@ def rebuild(
     """Read a journal to its end; None if there is none.
 
     Half a line at its end is cut off and kept beside (:func:`repair`), once all before it has been read;
-    ``moved`` is told where.
+    ``moved`` is called with that file's path.
     Raises BadInput for what is no journal, or a newer program's, and Different for a broken chain.
-    Nothing is decided again: what this program would have decided otherwise stays as it was decided.
+    Nothing is decided again: decisions that this program would make otherwise stay.
     """
     if written_last(path) is None:
         return None

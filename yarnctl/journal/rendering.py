@@ -50,7 +50,7 @@ def _other_owner(why: eligibility.OtherOwner) -> str:
 
 
 def counted(number: int) -> str:
-    """Say how many containers."""
+    """Return a number of containers in words."""
     return "1 container" if number == 1 else f"{number} containers"
 
 

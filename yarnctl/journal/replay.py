@@ -1,9 +1,9 @@
-"""Replay: give each input of a journal to a controller again, and compare what it makes, line by line.
+"""Replay: give each input of a journal to a controller again, and compare the resulting records line by line.
 
-Law: what a journal says was observed is believed; all else must come out the same, byte for byte. A step's
-records stand behind its input; what came of its actions stands behind them, each once and in order, before
-the next input. The records of the daemon's own parts and of admission may stand between steps; they are
-checked against what the records before them leave, and so is a state at the head of a file. Lines of an
+Law: the recorded observations are taken as true; all else must come out the same, byte for byte. A step's
+records follow its input; the outcomes of its actions follow them, each once and in order, before
+the next input. The records of the daemon's own parts and of admission may come between steps; they are
+compared with the state after the records before them, and so is a state at the head of a file. Lines of an
 older format are folded only, up to the state that ends them. The first difference ends the replay with its
 story.
 """
@@ -76,7 +76,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class Replay:
-    """Replays a journal, which ``source`` names, line by line. ``fold`` is what the lines so far leave."""
+    """Replays the journal ``source``, line by line. ``fold`` is the state after the lines so far."""
 
     def __init__(self, source: str) -> None:
         self.source = self.where = source
@@ -109,7 +109,7 @@ class Replay:
         self._count(record)
 
     def _is_older(self, record: Record) -> bool:
-        """Say whether a line is of an older format, which a state alone may end."""
+        """Return whether a line is of an older format, which a state alone may end."""
         if isinstance(record, Header) and record.format != FORMAT:
             self._older = self._older or (self.where, record.format)
         elif isinstance(record, State):
@@ -119,16 +119,16 @@ class Replay:
         return self._older is not None
 
     def require_decided(self) -> None:
-        """Raise BadInput if what was read last is of an older format, which cannot be decided again."""
+        """Raise BadInput if the line read last is of an older format, which cannot be decided again."""
         if self._older is not None:
             where, number = self._older
             told = f"a journal of format {number} can be explained and gone on from, not decided again"
             raise BadInput(where, told, "replay it with the yarnctl that wrote it")
 
     def _take(self, record: Record, raw: bytes) -> None:
-        """Check a record against what is due."""
+        """Compare a record with the one that is due."""
         if isinstance(record, Header):
-            # What was under way is cut off: a controller that died wrote no more.
+            # What was due is dropped: the controller ended without writing it.
             self._check_header(record)
             self._header, self._left, self._opening = record, None, [raw]
             self._expected.clear()
@@ -155,7 +155,7 @@ class Replay:
             self._compare(raw)
 
     def _check_header(self, record: Header) -> None:
-        """Say no to settings by which nothing can be decided."""
+        """Refuse settings by which nothing can be decided."""
         settings = record.settings
         for field, known in (
             ("job_policy", JOB_POLICIES),
@@ -171,7 +171,7 @@ class Replay:
             raise BadInput(self.where, str(error)) from None
 
     def _is_hosts(self, record: Performed) -> bool:
-        """Say whether an action was the host's own: a queue's maximum, or a priority that is put back."""
+        """Return whether an action was the host's own: a queue's maximum, or a priority that is restored."""
         return bool(record.queue) or record.back
 
     def _between_steps(self) -> None:
@@ -192,7 +192,7 @@ class Replay:
             self._start(self._header)
         self._opening.append(raw)
         step = self._deciding().fed(record, self._reader)
-        if step.records:  # else a round of a look: what it leads to follows
+        if step.records:  # else a round of one decision: its result follows
             opening, self._opening = self._opening, []
             self._begin(step, opening)
         self.steps += 1
@@ -210,7 +210,7 @@ class Replay:
         return self.controller
 
     def _begin(self, step: Step, opening: list[bytes]) -> None:
-        """Compare a step's first records with those that stand there already; the others are due."""
+        """Compare a step's first records with those read already; the others are due."""
         self._expected, self._due = deque(map(encode, step.records)), deque(step.actions)
         for raw in opening:
             self._compare(raw)
@@ -252,7 +252,7 @@ class Replay:
 
 
 def _difference(was: str, want: str) -> str:
-    """Show both lines from shortly before the first place where they differ."""
+    """Return both lines from shortly before the first position where they differ."""
     place = next((i for i, (one, other) in enumerate(zip(was, want, strict=False)) if one != other), 0)
     begin = max(0, place - 200)
     return f"{was[:60]}: ...{was[begin : place + 200]}, but due is ...{want[begin : place + 200]}"
@@ -272,7 +272,7 @@ def replay(lines: Iterable[Line], source: str, *, closed: bool = True) -> Replay
         for line in lines:
             state.line(line)
     except BadInput:
-        state.require_decided()  # the first thing to know of it
+        state.require_decided()  # the first condition that must hold
         raise
     state.require_decided()
     if closed:

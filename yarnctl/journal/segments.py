@@ -1,14 +1,14 @@
-"""Segments: a journal that has grown too large for one file goes on in a new one.
+"""Segments: a journal that has grown too large for one file continues in a new one.
 
-Law: nothing is ever thrown away or changed. ``journal.jsonl`` is what is being written; when it is full it is
-renamed, whole, to ``journal.000001.jsonl``, ``journal.000002.jsonl``, ...: the chain of digests goes on from
-one to the next, so a missing or exchanged segment shows as a missing line does. A segment that is no longer
-written to may be compressed with gzip (``journal.000001.jsonl.gz``); it is read just the same.
+Law: nothing is ever removed or changed. ``journal.jsonl`` is the file that is written to; when it is full it
+is renamed, whole, to ``journal.000001.jsonl``, ``journal.000002.jsonl``, ...: the chain of digests continues
+from one to the next, so a missing or exchanged segment is found as a missing line is. A segment that is no
+longer written to may be compressed with gzip (``journal.000001.jsonl.gz``); it is read just the same.
 
-A file in which a journal goes on begins with all that the lines before it leave (``state``). It is written
-beside first, whole (``journal.jsonl.next``), and becomes the journal's file by a rename, between two whole
-lines. Whoever dies before that has a file that is a little too large, or none to write to: both are journals,
-and what was written beside is written anew.
+A file in which a journal continues begins with the state after the lines before it (``state``). It is
+written beside first, whole (``journal.jsonl.next``), and becomes the journal's file by a rename, between two
+whole lines. A crash before that leaves a file that is a little too large, or none to write to: both are
+journals, and the file beside is written anew.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATE = b'{"type":"state",'
 
 
 class NotNow(OSError):
-    """A journal cannot go on in a new file now; in the one before it can."""
+    """A journal cannot continue in a new file now; in the one before it can."""
 
 
 def segments(path: Path) -> tuple[Path, ...]:
@@ -39,7 +39,7 @@ def segments(path: Path) -> tuple[Path, ...]:
         names = sorted(os.listdir(path.parent))
     except OSError:
         names = []
-    for each in names:  # a plain file comes before its compressed twin, which may be unfinished
+    for each in names:  # a plain file comes before its compressed counterpart, which may be unfinished
         match = name.fullmatch(each)
         if match is not None:
             found.setdefault(int(match[1]), path.parent / each)
@@ -48,15 +48,15 @@ def segments(path: Path) -> tuple[Path, ...]:
 
 
 def written_last(path: Path) -> Path | None:
-    """Return the last of a journal's files that holds anything; None: there is no journal yet."""
+    """Return the last of a journal's files that is not empty; None: there is no journal yet."""
     held = [each for each in segments(path) if each.exists() and each.stat().st_size > 0]
     return held[-1] if held else None
 
 
 def last_begun(files: Sequence[Path]) -> int:
-    """Return which file to read first, to know what a journal leaves: 0, or one that begins with a state.
+    """Return which file to read first for the journal's state: 0, or one that begins with a state.
 
-    It is the last such file; the one before it, if that can be read by itself: it tells what came last.
+    It is the last such file; the one before it, if that can be read by itself: it has the latest records.
     """
     for place in range(len(files) - 1, 0, -1):
         if _begins_with_state(files[place]):
@@ -84,7 +84,7 @@ def opened(segment: Path) -> Iterator[BinaryIO]:
 
 
 def require_same(path: Path, handle: int) -> None:
-    """Raise OSError if another file than the opened one, or none, lies at ``path``."""
+    """Raise OSError if ``path`` is another file than the opened one, or none."""
     if not _is_same(path, os.fstat(handle)):
         story = (
             "is not there any more, or is not the file that yarnctl opened: the state directory was emptied"
@@ -108,10 +108,10 @@ def _is_same(path: Path, opened_file: os.stat_result) -> bool:
 
 
 def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
-    """Rename the journal's file, if it holds anything, and return a new one that begins with ``head``.
+    """Rename the journal's file, if it is not empty, and return a new one that begins with ``head``.
 
-    Raises NotNow if that cannot be done now: then a handle to the file before is still good, and what is
-    written to it stands at the journal's end all the same. Any other OSError comes after the change.
+    Raises NotNow if that cannot be done now: then a handle to the file before is still valid, and what is
+    written to it is at the journal's end all the same. Any other OSError comes after the change.
     """
     beside = path.with_name(f"{path.name}.next")
     try:
@@ -134,7 +134,7 @@ def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
 
 
 def _set_number(path: Path) -> None:
-    """Rename the journal's file to the next number, if it holds anything."""
+    """Rename the journal's file to the next number, if it is not empty."""
     if path.exists() and path.stat().st_size > 0:
         numbers = [_number(path, each) for each in segments(path) if each != path]
         os.rename(path, path.with_name(f"{path.stem}.{max(numbers, default=0) + 1:06d}{path.suffix}"))

@@ -1,7 +1,7 @@
-"""What a job looks like before it runs: MRM's four features, from the counters of earlier runs.
+"""The features of a job before it runs: MRM's four, from the counters of earlier runs.
 
 Law: a feature is known at submission, or is taken from an earlier run of the same job (MRM section 3.2).
-Runs with a preempted attempt do not train: their durations hold waiting that the next run will not have.
+Runs with a preempted attempt are not used: their durations include waiting that the next run will not have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class JobFeatures(NamedTuple):
 
 
 class RecordedRun(NamedTuple):
-    """One finished run: features, how long its phases took, and how many attempts were preempted."""
+    """One finished run: features, the durations of its phases, and how many attempts were preempted."""
 
     features: JobFeatures
     map_ms: int
@@ -37,7 +37,7 @@ class RecordedRun(NamedTuple):
 
 
 def features_of(maps: int, reduces: int, counters: Mapping[str, int]) -> JobFeatures:
-    """Read the features off a finished job's counters; what was not counted has the ratio 1."""
+    """Read the features from a finished job's counters; what was not counted has the ratio 1."""
     written = counters.get(WRITTEN, 0) if reduces else 0
     return JobFeatures(
         maps,
@@ -52,7 +52,7 @@ def _over(output: int, given: int) -> float:
 
 
 def training(runs: Iterable[RecordedRun]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return features and (map, reduce) durations in ms of the runs that train."""
+    """Return features and (map, reduce) durations in ms of the runs that are used for fitting."""
     used = [run for run in runs if not run.preempted]
     features = np.array([run.features for run in used], dtype=np.float64).reshape(len(used), 4)
     return features, np.array([(run.map_ms, run.reduce_ms) for run in used], dtype=np.float64).reshape(-1, 2)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WITHOUT_SKLEARN = ("ols", "bin")
 BINS = 9
-"""As many as Table 1 has."""
+"""The number of bins in Table 1."""
 NEIGHBOURS = 3
 
 
@@ -40,7 +40,7 @@ class DurationSpread(NamedTuple):
         return np.exp(found) if self.of_logarithm else np.maximum(found, 0.0)
 
     def deviations(self, durations: Numbers) -> Numbers:
-        """Return how many standard deviations durations lie above the centre."""
+        """Return how many standard deviations durations are above the centre."""
         observed = np.log(np.maximum(durations, 1e-9)) if self.of_logarithm else durations
         return (observed - self.centre) / np.maximum(self.stdev, 1e-12)
 
@@ -50,7 +50,7 @@ Regression = Callable[["Numbers", "Numbers"], Predict]
 
 
 def fitted(name: str, features: Numbers, durations: Numbers) -> Predict:
-    """Fit a model by name; raises BadInput where it is not known or cannot be had."""
+    """Fit a model by name; raises BadInput where it is unknown or not installed."""
     if name not in REGRESSIONS:
         raise BadInput("model", f"{name[:40]!r} is not known", f"one of {', '.join(REGRESSIONS)}")
     if name not in WITHOUT_SKLEARN and find_spec("sklearn") is None:
@@ -166,7 +166,7 @@ def _kcca(features: Numbers, durations: Numbers) -> Predict:
 
 
 def _gp(features: Numbers, durations: Numbers) -> Predict:
-    """A Gaussian process on the logarithm: a line in the logarithms of features, what bends it, noise."""
+    """A Gaussian process on the logarithm: a line in the logarithms of features, a curved part, noise."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
@@ -180,7 +180,7 @@ def _gp(features: Numbers, durations: Numbers) -> Predict:
     mean, unit = float(values.mean()), float(values.std()) or 1.0
     model = GaussianProcessRegressor(kernel, alpha=1e-9)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound: the feature says nothing
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a length at its bound: a feature without effect
         model.fit(rows, (values - mean) / unit)
 
     def predict(asked: Numbers) -> DurationSpread:

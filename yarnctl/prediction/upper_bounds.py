@@ -1,9 +1,9 @@
 """Upper bounds on durations that are exceeded with probability beta.
 
-Law: a bound is so many predicted standard deviations above the centre. *Gaussian* takes the quantile of
-the normal distribution; from few configurations it is *widened*. *Split conformal* takes the quantile of what
-runs needed that did not fit the model; runs of one configuration count as one, so that repetitions do not
-feign more than is known, and how often it is exceeded holds whatever the distribution is.
+Law: a bound is a number of predicted standard deviations above the centre. *Gaussian* uses the quantile of
+the normal distribution; from few configurations it is *widened*. *Split conformal* uses the quantile of the
+deviations of runs that were not fitted; runs of one configuration count as one, so that repetitions do not
+add certainty, and how often it is exceeded holds whatever the distribution is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def gaussian_deviations(beta: float = BETA) -> float:
 
 
 def student_deviations(freedom: int, beta: float = BETA) -> float:
-    """Return the quantile of Student's t: what z becomes where the spread is known from few."""
+    """Return the quantile of Student's t: instead of z where the spread is known from few runs."""
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(freedom * math.pi)
     low, high = 0.0, 1e3
     while high - low > 1e-9 * high:
@@ -51,8 +51,8 @@ def widened_deviations(
 ) -> float:
     """Return the deviations of a Gaussian bound from few configurations.
 
-    Each configuration is left out once and predicted from the others: how far it was off, root mean square,
-    widens the spread (never narrows it), and Student's t takes the place of the normal distribution.
+    Each configuration is left out once and predicted from the others: the root mean square of its errors
+    widens the spread (never narrows it), and Student's t replaces the normal distribution.
     """
     squares = []
     for left_out in np.unique(configuration):
@@ -64,7 +64,7 @@ def widened_deviations(
 
 
 def least_calibrating(beta: float = BETA) -> int:
-    """Return the fewest configurations that say anything about so small a probability: 19 for 5 %."""
+    """Return the fewest configurations that suffice for so small a probability: 19 for 5 %."""
     return math.ceil(1 / beta - 1e-9) - 1
 
 

@@ -1,7 +1,7 @@
-"""MapReduce: a submission taken apart, what the gate must know of a job, and the command line to run.
+"""MapReduce: a parsed submission, what the gate must know of a job, and the command line to run.
 
 Law: see the package. Two programs submit: Hadoop's streaming (``hadoop jar X.jar``, ``mapred streaming``,
-with whatever stands in front of it) and ``yarn-emulator submit``.
+with any words in front of it) and ``yarn-emulator submit``.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from yarnctl.hadoop.wire.mapreduce import (
 from yarnctl.task_runner.wrapping import OLD_NAMES, CommandLine
 
 GIVEN = {MAP_LIMIT: r"[0-9]{1,9}", REDUCE_LIMIT: r"[0-9]{1,9}", SLOW_START: r"[01](\.[0-9]{1,9})?"}
-"""What a gate may set: whoever else answers at its address sets nothing in a user's name."""
+"""What a gate may set: another program at its address can set nothing else in a user's name."""
 
 NO_OVERLAP = {SLOW_START: "1.0"}
 """Without it maps and reduces run at once, each up to its own limit."""
 UNNAMED = "streamjob"
-"""What Hadoop's streaming calls a job that has no name."""
+"""Hadoop streaming's name of a job that has none."""
 
 _TAG = re.compile(rf"{DEADLINE_TAG}[0-9]{{1,13}}|{ADMISSION_TAG}[A-Za-z0-9-]{{1,70}}")
 _USER = "HADOOP_USER_NAME="
@@ -46,7 +46,7 @@ _EMULATOR_FLAGS = ("--restartable", "--no-runner", "--no-wait", "--json", "--hel
 
 
 class Streaming:
-    """A job of Hadoop streaming; where ``yarnctl wrap`` stands in front of it, with ``--exec``."""
+    """A job of Hadoop streaming; with ``yarnctl wrap`` in front of it, with ``--exec``."""
 
     queue_default = "default"
 
@@ -67,7 +67,7 @@ class Streaming:
         return found
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; what it said of them before is left out."""
+        """Return the command line with these settings; its own values of them are left out."""
         line = self._line
         kept = [option for option in line.options if _set_by(option) not in more]
         ours = [word for name, value in more.items() for word in ("-D", f"{name}={value}")]
@@ -100,11 +100,11 @@ class Emulated:
 
     @property
     def user_option(self) -> str | None:
-        """Whose job it is, if the command line says so."""
+        """The job's user, if the command line names one."""
         return self._value("--user")
 
     def words(self, more: Mapping[str, str]) -> list[str]:
-        """Return the command line with these settings; what it said of them before is left out."""
+        """Return the command line with these settings; its own values of them are left out."""
         kept = [one for one in self._options if _set_by(one) not in more]
         own = {NAME: "--name", QUEUE: "--queue"}
         ours: list[str] = []
@@ -118,7 +118,7 @@ class Emulated:
 
 
 def command_of(words: Sequence[str]) -> Streaming | Emulated:
-    """Take a command line apart; BadInput if it submits no streaming job."""
+    """Parse a command line; BadInput if it submits no streaming job."""
     for place, word in enumerate(words[1:], 1):
         if word == "submit" and PurePath(words[place - 1]).name == "yarn-emulator":
             return Emulated(words, place + 1)
@@ -126,9 +126,9 @@ def command_of(words: Sequence[str]) -> Streaming | Emulated:
 
 
 def most_containers(settings: Mapping[str, str]) -> int | None:
-    """Return the most containers the job can use at once, its master included; None if it is not said.
+    """Return the most containers the job can use at once, its master included; None if not known.
 
-    The user's own limits count. How many maps there are is only known if ``mapreduce.job.maps`` says so:
+    The user's own limits count. The number of maps is only known if ``mapreduce.job.maps`` is set:
     else the input decides.
     """
     maps, reduces = number(settings, MAPS), number(settings, REDUCES)
@@ -143,7 +143,7 @@ def most_containers(settings: Mapping[str, str]) -> int | None:
 
 
 def given(containers: int) -> dict[str, str]:
-    """Return the settings by which a job holds so many containers at most: one is its master's."""
+    """Return the settings that limit a job to so many containers: one is its master's."""
     return dict.fromkeys(LIMITS, str(max(1, containers - MASTER))) | NO_OVERLAP
 
 
@@ -158,7 +158,7 @@ def number(settings: Mapping[str, str], name: str) -> int | None:
 
 
 def tags_of(settings: Mapping[str, str]) -> list[str]:
-    """Return the user's own tags; BadInput where they leave no room for the gate's, or speak for it."""
+    """Return the user's own tags; BadInput where they leave no room for the gate's, or forge one."""
     tags = [tag.strip() for tag in settings.get(TAGS, "").split(",") if tag.strip()]
     where = f"-D {TAGS}={settings.get(TAGS, '')[:60]}"
     if any(tag.lower().startswith(ADMISSION_TAG) for tag in tags):
@@ -197,9 +197,9 @@ def settled(
 
 
 def _user_in_front(program: Sequence[str]) -> str | None:
-    """Return whose name the words before the command set (``env HADOOP_USER_NAME=bob``); None: nobody's.
+    """Return the user that the words before the command set (``env HADOOP_USER_NAME=bob``); None: none.
 
-    BadInput where they make it somebody else's in a way that is not read here.
+    BadInput where they change the user in a way that is not parsed here.
     """
     names = [PurePath(word).name for word in program]
     other = next((name for name in names if name in _OTHERS), None)

@@ -1,6 +1,6 @@
-"""Admitted: what a journal can tell of one admission, or of the application that took it.
+"""Admissions: all that a journal records of one admission, or of that of an application.
 
-Law: as of all explanations: read off the records in one pass, and nothing is added.
+Law: as of all explanations: made of the records in one pass, and nothing is added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOADS_SHOWN = 3
 
 
 class AdmissionStories:
-    """Collects ``stories`` of the admission ``wanted``, or of that which an application of this id took."""
+    """Collects ``stories`` of the admission ``wanted``, or of that which the application of this id used."""
 
     def __init__(self, wanted: str) -> None:
         self.wanted = wanted
@@ -75,7 +75,7 @@ class AdmissionStories:
         self._tell(record.at_ms, record.admission, f"taken by {record.application}")
 
     def _before(self, found: Admission) -> None:
-        """Tell of an application's admission what was before it was taken."""
+        """Add what came before an admission's application was known."""
         request = found.request
         asked = AdmissionAsked(
             request.submitted_at_ms, found.admission, found.name, found.user, found.queue, request, found.key
@@ -96,7 +96,7 @@ def _verdict(plan: Plan) -> str:
 
 
 def _backlog(loads: tuple[Load, ...]) -> str:
-    """Name the largest of those that hold something past the gate."""
+    """Name the largest applications with containers but no admission."""
     if not loads:
         return ""
     largest = sorted(loads, key=lambda load: (-load.containers, load.who))[:LOADS_SHOWN]

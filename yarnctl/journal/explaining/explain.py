@@ -1,6 +1,6 @@
-"""Explain: why was it chosen, why not the next one, who took its place, what did it cost?
+"""Explain: why a task was chosen, why not the next one, which application got the room, what it cost.
 
-Law: an explanation is read off the journal in one pass and adds nothing of its own.
+Law: an explanation is made of the journal's records in one pass and adds nothing of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from yarnctl.journal.rendering import said, text
 
 NEVER_ASKED = "decided and never asked"
 NUMBER_DIGITS_MAX = 16
-"""The longest number of a decision that JSON holds exactly."""
+"""The largest number of a decision that JSON represents exactly."""
 
 __all__ = ["Explanation", "explain", "in_words"]
 
@@ -59,16 +59,16 @@ class _Orders:
         self._before = self.open, self.released
 
     def begin(self, header: Header) -> None:
-        """A controller begins: it knows no order of before, unless it says at once that it goes on."""
+        """A controller begins: without earlier orders, unless the next record is that it continues."""
         self._before = self.open, self.released
         self.settings, self.open, self.answered, self.released = header.settings, {}, None, {}
 
     def resumed(self) -> None:
-        """It goes on with the orders of the one before."""
+        """It continues the orders of the one before."""
         self.open, self.released = self._before
 
     def decided(self, record: Decision) -> None:
-        """Take the orders of a decision."""
+        """Add the orders of a decision."""
         for name, pick in zip(record.orders, record.picks, strict=True):
             story = self._story(record, name, pick)
             self.open[name] = story
@@ -97,7 +97,7 @@ class _Orders:
             remaining_ms=task.remaining_ms,
             predicted_cost_ms=task.return_cost_ms,
             total=record.total,
-            # One that has not begun yet is shown as beginning at the instant of the look.
+            # One that has not begun yet is shown as beginning at the instant of the snapshot.
             working_since_ms=task.since_ms if task.since_ms < record.at_ms else None,
             next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
             next_tasks=tuple(
@@ -109,7 +109,7 @@ class _Orders:
         )
 
     def transferred(self, record: Transfer) -> None:
-        """An order works for somebody else; perhaps in exchange for room that was just given away."""
+        """An order is transferred; perhaps in exchange for room that was just given away."""
         story = self.open.get(record.order)
         if story is None:
             return
@@ -121,7 +121,7 @@ class _Orders:
             given.exchanged_for = record.order
 
     def moved(self, record: Transition) -> None:
-        """An order went on to its next state."""
+        """An order moved to its next state."""
         story = self.open.get(record.order)
         if story is None:
             return
@@ -154,19 +154,19 @@ class _Orders:
         """Its container has ended as ordered."""
         if story.asked_to == "suspend":
             story.verb = "released" if story.order in self.released else "suspended"
-        elif not story.verb:  # nobody could say whether the kill had arrived
+        elif not story.verb:  # it was not known whether the kill had arrived
             story.verb = "killed"
             self._lose(story, record.at_ms)
 
     @staticmethod
     def _lose(story: OrderStory, ended_at_ms: int) -> None:
         if story.checkpointed_at_ms is not None:
-            story.lost_work_ms = None  # nothing if it held still, else what it did since it saved
+            story.lost_work_ms = None  # nothing if it paused in its release wait, else its work since saving
         elif story.working_since_ms is not None:
             story.lost_work_ms = max(0, ended_at_ms - story.working_since_ms)
 
     def returned(self, record: Return) -> None:
-        """A task is back: of the order that is told of, which may be one of a controller before."""
+        """A task resumed: from this order, which may be one of an earlier controller."""
         for story in reversed(self.stories):
             if story.order == record.order:
                 story.came_back = CameBackStory(
@@ -181,7 +181,7 @@ class _Orders:
                 return
 
     def saved_lost(self, record: SavedLost) -> None:
-        """Saved work was done again: how much working time that is, the journal does not say."""
+        """Saved work was done again: how much working time that is, the journal does not record."""
         for story in reversed(self.stories):
             if story.order == record.order:
                 story.saved_lost = SavedLostStory(
@@ -199,7 +199,7 @@ class _Orders:
             self.open[order].withheld = True
 
     def performed(self, record: Performed) -> None:
-        """An action was taken, or was refused."""
+        """An action was performed, or was refused."""
         if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
             self._withhold(record.order)
             return
@@ -209,7 +209,7 @@ class _Orders:
         if record.action == "release":
             self.released[record.order] = None
         elif story is not None and isinstance(record.outcome, Accepted):
-            # A kill is never taken back: what becomes of the order afterwards changes nothing.
+            # A kill is never withdrawn: later moves of the order change nothing.
             story.verb = "killed"
             self._lose(story, record.at_ms)
 
@@ -254,12 +254,12 @@ class _Reader:
         else:
             self.admitted.apply(record)
 
-    # --- left alone, asked in vain ----------------------------------------------------------
+    # --- left alone, asked without effect ---------------------------------------------------
 
     def _decision(self, record: Decision) -> None:
         asker, hit = record.trigger.application, {pick.application for pick in record.picks}
         self._name(record)
-        # A job that was taken from stands there with its key afterwards: that is no refusal.
+        # A job that was picked from is listed with its key afterwards: that is no refusal.
         jobs = tuple(job for job in record.refused_jobs if job.application not in hit or not _is_next(job))
         self._jobs(record, record.number, jobs)
         for refused in record.refused_tasks:
@@ -299,7 +299,7 @@ class _Reader:
             if self._is_wanted(refused.attempt):
                 self._left_alone(occasion)
             elif self.ran is None:
-                # A refusal names attempts only; which container it is may be told later.
+                # A refusal names attempts only; a later record may name the container.
                 self._unnamed.setdefault(refused.attempt, []).append(occasion)
 
     def _occasion(self, record: Decision | Refusal, number: int | None, refused: RefusedTask) -> RefusalStory:
@@ -338,7 +338,7 @@ class _Reader:
     # --- names --------------------------------------------------------------------------------
 
     def _name(self, record: Decision) -> None:
-        """Learn from a decision which attempt runs in the wanted container, or the other way round."""
+        """Note from a decision which attempt runs in the wanted container, or the other way round."""
         if self.ran is not None:
             return
         named = [
@@ -405,14 +405,14 @@ class _Reader:
 
 
 class _DecisionReader(_Reader):
-    """Collects what one decision led to: its orders, and whom it passed over."""
+    """Collects the results of one decision: its orders, and the jobs and tasks that it passed over."""
 
     def __init__(self, number: int) -> None:
         super().__init__(str(number))
         self.number = number
 
     def apply(self, record: Record) -> None:
-        """Read one record; of the decisions only the wanted one is told."""
+        """Read one record; of the decisions only the wanted one."""
         if isinstance(record, Decision) and record.number == self.number:
             self.roles["decision"] = None
             self.said += _decision_in_words(record, self.orders.settings)
@@ -420,7 +420,7 @@ class _DecisionReader(_Reader):
             super().apply(record)
 
     def _decision(self, record: Decision) -> None:
-        """Leave it to the orders: only ids have occasions."""
+        """Nothing: only ids have occasions."""
 
     def explanation(self) -> Explanation:
         """Return what concerns the decision."""
@@ -436,7 +436,7 @@ def _decision_in_words(record: Decision, settings: Settings) -> list[str]:
         f"{instant(record.at_ms)} for {trigger.application} in queue {trigger.queue}: needed {trigger.need}"
         f" ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
     ]
-    if not orders:  # otherwise each order says who was passed over
+    if not orders:  # otherwise each order lists those passed over
         for job in record.refused_jobs:
             key = key_words(settings.job_policy, job.key, record.total)
             said.append(f"why not {job.application}: {why_words(job.why)} ({key})")
@@ -479,9 +479,9 @@ def _tallies(stories: list[OrderStory], wanted: str) -> list[Tally]:
 
 
 def explain(records: Iterable[Record], wanted: str) -> Explanation:
-    """Gather all that the records say of an application, container, attempt or order, or a decision's number.
+    """Gather all records of an application, container, attempt or order, or a decision's number.
 
-    A job's id is taken for its application's.
+    A job's id counts as its application's.
     """
     if wanted.startswith("job_"):
         wanted = f"application_{wanted.removeprefix('job_')}"

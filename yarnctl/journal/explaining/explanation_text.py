@@ -1,6 +1,6 @@
-"""Telling: an explanation in words.
+"""Rendering of explanations: their English.
 
-Law: the words say what the story holds and nothing more. Ids are written as the journal has them.
+Law: the text has what the story has and nothing more. Ids are written as in the journal.
 A policy's key is rendered from the key, the policy and the cluster's size alone. An instant of a live daemon
 is local time; one of a run in virtual time, which begins at 0, stays in ms.
 """
@@ -26,14 +26,14 @@ POLICIES: dict[str, str] = {
     "LRT": "longest remaining time first",
     "random": "by chance",
 }
-"""What the abbreviations of :mod:`yarnctl.deciding.policies` stand for."""
+"""The full names of the abbreviations of :mod:`yarnctl.deciding.policies`."""
 
 EPOCH_LEAST_MS = 10**11
 """An instant from here on (March 1973) is one since 1970; no virtual run is that long."""
 
 
 def key_words(policy: str, key: tuple[int, ...], total: Resources | None) -> str:
-    """Return a key as ``what it says; key -12288``; the numbers alone where the policy is not known."""
+    """Return a key as ``its meaning; key -12288``; the numbers alone where the policy is not known."""
     if not key:
         return "no key"
     numbers = "/".join("-" if abs(part) == FOREVER_MS else str(part) for part in key)
@@ -42,7 +42,7 @@ def key_words(policy: str, key: tuple[int, ...], total: Resources | None) -> str
 
 
 def _said(policy: str, amount: int, total: Resources | None) -> str:
-    """Say what the first part of a policy's key stands for; "" where it stands for nothing readable."""
+    """Return the meaning of the first part of a policy's key; "" where it has none for people."""
     if policy in ("MR", "LR") and total is not None and total[0] and total[1]:
         return f"{100 * amount / (total[0] * total[1]):.0f} % of the cluster"
     if policy in ("SRT", "LRT"):
@@ -60,7 +60,7 @@ def instant(at_ms: int) -> str:
         return f"at {at_ms} ms"
     try:
         at = datetime.fromtimestamp(at_ms // 1000)
-    except (ValueError, OverflowError, OSError):  # the journal says so, and no clock shows it
+    except (ValueError, OverflowError, OSError):  # in the journal, but outside any calendar
         return f"at {at_ms} ms"
     return f"at {at:%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03}"
 
@@ -113,7 +113,7 @@ def in_words(explanation: Explanation) -> list[str]:
 
 
 def _named(explanation: Explanation) -> str:
-    """Say as what the id was found, and what ran there."""
+    """Return the kind of the id, and what ran there."""
     roles, ran = ", ".join(explanation.roles), explanation.ran
     if ran is None:
         return roles
@@ -164,7 +164,7 @@ def _order_in_words(story: OrderStory, before: OrderStory | None) -> list[str]:
 
 
 def _passed_over(story: OrderStory, before: OrderStory | None) -> list[str]:
-    """Say why not the next ones; of one decision they are said once."""
+    """Name the tasks passed over; of one decision they are named once."""
     task_policy, job_policy = story.task_policy, story.job_policy
     rows = [(each.attempt, each.why, key_words(task_policy, each.key, None)) for each in story.next_tasks]
     rows += [
@@ -215,7 +215,7 @@ def _cost(story: OrderStory) -> str:
 
 
 def _resumed(story: OrderStory) -> str:
-    """Say what coming back was expected to cost, and what it did."""
+    """Return the predicted resume cost, and the measured."""
     told, back = f"predicted to cost {story.predicted_cost_ms} ms", story.came_back
     if story.saved_lost is not None:
         return f"{told}; {_unused(story.saved_lost)}"
@@ -226,7 +226,7 @@ def _resumed(story: OrderStory) -> str:
 
 
 def _unused(lost: SavedLostStory) -> str:
-    """Say that a checkpoint was not used, by whom, and what it began from."""
+    """Return that a checkpoint was not used, by which attempt, and from what it began."""
     keys = "unknown size" if lost.keys_lost is None else f"{lost.keys_lost} keys"
     return (
         f"LOST: the checkpoint of {keys} was not used by attempt {lost.attempt}"
@@ -242,7 +242,7 @@ def _keys_lost(lost: SavedLostStory) -> str:
 
 
 def _done(story: OrderStory) -> str:
-    """Say what was done to the attempt, and what of its work is lost."""
+    """Return what was done to the attempt, and what of its work is lost."""
     if story.withheld and not story.verb:
         return "none: it was never asked"
     if story.verb in ("suspended", "released"):
@@ -266,11 +266,11 @@ def _lost(story: OrderStory) -> str:
     return f"{lost} (all since {instant(story.working_since_ms).removeprefix('at ')})"
 
 
-# --- left alone, asked in vain ----------------------------------------------------------------
+# --- left alone, asked without effect -----------------------------------------------------------
 
 
 def _refusals_in_words(refusals: list[RefusalStory]) -> Iterator[str]:
-    """Say each occasion in a line; those that say the same one after the other in one."""
+    """Yield a line for each occasion; equal ones in a row become one."""
     for (asker, why), group in groupby(refusals, key=lambda refused: (refused.asker, refused.why)):
         same = list(group)
         first, last = same[0], same[-1]
@@ -282,7 +282,7 @@ def _refusals_in_words(refusals: list[RefusalStory]) -> Iterator[str]:
 
 
 def why_words(code: str) -> str:
-    """Say by its code and what it means why a job or task was left alone; "" for a code of another kind."""
+    """Return the code and meaning of why a job or task was left alone; "" for a code of another kind."""
     return f"{code}: {REASONS[code]}" if code in REASONS else ""
 
 

@@ -1,7 +1,7 @@
-"""Stories: what a journal can tell of one order, one refusal, one application.
+"""Stories: what a journal records of one order, one refusal, one application.
 
 Law: a story is data and the same for text and JSON. Instants are ms on the host's clock, spans ms;
-an empty text or None means that the journal does not say.
+an empty text or None means that the journal does not record it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.units import Resources
 
 Verb = Literal["", "suspended", "released", "killed", "ended"]
-"""What was done to an attempt. "ended": by others, or it failed, or its node was lost; "" nothing: it
-went on, was done first, or the journal tells no end."""
+"""What was done to an attempt. "ended": from outside, or it failed, or its node was lost; "" nothing: it
+continued, was done first, or the journal has no end of it."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 class NextTask(NamedTuple):
-    """A task of the victim that was not taken, its key, and why."""
+    """A task of the victim that was not picked, its key, and why."""
 
     application: str
     attempt: str
@@ -38,7 +38,7 @@ class NextTask(NamedTuple):
 
 
 class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
-    """A suspended task was at new keys again in ``attempt``: what that has cost, in ms."""
+    """A suspended task did new keys again in ``attempt``: the resume cost, in ms."""
 
     attempt: str
     at_ms: int
@@ -52,7 +52,7 @@ class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
 class SavedLostStory(msgspec.Struct, kw_only=True, frozen=True):
     """The checkpoint was not used by ``attempt``, which began at an older generation (0: with nothing).
 
-    ``keys_lost``: the keys in the checkpoint, None if nobody told; fewer if an older one was used.
+    ``keys_lost``: the keys in the checkpoint, None if not reported; fewer if an older one was used.
     """
 
     attempt: str
@@ -63,14 +63,14 @@ class SavedLostStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class OrderStory(msgspec.Struct, kw_only=True):
-    """One order from decision to end. Keys: the smaller one is taken first.
+    """One order from decision to end. Keys: the smaller one is picked first.
 
-    ``asker`` is whom it works for now, ``first_asker`` whom it was made for, because of ``trigger``.
+    ``asker`` is the asker now, ``first_asker`` the one it was made for, because of ``trigger``.
     ``lost_work_ms`` is what the attempt had done since it last began on new keys, up to the kill that was
-    accepted, or else up to the end that was seen; None: the journal does not say.
+    accepted, or else up to the observed end; None: the journal does not record it.
     ``exchanged_for`` is the order that the asker was given when another got this one's room.
-    ``predicted_cost_ms`` is what leaving and coming back was expected to cost. ``total`` is what the cluster
-    had, by which a key that is a share can be read. ``withheld``: it was decided and never asked.
+    ``predicted_cost_ms`` is the predicted resume cost. ``total`` is the cluster's
+    size, by which a key that is a share can be read. ``withheld``: it was decided and no request was sent.
     """
 
     order: str
@@ -114,10 +114,10 @@ class OrderStory(msgspec.Struct, kw_only=True):
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):
-    """One occasion on which the id was looked at and left alone, or asked in vain (then it is the asker).
+    """One occasion on which the id was considered and left alone, or an asker got no room.
 
     Programs compare ``reason_code``; ``why`` is it or a sentence.
-    ``policy`` made the key; ``total`` is what the cluster had, where the record says so.
+    ``policy`` made the key; ``total`` is the cluster's size, where the record has it.
     """
 
     at_ms: int
@@ -140,7 +140,7 @@ class PriorityStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
-    """One thing that became of an admission."""
+    """One change of an admission."""
 
     at_ms: int
     admission: str
@@ -148,11 +148,11 @@ class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """An application's orders in sum, as the one that asks or as the one that gives; none that was not asked.
+    """An application's orders in sum, as asker or as victim; none without a request.
 
-    ``others`` counts orders by the application on the other side, ``states`` by what became of them,
-    ``verbs`` by what was done ("not stopped" stands for nothing). ``lost_work_ms`` is the sum
-    of what is known.
+    ``others`` counts orders by the application on the other side, ``states`` by their states,
+    ``verbs`` by what was done ("not stopped": nothing). ``lost_work_ms`` is the sum
+    of the known values.
     """
 
     role: Literal["asker", "victim"]
@@ -164,9 +164,9 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 class Explanation(msgspec.Struct, kw_only=True):
-    """All that a journal knows of one id; ``roles`` say as what it was found.
+    """All that a journal records of one id; ``roles`` are the kinds of thing that it names.
 
-    ``said`` are sentences about it as a whole: what a decision was for, what an application is now.
+    ``said`` are sentences about it as a whole: what a decision was for, what state an application is in.
     """
 
     id: str
@@ -181,5 +181,5 @@ class Explanation(msgspec.Struct, kw_only=True):
 
     @property
     def found(self) -> bool:
-        """Say whether the journal knows the id at all."""
+        """Return whether the journal has the id at all."""
         return bool(self.roles)

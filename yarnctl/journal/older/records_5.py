@@ -1,6 +1,6 @@
-"""The records of formats 4 and 5, as the programs wrote them that are gone.
+"""The records of formats 4 and 5, as earlier programs wrote them.
 
-Law: a frozen copy. It is never edited again, except to take over a part that today's records give up. What
+Law: a frozen copy. It is never edited again, except to take over a part that today's records drop. What
 the formats share with today's is imported. The kinds of format 4 are all of format 5, without admissions.
 """
 
@@ -43,7 +43,7 @@ class Header5(msgspec.Struct, frozen=True, tag="header", omit_defaults=True):
 
 
 class Trigger5(msgspec.Struct, frozen=True):
-    """What called for a decision; ``why`` is a sentence."""
+    """What caused a decision; ``why`` is a sentence."""
 
     application: str
     queue: str
@@ -57,7 +57,7 @@ class Trigger5(msgspec.Struct, frozen=True):
 
 
 class RefusedTask5(NamedTuple):
-    """A task of a job that was hit, not taken; where it runs stands in the case."""
+    """A task of a picked job that was not picked; its node is in the case."""
 
     application: str
     attempt: str
@@ -82,7 +82,7 @@ class Decision5(msgspec.Struct, frozen=True, tag="decision", kw_only=True):
 
 
 class Refusal5(msgspec.Struct, frozen=True, tag="refusal"):
-    """A trigger that led to nothing."""
+    """A trigger without a decision."""
 
     at_ms: int
     trigger: Trigger5
@@ -106,7 +106,7 @@ class Transition5(msgspec.Struct, frozen=True, tag="transition", kw_only=True, o
 
 
 class Transfer5(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
-    """An order works for another application."""
+    """An order is made over to another application."""
 
     order: str
     source: str
@@ -116,13 +116,13 @@ class Transfer5(msgspec.Struct, frozen=True, tag="transfer", kw_only=True):
 
 
 class Refused5(msgspec.Struct, frozen=True, tag="refused"):
-    """The request was turned down."""
+    """The cluster refused the request."""
 
     why: str
 
 
 class Unknown5(msgspec.Struct, frozen=True, tag="unknown"):
-    """Nobody can say whether the request arrived."""
+    """It is not known whether the request arrived."""
 
     why: str = ""
 
@@ -137,7 +137,7 @@ Outcome5 = Accepted | Refused5 | Unknown5 | Withheld5
 
 
 class Performed5(msgspec.Struct, frozen=True, tag="performed"):
-    """What came of one action, which is told whole."""
+    """The outcome of one action, which is repeated whole."""
 
     at_ms: int
     action: Action
@@ -145,7 +145,7 @@ class Performed5(msgspec.Struct, frozen=True, tag="performed"):
 
 
 class Resumed5(msgspec.Struct, frozen=True, tag="resumed"):
-    """The controller goes on: with these orders, asking these things again."""
+    """The controller continues: with these orders, sending these requests again."""
 
     at_ms: int
     orders: tuple[str, ...]
@@ -153,7 +153,7 @@ class Resumed5(msgspec.Struct, frozen=True, tag="resumed"):
 
 
 class Stance5(msgspec.Struct, frozen=True, tag="stance"):
-    """How free the loop is to act, and why."""
+    """The loop's state, and why."""
 
     at_ms: int
     stance: str
@@ -161,7 +161,7 @@ class Stance5(msgspec.Struct, frozen=True, tag="stance"):
 
 
 class Holding5(msgspec.Struct, frozen=True, tag="holding"):
-    """A queue's maximum is to be changed; that it is lowered, only ``why`` says."""
+    """A queue's maximum is to be changed; only ``why`` shows that it is lowered."""
 
     at_ms: int
     queue: str
@@ -171,7 +171,7 @@ class Holding5(msgspec.Struct, frozen=True, tag="holding"):
 
 
 class HoldEnded5(msgspec.Struct, frozen=True, tag="hold-ended"):
-    """A lowered queue is not ours to put back any more."""
+    """A lowered queue is no longer ours to restore."""
 
     at_ms: int
     queue: str
@@ -180,7 +180,7 @@ class HoldEnded5(msgspec.Struct, frozen=True, tag="hold-ended"):
 
 
 class Restoring5(msgspec.Struct, frozen=True, tag="restoring"):
-    """An application's priority is to be put back."""
+    """An application's priority is to be restored."""
 
     at_ms: int
     application: str
@@ -192,7 +192,7 @@ class Restoring5(msgspec.Struct, frozen=True, tag="restoring"):
 
 
 class Request5(msgspec.Struct, frozen=True):
-    """One job that asks to be let in; it has a deadline always."""
+    """One job that asks for admission; it always has a deadline."""
 
     sequence: int
     submitted_at_ms: int
@@ -228,7 +228,7 @@ class Reservation5(msgspec.Struct, frozen=True):
 
 
 class Choices5(msgspec.Struct, frozen=True):
-    """Picks in the papers' contradictions, one record for all allocators."""
+    """Readings of the papers' contradictions, one record for all allocators."""
 
     order: Literal["papers", "ratio", "tasks", "earliest"] = "papers"
     sharing: Literal["held", "rebalanced"] = "held"
@@ -242,7 +242,7 @@ class Choices5(msgspec.Struct, frozen=True):
 
 
 class GateSet5(msgspec.Struct, frozen=True, tag="gate-set"):
-    """By what is decided from now on."""
+    """The settings of the gate from now on."""
 
     at_ms: int
     allocator: str
@@ -253,7 +253,7 @@ class GateSet5(msgspec.Struct, frozen=True, tag="gate-set"):
 
 
 class AdmissionAsked5(msgspec.Struct, frozen=True, tag="admission-asked", omit_defaults=True):
-    """Somebody asks to be let in."""
+    """An admission request was received."""
 
     at_ms: int
     admission: str
@@ -265,7 +265,7 @@ class AdmissionAsked5(msgspec.Struct, frozen=True, tag="admission-asked", omit_d
 
 
 class AdmissionRound5(msgspec.Struct, frozen=True, tag="admission-round"):
-    """What was held by others, the plans that are new, what was reserved."""
+    """The backlog, the plans that are new, what was reserved."""
 
     at_ms: int
     loads: tuple[Load, ...]
@@ -274,7 +274,7 @@ class AdmissionRound5(msgspec.Struct, frozen=True, tag="admission-round"):
 
 
 class AdmissionClosed5(msgspec.Struct, frozen=True, tag="admission-closed"):
-    """An admission is over."""
+    """An admission has ended."""
 
     at_ms: int
     admission: str
@@ -283,7 +283,7 @@ class AdmissionClosed5(msgspec.Struct, frozen=True, tag="admission-closed"):
 
 
 class GateLearned5(msgspec.Struct, frozen=True, tag="gate-learned"):
-    """What finished jobs teach."""
+    """Feedback from finished jobs."""
 
     at_ms: int
     application: str

@@ -1,9 +1,9 @@
-"""Translating: what a record of format 4 or 5 says, as records of today's format.
+"""Translating: a record of format 4 or 5 as records of today's format.
 
 Law: a translation loses nothing that a restart or an explanation reads, and decides nothing. Orders, moves
-and outcomes are taken as they are told; what today's life cycle has no move for counts as lost, which leaves
-its task alone. What those journals did not write (the instants of steps, what was asked) is made of what they
-did; only here is a sentence of theirs looked into.
+and outcomes are translated as they are; what today's life cycle has no move for counts as lost, which leaves
+its task alone. What those journals did not write (the instants of steps, what was requested) is derived from
+what they did; only here is a sentence of theirs parsed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from yarnctl.journal.fold import Fold
 from yarnctl.journal.older import records_5 as old
 
 UNDECIDED = "the next round decides"
-"""What a plan of formats 4 and 5 says before any round."""
+"""A plan's reason in formats 4 and 5 before any round."""
 
 Today = TypeVar("Today", bound=msgspec.Struct)
 
@@ -80,13 +80,13 @@ def _as(kind: type[Today], record: msgspec.Struct, **changed: Any) -> Today:
 
 LOST, SERVING = "container lost", "asks are being served"
 STILL_WAITS = re.compile("nobody was seen to get it in ([0-9]+) ms, and its asker still waits")
-"""What those programs wrote where a restart depends on the reason."""
+"""The sentences of those programs where a restart depends on the reason."""
 OUR_CLOCK = ("give-up", "kill", "unclaimed", "not-needed")
 """Events that happen at an instant of the controller's own clock."""
 
 
 class Translator:
-    """Translates record by record; its fold is what the records so far leave."""
+    """Translates record by record; its fold is the state after the records so far."""
 
     def __init__(self) -> None:
         self._fold = Fold()
@@ -97,7 +97,7 @@ class Translator:
         self._made: list[Record] = []
 
     def take(self, record: old.Record5) -> tuple[Record, ...]:
-        """Return the records of today that say the same."""
+        """Return today's records with the same meaning."""
         self._made = []
         if isinstance(record, old.Header5):
             self._header(record)
@@ -129,7 +129,7 @@ class Translator:
             self._now_due(self._fold.ledger.due, at_ms, ended_ms)
 
     def _now_due(self, actions: Iterable[Action], at_ms: int, ended_ms: int = 0) -> None:
-        """Say what is due from now on, in the order in which it is asked for."""
+        """Set what is due from now on, in the order of the requests."""
         due = tuple(actions)
         at_ms = max(at_ms, self._fold.now_ms)
         self._add(Observed(at_ms=at_ms, cluster="not-asked", since_ms=ended_ms))
@@ -189,7 +189,7 @@ class Translator:
             self._now_due([*ledger.due, called], record.at_ms if record.event in OUR_CLOCK else 0)
 
     def _called_for(self, order: Order, record: Transition) -> Action | None:
-        """Return the action that a move calls for, if it does."""
+        """Return the action of a move, if it has one."""
         names = (order.order, order.victim, order.attempt, order.container)
         if order.observed or order.verb == "kill":
             return Kill(*names) if record.event == "kill" else None
@@ -216,7 +216,7 @@ class Translator:
 
 
 def _translated(record: old.Record5) -> Record:
-    """Return a record that says the same by itself."""
+    """Return a record with the same meaning."""
     translate = _TRANSLATED.get(type(record))
     return record if translate is None else translate(record)  # type: ignore[return-value]
 
@@ -226,7 +226,7 @@ def _trigger(trigger: old.Trigger5) -> Trigger:
 
 
 def _moved(sentence: str) -> MoveReason | None:
-    """Return the reason that a sentence tells, as far as a fold depends on it."""
+    """Return the reason of a sentence, as far as a fold depends on it."""
     if sentence == LOST:
         return ContainerHasEnded("lost")
     waits = STILL_WAITS.fullmatch(sentence)
@@ -277,7 +277,7 @@ def _reservation(one: old.Reservation5) -> Reservation:
 
 def _gate_set(record: old.GateSet5) -> GateSet:
     pools = (Pool("", record.capacity, record.container_mib, record.queues),)
-    known = record.allocator in MECHANISMS  # else the book leaves it out
+    known = record.allocator in MECHANISMS  # else the admission store leaves it out
     choices = choices_of(record.allocator if known else "no_drop_fs", _as(Choices, record.choices))
     return GateSet(record.at_ms, record.allocator, pools, choices)
 
