@@ -1,1 +1,1 @@
-"""Admission control with deadlines: who may start, when, and with how few containers."""
+"""Admission control with deadlines: which jobs may start, when, and with how few containers."""

@@ -1,8 +1,9 @@
-"""The book: every admission from the question to its end, and the gate, as the journal tells them.
+"""The admission store: every admission from request to end, and the gate, folded from the journal.
 
-Law: nothing changes here but by a record, and the same records give the same book: the desk writes one
-down, then lets the book take it, so that whoever reads the journal to any point knows what the desk knew
-there. ``take`` believes; ``problem`` says why a record cannot come next, and holds a round again.
+Law: only records change it, and the same records give the same store: the admission controller writes a
+record, then the store applies it, so that a reader of the journal up to any record has the admission
+controller's state there. ``take`` checks nothing; ``problem`` says why a record cannot come next, and
+repeats a round.
 
 ::
 
@@ -44,20 +45,20 @@ CLOSABLE: dict[str, tuple[State, ...]] = {
 """From which states an admission may be closed as what."""
 
 CLOSED_MAX = 1_000
-"""So many that are over are kept: for who asks again with his key, and for those that look."""
+"""How many ended admissions are kept: for requests repeated with their key, and for display."""
 DROPPED_AT_ONCE = 200
 UNLEARNED_MAX = 200
-"""So many ended applications wait to teach; of more, the oldest are left out."""
+"""How many ended applications may wait for their feedback; of more, the oldest are left out."""
 
 PENDING_FOR_MAX_MS = 600_000
-"""So long somebody may have asked before his request is written down; its deadline counts from then."""
+"""The longest time from a request to its record; its deadline counts from the request."""
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """One admission. ``admission`` is its id; ``key`` what who asked calls it ("": nothing).
+    """One admission. ``admission`` is its id; ``key`` the sender's own name of it ("": none).
 
-    ``plan`` is the newest verdict, ``reservation`` what it led to (kept when it is over, for whoever comes
-    late); ``why`` says why it is over.
+    ``plan`` is the newest verdict, ``reservation`` the result of it (kept after its end, for an application
+    that comes late); ``why`` is the reason of its end.
     """
 
     admission: str
@@ -75,12 +76,12 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sequence(self) -> int:
-        """Its place in the total order."""
+        """Its position in the total order."""
         return self.request.sequence
 
 
 class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All parts of a book; ``opened`` in the order in which they were opened last."""
+    """All parts of an admission store; ``opened`` in the order in which they were opened last."""
 
     gate: Gate | None = None
     admissions: tuple[Admission, ...] = ()
@@ -96,10 +97,10 @@ class BookState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AdmissionStore:
     """``admissions`` by id, in their order; ``gate`` None: none has been set yet.
 
-    ``opened`` are the ids of those that are not over. ``unlearned``: application -> its admission's id, of
-    those that ended and have not been asked about yet; ``trained`` says that the gate has learned from the
+    ``opened`` are the ids of those that have not ended. ``unlearned``: application -> its admission's id, of
+    those that ended and whose feedback is still to be fetched; ``trained``: the gate has learned from the
     past. ``accounts`` pay for deadlines; ``outcomes``: how paid admissions ended, until they are settled.
-    ``version`` grows with every change. ``left`` is what another book was when it was made a value.
+    ``version`` grows with every change. ``left`` is the state of another store as a value.
     """
 
     def __init__(self, left: BookState | None = None) -> None:
@@ -120,7 +121,7 @@ class AdmissionStore:
         self._applications = {each.application: each.admission for each in taken}
 
     def left(self) -> BookState:
-        """Return the book as a value."""
+        """Return the store as a value."""
         return BookState(
             gate=self.gate,
             admissions=tuple(self.admissions.values()),
@@ -140,40 +141,40 @@ class AdmissionStore:
 
     @property
     def container_mib(self) -> int:
-        """How large the gate's containers are; 0 while there is no gate."""
+        """The size of the gate's containers; 0 while there is no gate."""
         return 0 if self.gate is None else self.gate.pools[0].container_mib
 
-    # --- asking it ------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------
 
     def by_key(self, key: str) -> Admission | None:
-        """Return what was asked for with this key, as far as it is kept."""
+        """Return the admission requested with this key, as far as it is kept."""
         return self.admissions.get(self._keys.get(key, "")) if key else None
 
     def by_application(self, application: str) -> Admission | None:
-        """Return the admission that an application has taken."""
+        """Return the admission of an application."""
         return self.admissions.get(self._applications.get(application, ""))
 
     def open(self, *states: State) -> list[Admission]:
-        """Return those that are not over, in one of these states (none named: any)."""
+        """Return the admissions that have not ended, in one of these states (none named: any)."""
         found = [self.admissions[name] for name in self.opened]
         return [each for each in found if each.state in states] if states else found
 
     def counted(self, state: State) -> int:
-        """Return how many that are not over are in a state."""
+        """Return how many admissions that have not ended are in a state."""
         return len(self.open(state))
 
     def has_changed(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
-        """Return the plans that say something new of who waits."""
+        """Return the plans that are new for waiting requests."""
         return tuple(plan for plan in plans if self._plan(plan.sequence) != plan)
 
     def _plan(self, sequence: int) -> Plan | None:
         found = self.admissions.get(self._ids.get(sequence, ""))
         return None if found is None else found.plan
 
-    # --- taking records ---------------------------------------------------------------------------
+    # --- applying records -------------------------------------------------------------------------
 
     def take(self, record: object) -> None:
-        """Take the next record; what cannot be is left out, and what is none of ours concerns nobody."""
+        """Apply the next record; an impossible one is left out, and one of another kind has no effect."""
         taker = self._appliers.get(type(record))
         if taker is not None:
             taker(self, record)
@@ -245,7 +246,7 @@ class AdmissionStore:
         others = tuple(each for each in self.gate.reserved if each.request.sequence != found.sequence)
         if found.state == "admitted":
             self.gate = gating.running(self.gate, found.sequence, record.application)
-        else:  # it came late: its place is held again, whoever was let in meanwhile
+        else:  # it came late: its containers are reserved again, whatever was admitted meanwhile
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
         self._change(
@@ -308,7 +309,7 @@ class AdmissionStore:
             self.opened.pop(found.admission, None)
 
     def _drop_old(self) -> None:
-        """Let go of the oldest that are over."""
+        """Drop the oldest ended admissions."""
         if len(self.admissions) - len(self.opened) < CLOSED_MAX + DROPPED_AT_ONCE:
             return
         over = [each for each in self.admissions.values() if each.state not in OPEN]
@@ -323,9 +324,9 @@ class AdmissionStore:
     # --- what can come next -------------------------------------------------------------------------
 
     def problem(self, record: object) -> str:
-        """Say why a record cannot come next, "" if it can. Before :meth:`take`.
+        """Return why a record cannot come next, "" if it can. Before :meth:`take`.
 
-        A round is held again with the loads it saw, and must give the same plans.
+        A round is repeated with the backlog that it was given, and must give the same plans.
         """
         if isinstance(record, GateSet):
             return _set_problem(record)

@@ -1,8 +1,8 @@
 """Capacity over time: one step function of free containers.
 
-Law: a value. It is made of the capacity and of *loads* (containers held from an instant until
-another): what was admitted, what is reserved, and applications that came in past the gate
-(fixed load). A new load gives a new value; nothing is ever undone.
+Law: a value. It is made of the capacity and of *loads* (containers used from an instant until
+another): what was admitted, what is reserved, and the backlog of applications without an
+admission. A new load gives a new value; nothing is ever undone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOREVER_MS = (1 << 53) - 1
 
 
 class Load(NamedTuple):
-    """``containers`` held in [from_ms, until_ms); ``who`` names the application or reservation."""
+    """``containers`` used in [from_ms, until_ms); ``who`` names the application or reservation."""
 
     who: str
     containers: int
@@ -30,7 +30,7 @@ class Load(NamedTuple):
 class Pool(msgspec.Struct, frozen=True, omit_defaults=True):
     """What may be given: ``capacity`` containers of ``container_mib``.
 
-    ``queues``: who submits to one of these is given of it (none: to any); ``kinds``: only frameworks of these
+    ``queues``: only jobs of these queues use it (none: of any); ``kinds``: only frameworks of these
     (none: any). ``name`` is "" where there is one pool.
     """
 
@@ -44,7 +44,7 @@ class Pool(msgspec.Struct, frozen=True, omit_defaults=True):
 class Profile(NamedTuple):
     """Free containers as steps: ``free[i]`` from ``at_ms[i]`` until the next step, the last for ever.
 
-    May be negative where more is held than there is (nodes were lost).
+    May be negative where more is used than there is (nodes were lost).
     """
 
     at_ms: tuple[int, ...]
@@ -70,7 +70,7 @@ class Profile(NamedTuple):
 
 
 def profile(capacity: int, loads: Iterable[Load] = (), from_ms: int = 0) -> Profile:
-    """Return what is free from ``from_ms`` on, given everything that is held."""
+    """Return what is free from ``from_ms`` on, given all loads."""
     changes = {from_ms: 0}
     for load in loads:
         begin_ms = max(load.from_ms, from_ms)

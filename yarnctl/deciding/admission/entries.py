@@ -1,7 +1,7 @@
-"""What the journal holds of admissions: one record for everything that changes the gate.
+"""Admission events in the journal: one record for everything that changes the gate.
 
-Law: as of all records (``yarnctl.deciding.records``): the reason is part of it, and it holds what it was
-decided from. A round holds the loads it saw and the plans that changed, so that it can be held again.
+Law: as of all records (``yarnctl.deciding.records``): the reason is part of it, and it has the inputs of
+its decision. A round has the backlog it was given and the plans that changed, so that it can be repeated.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from yarnctl.deciding.reasons.verdicts import ClosedReason, LessonReason
 
 
 class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
-    """By what is decided from now on: the mechanism with its choices, and what may be given.
+    """The gate's settings from now on: the mechanism with its choices, and the pools.
 
     Another mechanism, or other choices, begin with an empty memory.
     """
@@ -29,9 +29,9 @@ class GateSet(msgspec.Struct, frozen=True, tag="gate-set"):
 
 
 class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_defaults=True):
-    """Somebody asks to be let in; ``key`` is his own name for it.
+    """An admission request; ``key`` is its sender's own name for it.
 
-    ``request.submitted_at_ms`` is when he came, which may be some time before it is written down.
+    ``request.submitted_at_ms`` is when it came, which may be some time before it is written down.
     """
 
     at_ms: int
@@ -44,7 +44,7 @@ class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_de
 
 
 class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
-    """A round: what was held by others, each plan that is new for who waited, what was reserved."""
+    """A round: the backlog, each plan that is new for a waiting request, what was reserved."""
 
     at_ms: int
     loads: tuple[Load, ...]
@@ -53,7 +53,7 @@ class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
 
 
 class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
-    """An admitted job has been seen on the cluster, by its tag."""
+    """The job of an admitted request was observed on the cluster, by its tag."""
 
     at_ms: int
     admission: str
@@ -61,7 +61,7 @@ class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):
 
 
 class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
-    """An admission is over, and what it held is free."""
+    """An admission has ended, and its containers are free."""
 
     at_ms: int
     admission: str
@@ -70,9 +70,9 @@ class AdmissionClosed(msgspec.Struct, frozen=True, tag="admission-closed"):
 
 
 class GateLearned(msgspec.Struct, frozen=True, tag="gate-learned", omit_defaults=True):
-    """What finished jobs teach: one that was let in (``application``), or ("") those of before.
+    """Feedback from finished jobs: from an admitted one (``application``), or ("") from those of before.
 
-    Nothing (``finished`` empty) is learned for the reason ``why``.
+    There is none (``finished`` is empty) for the reason ``why``.
     """
 
     at_ms: int

@@ -1,9 +1,9 @@
-"""The gate's state and its steps: the replay's rounds, held on a cluster that others use as well.
+"""The gate's state and its steps: the replay's rounds, on a cluster with applications that need no admission.
 
-Law: state in, state and plans out; a state is a value that can be written down and gone on with
-(held submissions and reservations survive a restart). The gate holds reservations with an
-expiry, never a command. What came in past it is *fixed load*: containers that are simply not
-there. Whoever asks says what he sees (``loads``) and what time it is.
+Law: state in, state and plans out; a state is a value that can be written down and continued from
+(waiting requests and reservations survive a restart). The gate has reservations with an
+expiry, never a command. Containers of applications without an admission are *fixed load*: they do
+not count as capacity. The caller gives the backlog (``loads``) and the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from yarnctl.deciding.admission.rounds import Seen
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """Everything the gate knows: who waits, what is reserved, and what finished jobs have taught."""
+    """The gate's state: which requests wait, what is reserved, and the feedback of finished jobs."""
 
     mechanism: str
     pools: tuple[Pool, ...]
@@ -35,7 +35,7 @@ class Gate(msgspec.Struct, frozen=True):
 
 
 def opened(mechanism: str, pools: tuple[Pool, ...], choices: OwnChoices | None = None) -> Gate:
-    """Return a gate at which nobody has asked yet; ``choices`` None: our own."""
+    """Return a gate without requests; ``choices`` None: our own."""
     made = MECHANISMS[mechanism]
     own = made.choices if choices is None else choices
     return Gate(mechanism, pools, own, made.begin(own))
@@ -47,7 +47,7 @@ def submit(gate: Gate, request: Request) -> Gate:
 
 
 def withdraw(gate: Gate, sequence: int) -> Gate:
-    """Forget a request or its reservation: whoever asked has gone."""
+    """Drop a request or its reservation: it was withdrawn."""
     waiting = tuple(each for each in gate.waiting if each.sequence != sequence)
     reserved = tuple(each for each in gate.reserved if each.request.sequence != sequence)
     return msgspec.structs.replace(gate, waiting=waiting, reserved=reserved)
@@ -63,7 +63,7 @@ def running(gate: Gate, sequence: int, application: str) -> Gate:
 
 
 def ended(gate: Gate, application: str, finished: Finished | None) -> Gate:
-    """Free what an application held and learn from it; ``finished`` is None if it teaches nothing."""
+    """Free an application's containers and learn from it; ``finished`` is None if there is no feedback."""
     reserved = tuple(each for each in gate.reserved if each.application != application)
     freed = msgspec.structs.replace(gate, reserved=reserved)
     return freed if finished is None else learned(freed, finished)
@@ -76,7 +76,7 @@ def learned(gate: Gate, finished: Finished) -> Gate:
 
 
 def expired(gate: Gate, now_ms: int) -> tuple[Reservation, ...]:
-    """Return the reservations that nobody has taken in time."""
+    """Return the reservations that no application has used in time."""
     return tuple(each for each in gate.reserved if not each.application and each.expires_at_ms <= now_ms)
 
 
@@ -95,7 +95,7 @@ def decide(gate: Gate, now_ms: int, loads: Sequence[Load] = ()) -> tuple[Gate, t
 
 
 def expected_end(gate: Gate, now_ms: int, plans: Sequence[Plan], granted: Sequence[Reservation]) -> Gate:
-    """Return the gate after a round of which only the word is left: what it decided is decided."""
+    """Return the gate after a round of which only the record is left: what it decided is decided."""
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     late = {each.request.sequence for each in expired(gate, now_ms)}
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)

@@ -1,8 +1,8 @@
-"""What goes into and comes out of admission: requests, estimates, terms, verdicts, plans.
+"""The inputs and outputs of admission: requests, estimates, offer bounds, verdicts, plans.
 
 Law: records are values. Work is in container-ms (one container for one millisecond), instants
 are integer milliseconds, deadlines are spans from submission; a verdict always carries a plan
-and a reason. Nothing here knows of MapReduce: a request needs a number of containers, no more.
+and a reason. Nothing here depends on MapReduce: a request needs a number of containers, no more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from yarnctl.deciding.reasons.verdicts import PlanReason
 
 Verdict = Literal["admit", "defer", "reject"]
 State = Literal["waiting", "admitted", "taken", "rejected", "expired", "withdrawn", "ended"]
-"""What an admission is; :mod:`yarnctl.deciding.admission.book` says how it becomes so."""
+"""The state of an admission; :mod:`yarnctl.deciding.admission.book` has the transitions."""
 
 Order = Literal["papers", "ratio", "tasks", "earliest"]
 Reach = Literal["reachable", "requested"]
@@ -26,14 +26,14 @@ Weighting = Literal["equal", "exponential"]
 Errors = Literal["shortfall", "surplus"]
 Fraction = Literal["estimated", "observed"]
 Refund = Literal["none", "unused", "late", "both"]
-"""What is paid back of a job that ran: nothing (the paper), what it did not use, all if late, both."""
+"""What is refunded of a job that ran: nothing (the paper), what it did not use, all if late, both."""
 
 
 class Estimate(msgspec.Struct, frozen=True):
     """How much computation a job needs, in container-ms: mean, standard deviation, where from.
 
-    Made outside (a trace, a history server, a fit); what decides only reads it. ``source`` says
-    who made it, ``trace`` being the truth of a replay.
+    Made outside (a trace, a history server, a fit); the mechanisms only read it. ``source`` names
+    its maker, ``trace`` being the truth of a replay.
     """
 
     mean_ms: int
@@ -42,7 +42,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What a request may cost: at most ``most_mtokens``, of one account; what is paid back when it is over.
+    """What a request may cost: at most ``most_mtokens``, of one account; what is refunded at its end.
 
     1 milli-token is 1 container-ms.
     """
@@ -53,13 +53,13 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One job that asks to be let in.
+    """One job that asks for admission.
 
-    ``sequence`` is its place in the total order of submissions and its identity; ``deadline_ms``
-    is a span from ``submitted_at_ms`` (None: it names none); ``tasks`` the most containers it can use at
-    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework; what is not
-    ``mapreduce`` has no AM to ask and is never suspended. ``application`` is its id, once known.
-    ``budget`` is said where deadlines have a price; with no deadline beside it, it buys the earliest it can.
+    ``sequence`` is its rank in the total order of submissions and its identity; ``deadline_ms``
+    is a span from ``submitted_at_ms`` (None: it has none); ``tasks`` the most containers it can use at
+    once (PYTHIA section II.A: "the maximum parallelization possible"). ``kind`` is the framework; a job
+    other than ``mapreduce`` has no AM to ask and is never suspended. ``application`` is its id, once known.
+    ``budget`` is set where deadlines have a price; without a deadline, it buys the earliest it can.
     """
 
     sequence: int
@@ -78,21 +78,21 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def due_ms(self) -> int:
-        """The instant of the deadline; of a request that names none it never comes."""
+        """The instant of the deadline; infinitely late for a request without one."""
         return FOREVER_MS if self.deadline_ms is None else self.submitted_at_ms + self.deadline_ms
 
     @property
     def span_ms(self) -> int:
-        """The time from submission to deadline; without end where there is none."""
+        """The time from submission to deadline; infinite where there is none."""
         return FOREVER_MS if self.deadline_ms is None else self.deadline_ms
 
 
 class Finished(msgspec.Struct, frozen=True):
     """A job that ran to its end, as resource negotiators log it (the input of TRACK_JOB).
 
-    ``work_ms`` is its computation in container-ms, ``containers`` what it held, ``capacity`` the
-    cluster's; ``ratio`` is the part of its containers it was to get, before whole ones were made
-    of it; ``met`` says whether it ended by its deadline.
+    ``work_ms`` is its computation in container-ms, ``containers`` its containers, ``capacity`` the
+    cluster's; ``ratio`` is the part of its containers it was to get, before rounding to whole
+    ones; ``met``: it ended by its deadline.
     """
 
     work_ms: int
@@ -105,11 +105,11 @@ class Finished(msgspec.Struct, frozen=True):
 
 
 class Terms(NamedTuple):
-    """What a mechanism would take for one request now.
+    """What a mechanism would give one request now.
 
     ``containers`` wanted, ``least`` the fewest it accepts (equal, except while nothing is known
     yet); ``ratio`` is the estimated part of min(tasks, capacity) before rounding up, None where
-    none was made. Hopeless: ``containers`` is 0 and ``reason`` says why.
+    none was made. Without hope: ``containers`` is 0 and ``reason`` says why.
     """
 
     containers: int
@@ -134,7 +134,7 @@ class Rectangle(msgspec.Struct, frozen=True, tag_field="claim", tag="rectangle")
 class DueClaim(msgspec.Struct, frozen=True, tag_field="claim", tag="due"):
     """A claim on capacity: so much work on at most ``most`` containers, done by ``until_ms``, whenever.
 
-    It was promised at ``from_ms``. Every claim tells its two instants under the same names.
+    It was promised at ``from_ms``. Every claim has its two instants under the same names.
     """
 
     work_ms: int
@@ -150,8 +150,8 @@ Claimed = Rectangle | DueClaim
 class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Containers kept for one admitted request, of the pool ``pool``.
 
-    Until its application is seen (``application`` is not empty), it expires at ``expires_at_ms``;
-    then it is held until the application has ended.
+    Until its application is observed (``application`` is not empty), it expires at ``expires_at_ms``;
+    then it lasts until the application has ended.
     """
 
     request: Request
@@ -180,13 +180,13 @@ class Reservation(msgspec.Struct, frozen=True, omit_defaults=True):
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """A verdict with everything that follows from it.
 
-    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, as things stand
-    now; it is decided again whenever something ends. ``reject``: containers is 0. Where nobody
-    can tell, ``start_at_ms`` and ``finish_at_ms`` are None.
+    ``admit``: start at ``start_at_ms`` with ``containers``. ``defer``: the same, by the state
+    now; it is decided again whenever something ends. ``reject``: containers is 0. Where it is
+    not known, ``start_at_ms`` and ``finish_at_ms`` are None.
 
     Where deadlines have a price: ``price_mtokens`` is what this one costs, ``late_ratio`` the chance that the
     job computes more than was promised room for, ``because`` the terms of the price: itself, or the sequence
-    of whoever has less slack, and how much of the price is due to that. They add up to the price.
+    of a job with less slack, and how much of the price is due to that. They add up to the price.
     """
 
     sequence: int
@@ -203,15 +203,15 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """Where the papers contradict themselves or say nothing: our pick first, the other on offer.
+    """Where the papers contradict themselves or leave a question open: our reading first, the other on offer.
 
-    This is what may be said for all mechanisms at once; each takes its own part of it
+    These are the choices for all mechanisms at once; each has its own part of them
     (``yarnctl.deciding.admission.mechanisms.choices_of``).
 
-    ``order``: of the queue. ``papers`` takes for each mechanism what is nearest to its paper:
+    ``order``: of the queue. ``papers`` uses for each mechanism what is nearest to its paper:
     ``tasks`` for PYTHIA (II.B: "a small number of tasks and greatest time-to-deadline"),
     ``ratio`` for Justice (Alg. 4 line 10: reqCpus / TTD; its sections 2.2 and 3 say ``tasks`` and
-    "longer computation times", which nobody knows beforehand) and for Oracle ("fewer required
+    "longer computation times", which are not known beforehand) and for Oracle ("fewer required
     resources and longer time until the deadline"). ``earliest`` is shortest time-to-deadline, of
     which both papers say that it performs similarly.
 
@@ -258,4 +258,4 @@ class Choices(msgspec.Struct, frozen=True):
 
 
 DEFAULT_CHOICES = Choices()
-"""Our pick in every contradiction."""
+"""Our reading of every contradiction."""

@@ -1,6 +1,6 @@
-"""One round of admission: of those that wait, who is let in now, and who never will be.
+"""One round of admission: which waiting requests are admitted now, and which never will be.
 
-Law: a round is a pure function of memory, queue, free containers and the time. It is held
+Law: a round is a pure function of memory, queue, free containers and the time. It is run
 after every submission and every end (PYTHIA II.B: "performs this process each time a job is
 submitted or completes"), by the replay and by the gate alike.
 
@@ -31,7 +31,7 @@ class Seen(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What a round gives: a plan for everybody who waited, in order, and what is reserved from now on."""
+    """The result of a round: a plan for every waiting request, in order, and what is reserved from now on."""
 
     plans: tuple[Plan, ...]
     granted: tuple[Reservation, ...]
@@ -40,9 +40,9 @@ class Round(NamedTuple):
 class Mechanism(NamedTuple):
     """One way to decide on admission.
 
-    ``begin`` returns what it knows before anything has finished, ``learn`` what it knows after one job more,
-    ``round`` its answer to all that wait. ``choices`` are our readings of its paper, of its own type, as its
-    memory is. ``needs_estimate``: it turns away whose work nobody knows; ``needs_deadline``: who names none.
+    ``begin`` returns its memory before anything has finished, ``learn`` its memory after one job more,
+    ``round`` its plans for all waiting requests. ``choices`` are our readings of its paper, of its own type,
+    as its memory is. ``needs_estimate``, ``needs_deadline``: it rejects requests without one.
     """
 
     name: str
@@ -57,11 +57,11 @@ class Mechanism(NamedTuple):
 
 
 def water_level(counts: Mapping[int, int], free: int) -> tuple[int, int]:
-    """Return (level, surplus): everybody may have ``level``, ``surplus`` containers are left over.
+    """Return (level, surplus): each job may have ``level``, ``surplus`` containers are left over.
 
-    ``counts`` says how many jobs have each demand (> 0). Those that demand more than ``level``
+    ``counts`` has the number of jobs with each demand (> 0). Those that demand more than ``level``
     are unsatisfied, and there are more of them than ``surplus``. If all are satisfied, the level
-    is the largest demand and the surplus what nobody wants.
+    is the largest demand and the surplus what no job demands.
     """
     left, unsatisfied = free, sum(counts.values())
     level = 0
@@ -76,7 +76,7 @@ def water_level(counts: Mapping[int, int], free: int) -> tuple[int, int]:
 
 
 def fair_shares(demands: Sequence[int], free: int) -> list[int]:
-    """Return how many containers each demand gets, in order; earlier ones get the surplus.
+    """Return how many containers each demand is given, in order; earlier ones are given the surplus.
 
     The sum is min(free, sum of demands).
     """
@@ -97,7 +97,7 @@ def group_shares(groups: Sequence[tuple[int, int]], capacity: int) -> list[int]:
     """Return the containers of each group of jobs with one demand, given (demand, jobs), demands ascending.
 
     A group's jobs take turns on its containers. Satisfied groups have all they demand; the others
-    part the rest in proportion to their jobs, in whole containers (cumulative rounding, so that
+    divide the rest in proportion to their jobs, in whole containers (cumulative rounding, so that
     none is lost).
     """
     left, waiting = capacity, sum(jobs for _, jobs in groups)
@@ -116,7 +116,7 @@ def group_shares(groups: Sequence[tuple[int, int]], capacity: int) -> list[int]:
 
 
 class Grant(NamedTuple):
-    """Who is let in, with how many containers, and what part of all it can use that was to be."""
+    """An admitted request, its containers, and what part of all it can use that was to be."""
 
     request: Request
     containers: int
@@ -124,7 +124,7 @@ class Grant(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """Who is let in, and who is turned away with what reason."""
+    """The admitted requests, and the rejected with their reasons."""
 
     admitted: list[Grant]
     rejected: list[tuple[Request, PlanReason]]
@@ -139,7 +139,7 @@ def hold(
     capacity: int,
     choices: Any,
 ) -> Offers:
-    """Hold one round. ``waiting`` is in order of submission; who is in neither list waits on."""
+    """Run one round. ``waiting`` is in order of submission; a request in neither list stays waiting."""
     if sizing.terms is None:
         return share_out(sizing, waiting, free, now_ms, capacity)
     rejected: list[tuple[Request, PlanReason]] = []
@@ -147,7 +147,7 @@ def hold(
     for request in waiting:
         terms = sizing.terms(memory, request, now_ms, capacity, choices)
         if not terms.containers:
-            assert terms.reason is not None  # who is offered nothing is told why
+            assert terms.reason is not None  # without an offer there is a reason
             rejected.append((request, terms.reason))
         elif terms.least <= free:  # else it cannot be let in: free only shrinks within a round
             queue.append((sizing.key(request, terms.containers, now_ms, choices), request, terms))

@@ -1,7 +1,7 @@
-"""The shared round: what all mechanisms do that size a job at a time, and hold a rectangle of containers.
+"""The shared round: the common part of all mechanisms that size one job at a time and reserve rectangles.
 
-Law: pure. The replay's round (``rounds.hold``) on a cluster that others use as well: whoever asks says
-what others hold (``loads``) and what time it is. Everybody who waits gets a plan.
+Law: pure. The replay's round (``rounds.hold``) on a cluster with applications that need no admission: the
+caller gives the backlog (``loads``) and the time. Every waiting request gets a plan.
 Start and finish in a plan are predicted from one profile of free containers and promise nothing: each round
 predicts anew.
 """
@@ -25,11 +25,11 @@ from yarnctl.deciding.reasons.verdicts import (
 )
 
 PLANNED_MAX = 20
-"""For so many of those that wait a start is predicted; the others stand too far behind."""
+"""How many waiting requests a start is predicted for; the others are too far behind."""
 
 
 class PlannedSpan(NamedTuple):
-    """Where a request would start as things stand, with how many containers, and until when.
+    """When a request would start by the state now, with how many containers, and until when.
 
     ``too_late``: there is no such start, because by then the deadline could not be met any more.
     """
@@ -41,7 +41,7 @@ class PlannedSpan(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """By what is decided."""
+    """The mechanism's rules, memory and choices."""
 
     sizing: Sizing[Any, Any]
     memory: Any
@@ -61,8 +61,8 @@ def plan_spans(
 ) -> dict[int, PlannedSpan]:
     """Return sequence -> what is predicted, for all that wait; ``steps`` is what is free for them.
 
-    Each takes his place in the order of the queue as it is now. A job needs more containers the longer
-    it waits, so every start is asked for its own number; they must stay free through the predicted run.
+    Each request keeps its rank in the order of the queue now. A job needs more containers the longer
+    it waits, so every start has a number of its own; they must stay free through the predicted run.
     """
     found: dict[int, PlannedSpan] = {}
     ranked = []
@@ -101,14 +101,14 @@ def _wanted(rules: Rules, request: Request, start_ms: int) -> tuple[int, int]:
 
 
 def hopeless(rules: Rules, request: Request, now_ms: int) -> PlanReason | None:
-    """Say in numbers why a job cannot end by its deadline, whatever it is given; None if it may.
+    """Return in numbers why a job cannot end by its deadline, whatever it is given; None if it may.
 
-    Only who has an estimate can be judged, and by its lower end (mean - standard deviation): a run that was
-    short before may be short again. What never turns anybody away does not do so here.
+    Only a job with an estimate can be judged, and by its lower end (mean - standard deviation): a run that
+    was short before may be short again. A mechanism that never rejects does not reject here.
     """
     left_ms = request.due_ms - now_ms
     if request.estimate is None or left_ms <= 0:
-        return None  # the mechanism's own word
+        return None  # the mechanism's own reason
     if rules.sizing.terms is None and not rules.sizing.drops_late:
         return None
     work_ms = max(1, request.estimate.mean_ms - request.estimate.stdev_ms)
@@ -123,7 +123,7 @@ RESERVED_MS = 60_000
 
 
 def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) -> Round:
-    """Hold a round: a plan for everybody who waits, in order, and what is reserved.
+    """Run a round: a plan for every waiting request, in order, and what is reserved.
 
     A job keeps its containers until its deadline at the latest, so what is reserved for later within that
     time is not free for it. There is one pool.
@@ -155,7 +155,7 @@ def hold_round(sizing: Sizing[Any, Any], memory: Any, choices: Any, seen: Seen) 
 
 
 def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, PlanReason]:
-    """Return who has no hope, whatever it is given, and why."""
+    """Return the requests without hope, whatever they are given, and why."""
     found = {
         each.sequence: NoDeadline() if each.deadline_ms is None else hopeless(rules, each, seen.now_ms)
         for each in seen.waiting
@@ -164,13 +164,13 @@ def _refused_at_once(rules: Rules, seen: Seen) -> dict[int, PlanReason]:
 
 
 def _held(reservation: Reservation) -> Load:
-    """An application that has been seen holds its containers for as long as it is there."""
+    """An observed application uses its containers for as long as it runs."""
     until_ms = FOREVER_MS if reservation.application else reservation.until_ms
     return Load(str(reservation.request.sequence), reservation.containers, reservation.from_ms, until_ms)
 
 
 def _expected(reservation: Reservation, now_ms: int) -> Load:
-    """It is expected to end as predicted; nobody knows when, if it should have ended by now."""
+    """It is expected to end as predicted; at an unknown instant, if that has passed."""
     until_ms = reservation.until_ms if reservation.until_ms > now_ms else FOREVER_MS
     return Load(str(reservation.request.sequence), reservation.containers, reservation.from_ms, until_ms)
 
@@ -205,7 +205,7 @@ def _refused(request: Request, reason: PlanReason) -> Plan:
 
 
 def _deferred(request: Request, seen: PlannedSpan, free: int) -> Plan:
-    """Say when it would start as things stand, with what it needs now (it is more the longer it waits)."""
+    """Return when it would start by the state now, with what it needs now (more the longer it waits)."""
     start: Literal["known", "unknown", "too-late"] = "unknown" if seen.start_ms is None else "known"
     if seen.too_late:
         start = "too-late"

@@ -1,7 +1,7 @@
-"""Sizing: how a mechanism that holds today's rounds sizes one job, and orders its queue.
+"""Sizing: how a mechanism of the shared round sizes one job, and orders its queue.
 
-Law: it holds nothing. What it learned is a small frozen record (its *memory*) that goes in and comes out, can
-be written down, and grows by nothing but the jobs that finished. Memory and choices are of the mechanism's
+Law: it has no state. What it learned is a small frozen record (its *memory*) that goes in and comes out, can
+be written down, and grows by nothing but finished jobs. Memory and choices are of the mechanism's
 own types.
 """
 
@@ -16,7 +16,7 @@ from yarnctl.deciding.admission.records import Finished, Order, Request, Terms
 
 
 class Ordered(Protocol):
-    """Choices say in which order the queue stands."""
+    """Choices with an order of the queue."""
 
     @property
     def order(self) -> Order:
@@ -24,7 +24,7 @@ class Ordered(Protocol):
 
 
 class NoMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="none"):
-    """Finished jobs teach nothing."""
+    """The memory of a mechanism without feedback."""
 
     completed: int = 0
 
@@ -43,12 +43,12 @@ def required_ratio(finished: Finished) -> float:
 
 
 def learn_nothing(memory: Memory_, finished: Finished, choices: object) -> Memory_:
-    """Return the memory as it was: for mechanisms without prediction."""
+    """Return the memory unchanged: for mechanisms without prediction."""
     return memory
 
 
 def never_ended(request: Request, choices: object) -> bool:
-    """Say that a job that runs is left to its end."""
+    """Return that a running job is never ended."""
     return False
 
 
@@ -70,12 +70,12 @@ def queue_key(order: Order, request: Request, containers: int, now_ms: int) -> K
 
 
 class Sizing(NamedTuple, Generic[Memory_, Choices_]):
-    """One way to decide who is let in and with how many containers.
+    """The part of a mechanism that sizes and orders jobs.
 
     ``memory`` is what it begins with, ``choices`` our readings of its paper. ``terms`` is None for fair
-    sharers: they do not size jobs, they split what is free. ``ends_late`` says whether a running job is
-    ended at its deadline. ``drops_late``: a fair sharer turns away who waits beyond it. ``order`` is what
-    ``papers`` means for it. ``needs_estimate``: it turns away whose work nobody knows.
+    sharers: they do not size jobs, they split what is free. ``ends_late``: whether a running job is
+    ended at its deadline. ``drops_late``: a fair sharer rejects requests beyond it. ``order`` is the meaning
+    of ``papers``. ``needs_estimate``: it rejects requests without one.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Sizing(NamedTuple, Generic[Memory_, Choices_]):
 
     @property
     def learns(self) -> bool:
-        """Whether finished jobs teach it anything."""
+        """Whether it learns from finished jobs."""
         return self.learn is not learn_nothing
 
     def key(self, request: Request, containers: int, now_ms: int, choices: Choices_) -> Key:

@@ -33,7 +33,7 @@ OwnChoices = SharerChoices | OracleChoices | PythiaChoices | JusticeChoices
 SIZINGS: dict[str, Sizing[Any, Any]] = {
     each.name: each for each in (NO_DROP_FS, REACTIVE_FS, ORACLE, PYTHIA, JUSTICE)
 }
-"""The rules of those that hold the shared round; the replay and the compiled twins read them."""
+"""The rules of those with the shared round; the replay and its compiled counterparts read them."""
 
 
 def _shared(sizing: Sizing[Any, Any]) -> Mechanism:
@@ -56,7 +56,7 @@ ALLOCATORS = SIZINGS
 
 
 def choices_of(name: str, said: Choices) -> OwnChoices:
-    """Return a mechanism's own choices, of those that are said for all of them."""
+    """Return a mechanism's own choices, of those that are given for all of them."""
     own = MECHANISMS[name].choices
     known = {field: getattr(said, field) for field in own.__struct_fields__}
     choices: OwnChoices = msgspec.structs.replace(own, **known)

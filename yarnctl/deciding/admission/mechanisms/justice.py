@@ -25,7 +25,7 @@ from yarnctl.deciding.admission.sizing import Sizing, required_ratio
 
 
 class JusticeChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="justice"):
-    """How Justice is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+    """Our readings of Justice: see :class:`yarnctl.deciding.admission.records.Choices`."""
 
     order: Order = "papers"
     reach: Reach = "reachable"
@@ -38,7 +38,7 @@ class JusticeChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="ju
 
 
 class JusticeMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="justice"):
-    """What the finished jobs have taught; ratios are of min(tasks, capacity), Justice Alg. 1.
+    """The feedback of finished jobs; ratios are of min(tasks, capacity), Justice Alg. 1.
 
     ``completed`` counts them. ``least`` and ``most`` are MinCPUFrac and MaxCPUFrac, ``last`` is LastCPUFrac,
     ``last_met`` LastSuccess, ``errors`` the sum of fractionErrorList and ``smoothed`` its exponentially
@@ -92,8 +92,8 @@ def terms(
 ) -> Terms:
     """ESTIMATE_REQ and lines 5 to 13 of ADMISSION_CONTROL (Alg. 4).
 
-    Line 23: until more than one job has completed, a job gets what it requests or what there is;
-    unless it would be ended in the same moment.
+    Line 23: until more than one job has completed, a job is given what it requests or what there is;
+    unless it would be ended at once.
     """
     if memory.completed <= 1:
         if now_ms >= request.due_ms and ends_late(request, choices):

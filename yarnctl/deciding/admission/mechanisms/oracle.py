@@ -14,7 +14,7 @@ from yarnctl.deciding.reasons.verdicts import DeadlineUnreachable, WorkUnknown
 
 
 class SharerChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="sharing"):
-    """How fair sharing is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+    """Our readings of fair sharing: see :class:`yarnctl.deciding.admission.records.Choices`."""
 
     order: Order = "papers"
     sharing: Sharing = "held"
@@ -44,7 +44,7 @@ REACTIVE_FS = Sizing(
 
 
 class OracleChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="oracle"):
-    """How the Oracle is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+    """Our readings of the Oracle: see :class:`yarnctl.deciding.admission.records.Choices`."""
 
     order: Order = "papers"
 

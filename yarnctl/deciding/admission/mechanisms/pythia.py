@@ -1,7 +1,7 @@
 """PYTHIA (Dimopoulos, Krintz, Wolski, UCSB TR 2017-02): the largest ratio ever needed is given to all.
 
 Law: the fraction CPUFrac only grows (Alg. 1 lines 5 to 7); a job whose part of the capacity
-would have to exceed all it can use is not let in. Algorithm 1 and section II.B.
+would have to exceed all it can use is rejected. Algorithm 1 and section II.B.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from yarnctl.deciding.reasons.verdicts import DeadlinePassed, NeedsTooManyByNow
 
 
 class Reading(Protocol):
-    """What :func:`sized` must know of a mechanism's choices."""
+    """The choices that :func:`sized` reads."""
 
     @property
     def queue_time(self) -> QueueTime:
@@ -29,7 +29,7 @@ class Reading(Protocol):
 
 
 class PythiaChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pythia"):
-    """How PYTHIA is read: see :class:`yarnctl.deciding.admission.records.Choices`."""
+    """Our readings of PYTHIA: see :class:`yarnctl.deciding.admission.records.Choices`."""
 
     order: Order = "papers"
     reach: Reach = "reachable"
@@ -37,7 +37,7 @@ class PythiaChoices(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pyt
 
 
 class PythiaMemory(msgspec.Struct, frozen=True, tag_field="mechanism", tag="pythia"):
-    """What the finished jobs have taught: how many there were, and CPUFrac, the most that one needed."""
+    """The feedback of finished jobs: how many there were, and CPUFrac, the most that one needed."""
 
     completed: int = 0
     most: float = 0.0
@@ -47,7 +47,7 @@ PAST = Terms(0, 0, DeadlinePassed())
 
 
 def late(needed: int, reachable: int) -> Terms:
-    """Return the terms of a job whose time is too short, with the numbers."""
+    """Return the offer bounds of a job whose time is too short, with the numbers."""
     return Terms(0, 0, NeedsTooManyByNow(needed, reachable))
 
 
@@ -66,7 +66,7 @@ def terms(
     """Return CPUFrac times what the job can use, rounded up (section II.B).
 
     While nothing has finished (CPUFrac = -1) all are admitted, with what they request or what
-    there is. Waiting is charged as ``sized`` says.
+    there is. Waiting is charged as in ``sized``.
     """
     if memory.completed == 0:
         return Terms(min(request.tasks, capacity), 1)
@@ -74,7 +74,7 @@ def terms(
 
 
 def sized(ratio: float, request: Request, now_ms: int, capacity: int, choices: Reading) -> Terms:
-    """Return the terms for a fraction of the job's containers (Justice Alg. 4 lines 22 to 27, 5 to 7).
+    """Return the offer bounds for a fraction of the job's containers (Justice Alg. 4 lines 22 to 27, 5 to 7).
 
     ``fraction = deadline / (deadline - queue) * fraction``; ``max(ceil(fraction * maxCpus), 1)``;
     infeasible if that exceeds min(tasks, capacity).

@@ -1,4 +1,4 @@
-"""A price for each deadline: when work can be done, what that costs, and who pays.
+"""A price for each deadline: when work can be done, what that costs, and which account pays.
 
-Law: as of all admission: values in, values out. ``timeline`` knows no price, ``prices`` no account.
+Law: as of all admission: values in, values out. ``timeline`` has no prices, ``prices`` no accounts.
 """

@@ -1,11 +1,11 @@
 """Accounts that pay for deadlines: records in, balances out.
 
-Law: a balance is a fold over records and nothing else; no record makes one negative, and what accounts
-hold, added to what was spent, is what they were given. An admission is charged once and settled once,
-however often it is asked for. Amounts are whole milli-tokens; 1 token is 1 container-second.
+Law: a balance is a fold over records and nothing else; no record makes one negative, and the sum of
+balances and of what was spent is what the accounts were given. An admission is charged once and settled once,
+however often it is requested. Amounts are whole milli-tokens; 1 token is 1 container-second.
 
-A refill is for whole days since the last one (or since the account was set), up to the cap: what would go
-over it is not given later. Grants and refunds may go over the cap.
+A refill is for whole days since the last one (or since the account was set), up to the cap: an excess
+over it is not given later. Grants and refunds may exceed the cap.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TokensRefilled(msgspec.Struct, frozen=True, tag="tokens-refilled"):
 
 
 class TokensCharged(msgspec.Struct, frozen=True, tag="tokens-charged", omit_defaults=True):
-    """An account pays for an admission; ``key`` is the asker's own name for the request."""
+    """An account pays for an admission; ``key`` is the sender's own name for the request."""
 
     at_ms: int
     account: str
@@ -111,7 +111,7 @@ NO_ACCOUNTS = Accounts({}, {})
 
 
 class ImpossibleRecord(ValueError):
-    """A record that cannot follow those before it: not one that this module makes."""
+    """A record that cannot follow those before it: this module does not make such."""
 
 
 def folded(records: Iterable[AccountRecord], before: Accounts = NO_ACCOUNTS) -> Accounts:
@@ -146,7 +146,7 @@ def after(before: Accounts, record: AccountRecord) -> Accounts:
 
 
 def problem(before: Accounts, record: AccountRecord) -> str:
-    """Say why a record cannot follow, "" if it can."""
+    """Return why a record cannot follow, "" if it can."""
     try:
         after(before, record)
     except ImpossibleRecord as error:
@@ -155,7 +155,7 @@ def problem(before: Accounts, record: AccountRecord) -> str:
 
 
 def without_settled(before: Accounts, kept: Collection[str]) -> Accounts:
-    """Forget the settled payments of admissions that are not kept; what was spent stays in the totals."""
+    """Drop the settled payments of admissions that are not kept; what was spent stays in the totals."""
     return before._replace(
         payments={
             admission: paid
@@ -192,11 +192,11 @@ def _with_account(before: Accounts, name: str, account: Account) -> Accounts:
     return before._replace(accounts={**before.accounts, name: account})
 
 
-# --- what is decided
+# --- decisions
 
 
 def price_mtokens(price: float) -> int:
-    """Return what a price (container-ms) costs: rounded up, so that nothing is given away."""
+    """Return the cost of a price (container-ms): rounded up, so that no work is free."""
     return math.ceil(price)
 
 
@@ -256,7 +256,7 @@ class Used(NamedTuple):
 
 
 def ended_as(held: Reservation | None, finished: Finished) -> Used:
-    """Return how a job ended, by what the history says of it; ``held`` is what it was promised."""
+    """Return how a job ended, by the history server's data; ``held`` is its reservation."""
     promised_ms = held.claim.work_ms if held is not None and isinstance(held.claim, DueClaim) else 0
     return Used("ran" if finished.met else "late", finished.work_ms, promised_ms)
 
@@ -266,8 +266,8 @@ def settle(
 ) -> TokensRefunded | None:
     """Return the refund that settles an admission; None where nothing was paid, or it is settled.
 
-    Who did not run gets all back under every choice. What was not used goes back in proportion to the
-    estimate, rounded down; a job that used more than that pays no more.
+    For a job that did not run all is refunded under every choice. What was not used is refunded in proportion
+    to the estimate, rounded down; a job that used more than that pays no more.
     """
     payment = accounts.payments.get(admission)
     if payment is None or payment.refunded_mtokens is not None:

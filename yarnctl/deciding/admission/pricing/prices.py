@@ -1,6 +1,6 @@
 """What a deadline costs: MRM's prices as pure functions, and the earliest deadline within a budget.
 
-Law: nothing is held. A :class:`Standing` is what is promised at one instant; prices are in milli-tokens
+Law: nothing is stored. A :class:`Standing` has the promises at one instant; prices are in milli-tokens
 (1 token buys 1 container-second, so 1 milli-token 1 container-ms) before they are rounded up.
 
 Eq 13 is read as the difference of one potential. With F(t) the container-ms that are free until t beside
@@ -9,10 +9,10 @@ all work, laid late, and m the mean estimated work of a job,
     Phi(S) = sum over i in S of p_i / (F(d_i) / m + 1),    price = kappa * (Phi(S with j) - Phi(S)).
 
 It is the paper's formula: what is free between the earliest finish of j and its deadline before j is laid
-is what is free until its deadline after. F counts all containers, whoever could use them (how many one job
-can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i)
-is the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d takes
-p_j off F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
+is what is free until its deadline after. F counts all containers, whichever jobs could use them (how many one
+job can use decides feasibility, in :mod:`yarnctl.deciding.admission.pricing.timeline`); therefore F(d_i)
+is the least of supply(d_k) - work due until d_k over all k >= i, and laying j with deadline d subtracts
+p_j from F(d_i) where d_i >= d, and sets it to min(F(d_i), F(d) - p_j) elsewhere.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from yarnctl.deciding.admission.capacity import FOREVER_MS, Profile
 from yarnctl.deciding.admission.pricing.timeline import Due, Supply, by_deadline, supply
 
 ITSELF = "itself"
-"""Who pays for its own slack, in ``because``."""
+"""The name in ``because`` of the job that pays for its own slack."""
 
 
 class Standing(NamedTuple):
-    """What is promised at ``now_ms``, in the order of deadlines, with what follows for prices.
+    """The promises at ``now_ms``, in the order of deadlines, with what follows for prices.
 
-    ``behind_ms[k]`` is the work due before place k; ``free_ms[k]`` is F(d_k), and ``ahead_ms[k]`` what F
-    can be at most for a deadline in front of place k. ``weights_ms`` are the p_i of Eq 13, 0 for who is not
-    in Q. ``mean_ms`` is m.
+    ``behind_ms[k]`` is the work due before rank k; ``free_ms[k]`` is F(d_k), and ``ahead_ms[k]`` the most
+    that F can be for a deadline in front of rank k. ``weights_ms`` are the p_i of Eq 13, 0 for jobs that are
+    not in Q. ``mean_ms`` is m.
     """
 
     now_ms: int
@@ -53,7 +53,7 @@ class Standing(NamedTuple):
         return bisect_right(self.due_at_ms, deadline_at_ms)
 
     def slack_ms(self, work_ms: int, deadline_at_ms: int) -> int:
-        """Return what is free until the deadline of a new job once it is laid; below 0: it cannot be."""
+        """Return what is free until the deadline of a new job once it is laid; below 0: it does not fit."""
         place = self.place(deadline_at_ms)
         own_ms = self.supply.until(deadline_at_ms) - self.behind_ms[place]
         return min(own_ms, self.ahead_ms[place]) - work_ms
@@ -62,7 +62,7 @@ class Standing(NamedTuple):
 def standing(
     profile: Profile, dues: Iterable[Due], now_ms: int, mean_ms: float, without: Collection[str] = ()
 ) -> Standing:
-    """Return what is promised; ``without`` names who is not in Q (who runs, in our reading)."""
+    """Return the promises; ``without`` names the jobs that are not in Q (those that run, in our reading)."""
     ordered = by_deadline(dues)
     given = supply(profile, now_ms)
     behind_ms = tuple(accumulate((due.work_ms for due in ordered), initial=0))
@@ -93,7 +93,7 @@ def potential(state: Standing) -> float:
 
 
 class Offered(NamedTuple):
-    """What a price is made of: the job's work, its deadline, kappa, and the least it pays (r_j)."""
+    """The inputs of a price: the job's work, its deadline, kappa, and the least it pays (r_j)."""
 
     work_ms: int
     deadline_at_ms: int
@@ -105,7 +105,7 @@ Price = Callable[[Standing, Offered], float]
 
 
 def because(state: Standing, offered: Offered) -> tuple[tuple[str, float], ...]:
-    """Return Eq 13 term by term: the job itself, then whose slack becomes less, by deadline."""
+    """Return Eq 13 term by term: the job itself, then the jobs whose slack becomes less, by deadline."""
     mean, work = state.mean_ms, offered.work_ms
     slack_ms = max(0, state.slack_ms(work, offered.deadline_at_ms))
     place = state.place(offered.deadline_at_ms)
@@ -119,7 +119,7 @@ def because(state: Standing, offered: Offered) -> tuple[tuple[str, float], ...]:
 
 
 def slack(state: Standing, offered: Offered) -> float:
-    """Eq 13: what slack is left to the job, and what it takes from others."""
+    """Eq 13: the slack that is left to the job, and the slack that others lose."""
     return max(offered.least, math.fsum(amount for _, amount in because(state, offered)))
 
 
@@ -161,9 +161,9 @@ PRICES: dict[str, Price] = {
 class Curve(NamedTuple):
     """Eq 13 for one job at any deadline, without going through all promises for each.
 
-    ``weight[k]`` and ``owed[k]`` are sums of p_i and of p_i / (F(d_i) / m + 1) before place k;
-    ``taken[k]`` is what those from place k on lose if the job is served before them; ``losses`` says who
-    loses how much, those of place k and behind from ``first_loss[k]`` on.
+    ``weight[k]`` and ``owed[k]`` are sums of p_i and of p_i / (F(d_i) / m + 1) before rank k;
+    ``taken[k]`` is what those from rank k on lose if the job is served before them; ``losses``: which job
+    loses how much, those of rank k and behind from ``first_loss[k]`` on.
     """
 
     state: Standing
@@ -176,7 +176,7 @@ class Curve(NamedTuple):
     first_loss: tuple[int, ...]
 
     def because(self, deadline_at_ms: int) -> tuple[tuple[str, float], ...]:
-        """Return the terms of a deadline's price, as :func:`because` does, sharing those of who is behind."""
+        """Return the terms of a deadline's price, as :func:`because` does, sharing those of jobs behind."""
         state, mean = self.state, self.state.mean_ms
         slack_ms = max(0, state.slack_ms(self.work_ms, deadline_at_ms))
         place = state.place(deadline_at_ms)
@@ -194,7 +194,7 @@ class Curve(NamedTuple):
         return self.priced(self.state.place(deadline_at_ms), slack_ms)
 
     def priced(self, place: int, slack_ms: float) -> float:
-        """Return the price at a place with a slack: Eq 13 with the terms of others summed up."""
+        """Return the price at a rank with a slack: Eq 13 with the terms of others summed up."""
         first = min(place, bisect_right(self.state.free_ms, slack_ms))
         weight = self.work_ms + (self.weight[place] - self.weight[first])
         owed = self.owed[place] - self.owed[first]
@@ -239,16 +239,16 @@ class Point(NamedTuple):
 
 
 def first_place(state: Standing, work_ms: int) -> int:
-    """Return the place of a job with its earliest deadline: behind the last who cannot spare its work."""
+    """Return the rank of a job with its earliest deadline: behind the last that cannot spare its work."""
     place = len(state.due_at_ms)
     while place and state.ahead_ms[place - 1] >= work_ms:
         place -= 1
-    # ahead_ms rises with the place: the last that is less than the work is the one before.
+    # ahead_ms rises with the rank: the last that is less than the work is the one before.
     return place
 
 
 def earliest_finish(state: Standing, work_ms: int) -> int:
-    """Return the earliest deadline at which nobody's work is pushed out (all containers usable)."""
+    """Return the earliest deadline that breaks no promise (all containers usable)."""
     return state.supply.when(state.behind_ms[first_place(state, work_ms)] + work_ms)
 
 
@@ -266,8 +266,8 @@ def within(priced: Curve, budget: float) -> Point:
     """Return the earliest deadline that costs at most ``budget`` (above 0).
 
     Between two promises the price falls with the slack and nothing else, so it is solved for the slack;
-    the places are tried in the order of deadlines. Behind everybody slack buys any price above 0; FOREVER_MS
-    stands for instants that no clock will show.
+    the ranks are tried in the order of deadlines. Behind all promises enough slack makes any price above 0;
+    FOREVER_MS is used for instants beyond any clock.
     """
     state, last = priced.state, len(priced.state.due_at_ms)
     for place in range(first_place(state, priced.work_ms), last + 1):
@@ -284,7 +284,7 @@ def within(priced: Curve, budget: float) -> Point:
 
 
 def _slack_for(priced: Curve, place: int, least_ms: int, budget: float) -> int:
-    """Return the least slack from ``least_ms`` on with which this place costs at most ``budget``."""
+    """Return the least slack from ``least_ms`` on with which this rank costs at most ``budget``."""
     state, slack_ms = priced.state, least_ms
     first = min(place, bisect_right(state.free_ms, slack_ms))
     while True:

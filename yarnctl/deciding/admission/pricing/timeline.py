@@ -1,4 +1,4 @@
-"""Work with deadlines on capacity over time: what is free before whom, and who ends when.
+"""Work with deadlines on capacity over time: what is free before which deadline, and which job ends when.
 
 Law: a value in, a value out. A :class:`Due` is a claim on capacity beside a load: so much work, on at
 most ``most`` containers, done by an instant, whenever. Work is laid exactly: whole containers for whole
@@ -9,7 +9,7 @@ Two schedules of the same dues:
 * *laid late* (MRM section 5, Fig 7): in order of deadlines, the last one first, each as late as fits. It
   shows what is free now, and until when.
 * *earliest deadline first*: what a scheduler does that serves the ranks of deadlines. A promise is
-  feasible if this keeps it. Less work or more capacity never makes anybody later, and the schedule of
+  feasible if this keeps it. Less work or more capacity never makes any job later, and the schedule of
   what is left after some time is the rest of the schedule; so what is feasible once remains so.
 
 On one server (``most`` is the capacity) both keep every deadline, or neither does. With narrower jobs
@@ -35,7 +35,7 @@ class Due(NamedTuple):
 
 
 class Laid(NamedTuple):
-    """What is ``free`` beside work that is laid late, and who could not be laid whole: (who, ms)."""
+    """What is ``free`` beside work that is laid late, and the work that did not fit: (who, ms)."""
 
     free: Profile
     short: tuple[tuple[str, int], ...]
@@ -67,7 +67,7 @@ def supply(profile: Profile, from_ms: int) -> Supply:
     """Return what is free from an instant on; less than nothing counts as nothing."""
     first = max(0, bisect_right(profile.at_ms, from_ms) - 1)
     at_ms = (max(from_ms, profile.at_ms[first]), *profile.at_ms[first + 1 :])
-    if at_ms[0] > from_ms:  # before its first step a profile has what its first step has
+    if at_ms[0] > from_ms:  # before its first step a profile has its first step's value
         at_ms = (from_ms, *at_ms[1:])
     rate = tuple(max(0, each) for each in profile.free[first:])
     total = [0]
@@ -77,7 +77,7 @@ def supply(profile: Profile, from_ms: int) -> Supply:
 
 
 def by_deadline(dues: Iterable[Due]) -> list[Due]:
-    """Return the dues in the order in which they are served: deadline, then as they came."""
+    """Return the dues in the order in which they are served: deadline, then order of arrival."""
     return sorted(dues, key=lambda due: due.due_at_ms)
 
 
@@ -118,22 +118,22 @@ def served(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int
 
 
 def broken(profile: Profile, dues: Sequence[Due], from_ms: int) -> tuple[str, ...]:
-    """Return whose deadline would be missed if the earliest is served first."""
+    """Return the jobs whose deadline would be missed if the earliest is served first."""
     ends_ms = served(profile, dues, from_ms)
     return tuple(due.who for due in dues if ends_ms[due.who] > due.due_at_ms)
 
 
 def blocking(who: str, containers: int, from_ms: int, rest_ms: int) -> Load:
-    """Return what a running task holds that cannot be suspended: YARN takes no container from it."""
+    """Return the load of a running task that cannot be suspended: YARN takes no container from it."""
     return Load(who, containers, from_ms, from_ms + rest_ms)
 
 
 def earliest_due(profile: Profile, dues: Sequence[Due], job: Due, from_ms: int) -> int:
-    """Return the earliest deadline of ``job`` by which nobody's promise is broken; its own is not read.
+    """Return the earliest deadline of ``job`` that breaks no promise; its own is not read.
 
-    What is free beside work that is laid late says when. Where narrow jobs make earliest deadline first
-    differ from that, the places between the deadlines behind it are tried, nearest first by halving; the
-    last place harms nobody.
+    It follows from what is free beside work that is laid late. Where narrow jobs make earliest deadline first
+    differ from that, the ranks between the deadlines behind it are tried, nearest first by halving; the
+    last rank delays no job.
     """
     found_ms = earliest(laid_late(profile, dues).free, job.work_ms, job.most, from_ms)
     if found_ms < FOREVER_MS and not broken(profile, (*dues, job._replace(due_at_ms=found_ms)), from_ms):
@@ -159,13 +159,13 @@ def _begun(profile: Profile, from_ms: int) -> Profile:
 
 
 class _Steps:
-    """A profile while work is laid into it: equal neighbours are one step, so that full time is skipped."""
+    """A profile into which work is laid: equal neighbours are one step, so that full time is skipped."""
 
     def __init__(self, profile: Profile) -> None:
         self.at_ms, self.free = list(profile.at_ms), list(profile.free)
 
     def lay(self, due: Due) -> int:
-        """Take the latest free time before the deadline; return what did not fit."""
+        """Use the latest free time before the deadline; return what did not fit."""
         behind = bisect_left(self.at_ms, due.due_at_ms)
         if not behind:
             return due.work_ms
@@ -194,7 +194,7 @@ class _Steps:
         return left_ms
 
     def serve(self, due: Due) -> int:
-        """Take the first free time; return when the work ends."""
+        """Use the first free time; return when the work ends."""
         most, left_ms, ends_ms = due.most, due.work_ms, self.at_ms[0]
         at_ms: list[int] = []
         free: list[int] = []
@@ -227,7 +227,7 @@ class _Steps:
         return FOREVER_MS if left_ms else ends_ms
 
     def _put(self, step: int, behind: int, at_ms: list[int], free: list[int]) -> None:
-        """Put steps in the place of others and join what is alike at both ends."""
+        """Replace steps by others and join equal ones at both ends."""
         if behind < len(self.at_ms) and self.free[behind] == free[-1]:
             behind += 1
         if step and self.free[step - 1] == free[0]:
@@ -236,7 +236,7 @@ class _Steps:
 
 
 def _behind(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None:
-    """Go on backwards: what is alike becomes one step."""
+    """Continue backwards: equal steps become one."""
     if free[-1] == rate:
         at_ms[-1] = begin_ms
     else:
@@ -245,7 +245,7 @@ def _behind(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None
 
 
 def _then(at_ms: list[int], free: list[int], begin_ms: int, rate: int) -> None:
-    """Go on forwards: what is alike becomes one step."""
+    """Continue forwards: equal steps become one."""
     if not free or free[-1] != rate:
         at_ms.append(begin_ms)
         free.append(rate)
