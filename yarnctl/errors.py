@@ -8,9 +8,8 @@
     ├── Different           exit status 1: a replay that decides otherwise, a check that fails
     └── InvariantBroken     exit status 1: our own fault; names the invariant
 
-Law: a message is one line that names the place (file, line and field, or URL), what was
-expected, and what to do. Both programs print ``error: <message>`` and exit with the status
-of the class; a traceback is a bug.
+Law: a message is one line that names the place (file, line and field, or URL), what was expected, and what to
+do. Both programs print ``error: <message>`` and exit with the status of the class; a traceback is a bug.
 """
 
 from __future__ import annotations

@@ -49,9 +49,8 @@ def fits(size: Resources, room: Resources) -> bool:
 def dominant(used: Resources, total: Resources) -> int:
     """Return the dominant share of ``used`` in ``total`` as an exact integer key.
 
-    The shares are memory/total memory and vcores/total vcores; multiplied by both totals they
-    stay integers, so that equal shares compare equal on every machine (Hadoop's
-    DominantResourceCalculator does the same in floats). Only keys made with the same ``total``
-    may be compared.
+    The shares are memory/total memory and vcores/total vcores; multiplied by both totals they stay integers,
+    so that equal shares compare equal on every machine (Hadoop's DominantResourceCalculator does the same in
+    floats). Only keys made with the same ``total`` may be compared.
     """
     return max(used[0] * total[1], used[1] * total[0])

@@ -41,10 +41,9 @@ class Candidate(NamedTuple):
 class Case(msgspec.Struct, frozen=True, kw_only=True):
     """The shortfalls, and the jobs and tasks that may be stopped for them.
 
-    ``room`` is free room per node that is not forecast to be assigned. ``tasks`` has an entry per
-    job whose tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the
-    reason for their exclusion; ``reserved`` maps nodes to the other applications whose reservation
-    would be given the room.
+    ``room`` is free room per node that is not forecast to be assigned. ``tasks`` has an entry per job whose
+    tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the reason for their
+    exclusion; ``reserved`` maps nodes to the other applications whose reservation would be given the room.
     """
 
     number: int

@@ -4,14 +4,12 @@ Law: no container is evicted unless a preempting ask is served by it. Before any
 places all pending asks of *all* queues into the room that is free or expected, in the scheduler's own order,
 and then computes which asks the next room would be given to: evicting is allowed only as long as these are a
 preempting application's. (facts/hadoop, section 5: leaf queues by used/guaranteed, a queue without guarantee
-last; inside a queue by rank; an application's asks by request priority; an ask only within the
-queue's maximum and the user's limit, and only of activated applications: the masters' limit decides
-activation, so their masters are counted already.) A queue gives only what it has
-beyond its guarantee.
+last; inside a queue by rank; an application's asks by request priority; an ask only within the queue's
+maximum and the user's limit, and only of activated applications: the masters' limit decides activation, so
+their masters are counted already.) A queue gives only what it has beyond its guarantee.
 
-The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its
-guarantee may be served earlier, so this model is conservative. Equal ratios: the larger guarantee
-first, then the name.
+The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its guarantee may
+be served earlier, so this model is conservative. Equal ratios: the larger guarantee first, then the name.
 """
 
 from __future__ import annotations
@@ -361,7 +359,7 @@ class SchedulerSimulation:
 
 
 def over_guarantee(queue: QueueView, used: Resources, tolerance_ppm: int) -> bool:
-    """Say whether a queue uses more than its guarantee x (1 + tolerance) in some component."""
+    """Return whether a queue uses more than its guarantee x (1 + tolerance) in some component."""
     limit = 1_000_000 + tolerance_ppm
     return any(part * 1_000_000 > whole * limit for part, whole in zip(used, queue.guaranteed, strict=True))
 

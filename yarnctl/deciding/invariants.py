@@ -1,9 +1,8 @@
 """Invariants of the ledger and of the controller's steps, by name.
 
-Law: each is a function that raises :class:`InvariantBroken` with its own name and a story. They run
-after every step in tests and under ``--validate``; nothing catches them. :data:`LEDGER` checks
-the ledger's state, :data:`STEPS` one step; :class:`History` also compares each
-step with the one before.
+Law: each is a function that raises :class:`InvariantBroken` with its own name and a story. They run after
+every step in tests and under ``--validate``; nothing catches them. :data:`LEDGER` checks the ledger's state,
+:data:`STEPS` one step; :class:`History` also compares each step with the one before.
 """
 
 from __future__ import annotations

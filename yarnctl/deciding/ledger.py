@@ -1,10 +1,9 @@
 """The ledger: what has been ordered on whose behalf, and what has become of it.
 
-Law: the reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is
-added when a container is asked for, and removed when the application has been given one; without
-it the same ask would be answered twice while heartbeats are under way. Only facts and
-deadlines move an entry, only along :mod:`yarnctl.deciding.lifecycle`, and a settled entry never
-moves again; it *retires* ``expire_ms`` after.
+Law: the reclaim list is kept per preempting application, as in the paper (section 3.2): an entry is added
+when a container is asked for, and removed when the application has been given one; without it the same ask
+would be answered twice while heartbeats are under way. Only facts and deadlines move an entry, only along
+:mod:`yarnctl.deciding.lifecycle`, and a settled entry never moves again; it *retires* ``expire_ms`` after.
 
 Facts may be newer than the snapshot that is decided on. In that snapshot the ask of an order that
 was granted since is still pending, and the room of a container that ended since is still used. So orders

@@ -125,7 +125,7 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class PriorityState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Priorities that a ranking ``asked`` for; ``changed``: application -> its original; ``fresh``: new."""
+    """Priorities that a ranking ``asked`` for; ``changed``: application -> original; ``fresh``: new."""
 
     changed: Mapping[str, int] = {}
     asked: Mapping[str, int] = {}

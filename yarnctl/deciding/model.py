@@ -56,13 +56,12 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
 class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application.
 
-    ``rank`` is its position in the queue's own serving order (the lowest is served first): the
-    deciding half never re-derives FIFO or priority order. ``containers`` and ``used`` include the
-    AM's container.
-    ``activated`` is False while the queue's AM limit keeps its AM from being scheduled.
-    ``runner``: its reduces carry the task runner and can be suspended; ``why_not``: why they
-    cannot (None: they can, or it was not checked). ``foreseen`` of its asks are predicted demand
-    (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
+    ``rank`` is its position in the queue's own serving order (the lowest is served first): the deciding half
+    never re-derives FIFO or priority order. ``containers`` and ``used`` include the AM's container.
+    ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
+    reduces carry the task runner and can be suspended; ``why_not``: why they cannot (None: they can, or it
+    was not checked). ``foreseen`` of its asks are predicted demand (:mod:`yarnctl.deciding.foresight`).
+    ``name`` is the job's: nothing is decided by it.
     """
 
     application: str
@@ -241,7 +240,7 @@ class ObservationRequest(msgspec.Struct, frozen=True):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What was seen. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
+    """What was observed. ``as_of_ms`` <= ``now_ms`` is the age of the snapshot.
 
     ``cluster`` says why there is no snapshot although one was requested: "quiet", the demand probe shows no
     pending ask of a preempting application; "unreachable", the cluster's state is unknown, so no action is

@@ -73,8 +73,7 @@ class Plan(NamedTuple):
     """Decisions in serving order; ``missing`` jobs must be observed before they are valid.
 
     ``touched`` are the attempts without which the plan would be another: those that any choice has picked,
-    also a dropped one (it exceeded the limit of orders in flight); of a committed plan also
-    those shown.
+    also a dropped one (it exceeded the limit of orders in flight); of a committed plan also those shown.
     """
 
     planned: tuple[Planned, ...]

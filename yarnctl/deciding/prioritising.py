@@ -116,7 +116,7 @@ def ranked(
 
 
 class Prioritiser:
-    """Remembers the order of urgency, what was sent, and which applications were refused."""
+    """Keeps the order of urgency, what was sent, and which applications were refused."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

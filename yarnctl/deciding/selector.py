@@ -1,10 +1,9 @@
 """The selector: one heap for all policies, re-keying only what a pick changed.
 
 Law: ``choose(case, settings)`` is a function: same case, same picks in the same order, and
-``choose(prune(case)) == choose(case)``. In tandem (section 2): for each container that is needed,
-the job policy picks the job, then the task policy picks one task in it; a job without an eligible
-task drops out. An ask is met only by room on *one* node; a pick that completes no room is removed
-again.
+``choose(prune(case)) == choose(case)``. In tandem (section 2): for each container that is needed, the job
+policy picks the job, then the task policy picks one task in it; a job without an eligible task drops out. An
+ask is met only by room on *one* node; a pick that completes no room is removed again.
 
 How it is fast: a job's tasks are sorted only when the job is first picked; they are sorted once
 and read through an index; a pick replaces one heap entry. Keys that are a plain share or
@@ -246,7 +245,7 @@ class Selection:
         return wanted
 
     def _credit(self, node: str, size: Resources) -> None:
-        """Let an earlier pick on ``node`` serve one more ask: the latest that serves none yet, if any."""
+        """Count one more ask for an earlier pick on ``node``: the latest that serves none yet, if any."""
         places = self.collected[node]
         idle = [place for place in places if not self.picks[place][4]]
         place = idle[-1] if idle else places[-1]

@@ -138,7 +138,7 @@ class Columns:
 
 
 class Writer:
-    """Makes changes: remembers the snapshot that was written last, by the identity of its views."""
+    """Makes changes: keeps the snapshot that was written last, by the identity of its views."""
 
     def __init__(self, settings: Settings) -> None:
         self._columns = Columns(settings)

@@ -225,9 +225,8 @@ def _chain_at(last: Path) -> Chain:
 def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
     """Yield the records of a journal, over all its files.
 
-    Raises BadInput("file:line", ...) for what is no journal, Different where the chain is broken,
-    Interrupted after the last whole line if the next is torn or, with ``closed``, if the journal
-    was not closed; OSError.
+    Raises BadInput("file:line", ...) for what is no journal, Different where the chain is broken, Interrupted
+    after the last whole line if the next is torn or, with ``closed``, if the journal was not closed; OSError.
     """
     path = journal_at(path)
     yield from _read(path, segments(path), Chain(), closed=closed)

@@ -1,11 +1,10 @@
 """Replay: give each input of a journal to a controller again, and compare the resulting records line by line.
 
 Law: the recorded observations are taken as true; all else must come out the same, byte for byte. A step's
-records follow its input; the outcomes of its actions follow them, each once and in order, before
-the next input. The records of the daemon's own parts and of admission may come between steps; they are
-compared with the state after the records before them, and so is a state at the head of a file. Lines of an
-older format are folded only, up to the state that ends them. The first difference ends the replay with its
-story.
+records follow its input; the outcomes of its actions follow them, each once and in order, before the next
+input. The records of the daemon's own parts and of admission may come between steps; they are compared with
+the state after the records before them, and so is a state at the head of a file. Lines of an older format are
+folded only, up to the state that ends them. The first difference ends the replay with its story.
 """
 
 from __future__ import annotations

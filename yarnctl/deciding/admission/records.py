@@ -208,12 +208,11 @@ class Choices(msgspec.Struct, frozen=True):
     These are the choices for all mechanisms at once; each has its own part of them
     (``yarnctl.deciding.admission.mechanisms.choices_of``).
 
-    ``order``: of the queue. ``papers`` uses for each mechanism what is nearest to its paper:
-    ``tasks`` for PYTHIA (II.B: "a small number of tasks and greatest time-to-deadline"),
-    ``ratio`` for Justice (Alg. 4 line 10: reqCpus / TTD; its sections 2.2 and 3 say ``tasks`` and
-    "longer computation times", which are not known beforehand) and for Oracle ("fewer required
-    resources and longer time until the deadline"). ``earliest`` is shortest time-to-deadline, of
-    which both papers say that it performs similarly.
+    ``order``: of the queue. ``papers`` uses for each mechanism what is nearest to its paper: ``tasks`` for
+    PYTHIA (II.B: "a small number of tasks and greatest time-to-deadline"), ``ratio`` for Justice (Alg. 4 line
+    10: reqCpus / TTD; its sections 2.2 and 3 say ``tasks`` and "longer computation times", which are not
+    known beforehand) and for Oracle ("fewer required resources and longer time until the deadline").
+    ``earliest`` is shortest time-to-deadline, of which both papers say that it performs similarly.
 
     ``sharing``: what the fair sharers share. ``held``: what is free, among those that wait; a job
     keeps what it got (both papers: "greedy allocation", jobs that "receive everything they ask for,

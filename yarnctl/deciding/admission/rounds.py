@@ -149,7 +149,7 @@ def hold(
         if not terms.containers:
             assert terms.reason is not None  # without an offer there is a reason
             rejected.append((request, terms.reason))
-        elif terms.least <= free:  # else it cannot be let in: free only shrinks within a round
+        elif terms.least <= free:  # else it cannot be admitted: free only shrinks within a round
             queue.append((sizing.key(request, terms.containers, now_ms, choices), request, terms))
     queue.sort(key=lambda entry: entry[0])
     return Offers(create_offers(queue, free, capacity), rejected)

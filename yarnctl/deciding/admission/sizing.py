@@ -1,8 +1,7 @@
 """Sizing: how a mechanism of the shared round sizes one job, and orders its queue.
 
 Law: it has no state. What it learned is a small frozen record (its *memory*) that goes in and comes out, can
-be written down, and grows by nothing but finished jobs. Memory and choices are of the mechanism's
-own types.
+be written down, and grows by nothing but finished jobs. Memory and choices are of the mechanism's own types.
 """
 
 from __future__ import annotations

@@ -70,9 +70,8 @@ def probabilistic(usage: JobUsage, now_ms: int, draw: int) -> tuple[int, ...]:
     """PR, section 2.1: probability proportional to the containers left, without replacement.
 
     An exponential race: job *j* finishes after Exp(1)/releasable(j), and the earliest finish wins with
-    probability releasable(j)/sum. The exponential distribution has no memory, so after a pick
-    only the winner draws again, added to its own finish time and at its new rate; all other
-    finish times stay valid.
+    probability releasable(j)/sum. The exponential distribution has no memory, so after a pick only the winner
+    draws again, added to its own finish time and at its new rate; all other finish times stay valid.
     """
     return (usage.clock + exponential(draw) // max(1, usage.releasable),)
 

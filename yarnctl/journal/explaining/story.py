@@ -150,9 +150,8 @@ class AdmissionStory(msgspec.Struct, kw_only=True, frozen=True):
 class Tally(msgspec.Struct, kw_only=True):
     """An application's orders in sum, as asker or as victim; none without a request.
 
-    ``others`` counts orders by the application on the other side, ``states`` by their states,
-    ``verbs`` by what was done ("not stopped": nothing). ``lost_work_ms`` is the sum
-    of the known values.
+    ``others`` counts orders by the application on the other side, ``states`` by their states, ``verbs`` by
+    what was done ("not stopped": nothing). ``lost_work_ms`` is the sum of the known values.
     """
 
     role: Literal["asker", "victim"]

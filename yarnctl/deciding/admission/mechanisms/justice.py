@@ -1,8 +1,7 @@
 """Justice (Dimopoulos, Krintz, Wolski, UCSB TR 2019-09): a fraction that is corrected by its errors.
 
-Law: after each finished job the fraction moves half way towards the smallest ratio ever needed
-(the deadline was met) or the largest (missed), and is corrected by the average of past errors.
-Algorithms 1 to 4.
+Law: after each finished job the fraction moves half way towards the smallest ratio ever needed (the deadline
+was met) or the largest (missed), and is corrected by the average of past errors. Algorithms 1 to 4.
 """
 
 from __future__ import annotations
