@@ -34,8 +34,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 CLAIMS_ONLY = ("pythia", "justice", "natjam-11", "mrm")
 """Reports of which only claims are kept, and the rows of ROWS_SHOWN."""
-ROWS_SHOWN = ("8", "t2", "t3")
-"""Justice's Fig 8, which has no claim, and MRM's Tables 2 and 3, whose rows stand beside the paper's."""
+ROWS_SHOWN = ("8", "t2", "t3", "t4")
+"""Justice's Fig 8, which has no claim, and MRM's Tables 2 to 4, whose rows stand beside the paper's."""
 MARKED = re.compile(r"(<!-- paper-table: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- /paper-table -->)", re.DOTALL)
 
 
@@ -221,14 +221,14 @@ def mrm_claims(folder: Path) -> str:
 
 
 def mrm_estimates(folder: Path) -> str:
-    """MRM's Tables 2 and 3, the paper's numbers beside ours."""
+    """MRM's Tables 2 to 4, the paper's numbers beside ours."""
     rows = [
         (figure["figure"], bar["label"], bar["metric"], _number(bar["paper"]), _number(bar["ours"]))
         for figure in load("mrm", folder)["figures"]
-        if figure["figure"] in ("t2", "t3")
+        if figure["figure"] in ("t2", "t3", "t4")
         for bar in figure["rows"]
     ]
-    return table(("Table", "phase, model", "", "paper", "ours"), rows)
+    return table(("Table", "phase, model; load", "", "paper", "ours"), rows)
 
 
 def _number(told: float | None) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from emulator.cli import PROGRAM
-from emulator.experiments.papers import mrm_tables, paper_mrm
+from emulator.experiments.papers import mrm_promises, mrm_tables, paper_mrm
 from emulator.experiments.papers.paper_mrm import FIGURES, Shop
 from emulator.market.recorded import repeated, tables
+from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 
 
@@ -134,6 +136,46 @@ def test_tables_2_and_3_judge_every_model_on_both_phases(monkeypatch) -> None:
 
 def test_without_scikit_learn_the_tables_say_what_to_install(monkeypatch) -> None:
     monkeypatch.setattr(mrm_tables, "find_spec", lambda name: None)
-    for table in (mrm_tables.table_2(), mrm_tables.table_3()):
+    monkeypatch.setattr(mrm_promises, "find_spec", lambda name: None)
+    for table in (mrm_tables.table_2(), mrm_tables.table_3(), mrm_promises.table_4()):
         assert not table.rows
         assert "pip install" in table.notes[0]
+
+
+# --- Table 4 ------------------------------------------------------------------------------------------
+
+
+def job(at_s: int) -> Job:
+    return Job(name=f"job-{at_s}", job_class="production", submitted_at_ms=1000 * at_s, map_ms=(1,))
+
+
+PROMISES = (
+    # arrivals, bounds, ends; deadlines
+    ((0,), (10,), (7,), [10]),  # an idle cluster: its own bound
+    ((0, 2), (10, 5), (7, 20), [10, 15]),  # 8 s are left of the first
+    ((0, 9), (10, 5), (7, 20), [10, 14]),  # the first has ended: nothing is left of it
+    ((0, 12), (10, 5), (20, 21), [10, 17]),  # the first is over its bound: nothing is left of it either
+    ((0, 1, 9), (10, 5, 4), (8, 30, 31), [10, 15, 17]),  # the second could begin at 8 s: 4 s are left
+)
+"""A promise is what is left of the bounds before a job, and its own bound."""
+
+
+@pytest.mark.parametrize(("arrived", "bounds", "ended", "deadlines"), PROMISES)
+def test_a_promise_is_what_is_left_of_the_bounds_before_it(arrived, bounds, ended, deadlines) -> None:
+    run = mrm_promises.PlayedRun(tuple(map(job, arrived)), [], [float(each) for each in ended])
+    found = mrm_promises.promised(run, [float(each) for each in bounds])
+    assert found.deadlines_s == deadlines
+    assert found.margins_s == [due - end for due, end in zip(deadlines, ended, strict=True)]
+
+
+def test_maps_that_are_executed_again_take_their_time_twice() -> None:
+    jobs, _ = mrm_tables.drawn_run(0, 50)
+    changed = mrm_promises.again(jobs, 8.0, random.Random(1))
+    ratios = [
+        after / before
+        for old, new in zip(jobs, changed, strict=True)
+        for before, after in zip(old.map_ms, new.map_ms, strict=True)
+    ]
+    assert set(ratios) == {1.0, 2.0}
+    assert 600 <= ratios.count(2.0) <= 1000  # 8 a job of 100 jobs
+    assert mrm_promises.again(jobs, 0.0, random.Random(1)) == jobs

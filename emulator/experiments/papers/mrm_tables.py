@@ -154,9 +154,10 @@ def drawn_run(seed: int, load_s: int) -> tuple[tuple[Job, ...], dict[str, JobFea
     return tuple(jobs), features
 
 
-def observed_runs(seed: int, load_s: int) -> list[RecordedRun]:
-    """Run 100 jobs on the emulated cluster; return their phases' durations."""
-    jobs, features = drawn_run(seed, load_s)
+def played(
+    jobs: tuple[Job, ...], features: dict[str, JobFeatures], seed: int
+) -> tuple[list[RecordedRun], list[int]]:
+    """Run jobs on the emulated cluster; return their phases' durations and when each ended, ms."""
     settings = msgspec.structs.replace(
         PROFILES["default"], mode="deadlines", hurried_queues=("default",), victim_queues=("default",)
     )
@@ -165,13 +166,19 @@ def observed_runs(seed: int, load_s: int) -> list[RecordedRun]:
     run = Run(setup, jobs, SCHEMES["soft-cap"])
     watch = PhaseWatch(run)
     result = run.go(watch.after_event)
-    found = []
+    found, ended_ms = [], []
     for job in result.jobs:
         maps_done_ms = watch.maps_done_ms[job.name]
-        end_ms = job.submitted_at_ms + job.completion_ms
+        ended_ms.append(job.submitted_at_ms + job.completion_ms)
         map_ms = maps_done_ms - watch.first_map_ms[job.name]
-        found.append(RecordedRun(features[job.name], map_ms, end_ms - maps_done_ms))
-    return found
+        found.append(RecordedRun(features[job.name], map_ms, ended_ms[-1] - maps_done_ms))
+    return found, ended_ms
+
+
+def observed_runs(seed: int, load_s: int) -> list[RecordedRun]:
+    """Draw a run and play it; return its jobs' phases."""
+    jobs, features = drawn_run(seed, load_s)
+    return played(jobs, features, seed)[0]
 
 
 @cache

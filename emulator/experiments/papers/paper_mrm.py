@@ -22,6 +22,7 @@ from emulator.experiments.papers.mrm_models import (
     figure_7,
     single,
 )
+from emulator.experiments.papers.mrm_promises import table_4
 from emulator.experiments.papers.mrm_tables import table_2, table_3
 from emulator.experiments.papers.paper_justice import PaperReading
 from emulator.experiments.papers.paper_pythia import figure_numbers
@@ -298,8 +299,9 @@ MODELS: dict[str, Callable[[], Figure]] = {
     "7": figure_7,
     "t2": table_2,
     "t3": table_3,
+    "t4": table_4,
 }
-FIGURES = ("2", "3", "4", "5", "6", "7", "t2", "t3", "t5", "t6", "t7", "t8", "9", "10")
+FIGURES = ("2", "3", "4", "5", "6", "7", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "9", "10")
 
 
 def paper_mrm(wanted: str, engine: str | None, runtimes: Path | None = None) -> dict[str, Any]:
