@@ -1,14 +1,15 @@
 """The attached port: a real cluster (or the live emulator) behind the ClusterPort, over HTTP.
 
-Law: never raises for a fault of the cluster, and sends nothing in its constructor. Who cannot be seen is
-"unreachable"; then nothing may be changed. At the first contact, and after another ResourceManager has taken
-over, nothing is shown until the number of nodes has stood still for some looks (facts, section 9).
+Law: never raises for a fault of the cluster, and sends nothing in its constructor. A cluster that cannot be
+seen is "unreachable"; then nothing may be changed. At the first contact, and after another ResourceManager
+has taken over, nothing is shown until the number of nodes was constant for some observations (facts, section
+9).
 
-``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner said.
-``permission`` says what may be done now (a host adds its own reasons there), ``queue_settings`` what queues
-are set to. :func:`attach` makes one from a configuration; requests of the loop have tighter bounds than those
-of single commands and are not repeated inside the client, so that a master that hangs does not delay the
-loop.
+``notes`` and ``why_not`` are for people: why a job may not be suspended, what an order's runner answered.
+``permission`` decides what may be done now (a host adds its own reasons there), ``queue_settings`` reads the
+settings of queues. :func:`attach` makes one from a configuration; requests of the loop have tighter bounds
+than those of single commands and are not repeated inside the client, so that a master that hangs does not
+delay the loop.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ from yarnctl.loop import ClusterIdentity
 
 
 class AttachedPort:
-    """A ClusterPort onto one cluster. ``clock`` tells ms since the epoch.
+    """A ClusterPort onto one cluster. ``clock`` returns ms since the epoch.
 
     ``master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
-    ``first_asks`` tells what is foreseen of starting jobs (``Attachment.ahead_max`` of it).
+    ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` of it).
     """
 
     def __init__(
@@ -89,10 +90,10 @@ class AttachedPort:
         """Return why the cluster could not be seen last; None: it could."""
         return self._link.last_problem
 
-    # --- who answers --------------------------------------------------------------------------
+    # --- identity -----------------------------------------------------------------------------
 
     def identify(self) -> ClusterIdentity:
-        """Say who answers: epoch "" and no nodes if nobody does."""
+        """Return the cluster's identity: epoch "" and no nodes if no ResourceManager answers."""
         try:
             info, nodes = self._link.manager.identify(), self._link.manager.nodes()
         except YarnctlError as problem:
@@ -107,19 +108,19 @@ class AttachedPort:
         return self._eligibility.reasons
 
     def left_alone(self) -> dict[str, str]:
-        """Return attempt -> why its runner cannot suspend it, in its own words, as seen last."""
+        """Return attempt -> why its runner cannot suspend it, in its own words, as last observed."""
         return {attempt: why for told in self._tasks.why_not.values() for attempt, why in told.items()}
 
     @property
     def notes(self) -> dict[str, str]:
-        """Return order -> the last thing that was said about it (an answer, a doorbell that failed)."""
+        """Return order -> the last message about it (an answer, a doorbell that failed)."""
         return self._tracking.notes
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Take over orders that were made before this port began (a restart), with what they name.
 
-        ``epoch``: the ResourceManager that they were made under; another one that answers now is told
-        as EpochChanged.
+        ``epoch``: the ResourceManager that they were made under; if another one answers now, EpochChanged is
+        reported.
         """
         self._epoch = epoch or self._epoch
         for order in orders:
@@ -133,11 +134,11 @@ class AttachedPort:
             if order.verb == "kill" or order.state == "killed":
                 one.killed_at_ms = order.asked_at_ms
             if order.state == "checkpointed":
-                one.released_at_ms = order.progress_at_ms  # perhaps; its end is then as ordered
+                one.released_at_ms = order.progress_at_ms  # perhaps; then its end is the ordered one
             one.ended = order.state == "freed"
 
     def expect(self, orders: Iterable[Order]) -> None:
-        """Look for the return of tasks that left by these orders before this port began.
+        """Poll for the resumption of tasks that were suspended by these orders before this port began.
 
         An order may have been answered with the checkpoint before: that generation at least is saved.
         """
@@ -148,13 +149,13 @@ class AttachedPort:
                 self._resume_costs.began(order.order, order.victim, task.task, order.attempt, -1, None, saved)
 
     def close(self) -> None:
-        """End the threads that look."""
+        """End the threads of the calls."""
         self._link.close()
 
     # --- observing ----------------------------------------------------------------------------
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Look at what ``scope`` names; what cannot be seen is said so."""
+        """Observe what ``scope`` names; what cannot be seen is marked as unreachable."""
         as_of_ms = self._link.clock()
         facts: list[Fact] = []
         snapshot, cluster = None, "quiet"
@@ -164,7 +165,7 @@ class AttachedPort:
                 if cluster != "unreachable":
                     self._link.last_problem = None
             except Exception as problem:
-                # Nothing that an owner wrote may hide the orders that are open.
+                # Nothing that a job's owner wrote may hide the open orders.
                 cluster, self._link.last_problem = "unreachable", ClusterFault(told(problem)[:FAULT_MAX])
         tasks, unreachable = self._observe_victims(scope.victims)
         facts += self._orders(scope.orders, scope.askers)
@@ -175,14 +176,14 @@ class AttachedPort:
             now_ms=now_ms,
             as_of_ms=as_of_ms,
             snapshot=snapshot,
-            cluster=cluster,  # type: ignore[arg-type]  # one of its three words
+            cluster=cluster,  # type: ignore[arg-type]  # one of its three values
             tasks=tasks,
             unreachable=unreachable,
             facts=tuple(facts),
         )
 
     def _cluster(self, scope: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
-        """Pass the gate and make a snapshot; "unreachable" while a new ResourceManager settles."""
+        """Probe the demand and make a snapshot; "unreachable" while a new ResourceManager settles."""
         nodes: tuple[yarn.NodeRow, ...] | None = None
         self._check_epoch(str(self._link.manager.identify().epoch), facts)
         if self._link.settling:
@@ -205,7 +206,7 @@ class AttachedPort:
         return self._predicted.added(snapshot, self._link.clock()), "seen"
 
     def observe_soon(self) -> Snapshot | None:
-        """Show the cluster for people's sake, though nobody hurried waits; None if it cannot be seen."""
+        """Return a snapshot for people even without preempting demand; None if the cluster cannot be seen."""
         if self._link.settling:
             self._link.last_problem = self._link.last_problem or ManagerSettling()
             return None
@@ -220,7 +221,7 @@ class AttachedPort:
             return None
 
     def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:
-        """Ask for nodes and applications side by side: each takes the ResourceManager its time."""
+        """Read nodes and applications side by side: each takes the ResourceManager some time."""
         refreshed = self._link.calls.begin(self._observer.refresh)
         try:
             return self._link.manager.nodes() if nodes is None else nodes
@@ -236,7 +237,7 @@ class AttachedPort:
         self._epoch = epoch
 
     def _nodes_are_stable(self, nodes: int) -> bool:
-        """Say whether the number of nodes has been the same, and not 0, for some looks."""
+        """Return whether the number of nodes has been the same, and not 0, for some observations."""
         least = self.attachment.stable_observations
         self._node_counts = counts = [*self._node_counts, nodes][-least:]
         if len(counts) < least or not nodes or len(set(counts)) > 1:
@@ -247,7 +248,7 @@ class AttachedPort:
     def _observe_victims(
         self, victims: tuple[str, ...]
     ) -> tuple[dict[str, tuple[TaskView, ...]], tuple[str, ...]]:
-        """Look at the tasks of the jobs that may be hit."""
+        """Observe the tasks of the jobs that may be preempted."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
         for name, found in self._tasks.observe(victims).items() if victims else ():
             if found is not None:
@@ -259,7 +260,7 @@ class AttachedPort:
     # --- orders -------------------------------------------------------------------------------
 
     def _orders(self, orders: tuple[str, ...], askers: tuple[str, ...]) -> list[Fact]:
-        """Look at the attempts that are under order, and at who is given their room."""
+        """Poll the attempts under order, and the applications that may be given their containers."""
         self._tracking.retain(orders)
         if not self._tracking.orders:
             self._tracked = ()
@@ -272,29 +273,29 @@ class AttachedPort:
         return self._tracking.poll(tracked, new)
 
     def _to_track(self, askers: tuple[str, ...]) -> tuple[str, ...]:
-        """Choose whose containers are watched: victims, those that orders are for, then others that wait.
+        """Return the applications to poll for containers: victims, askers, then others with pending asks.
 
-        Who the orders are for is watched however many they are: their grants settle the orders.
+        Askers are polled however many they are: their grants settle the orders.
         """
         settings = self.attachment
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._link.rows.values()
         hurried = [row.application for row in rows if settings.is_preempting(row.queue)]
         waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
-        gone = [name for name in self._tracked if name not in self._link.rows]  # their end is to be told
+        gone = [name for name in self._tracked if name not in self._link.rows]  # end not reported yet
         first = dict.fromkeys([*victims, *askers, *gone])
         most = max(settings.tracked_max, len(first))
         return tuple(dict.fromkeys([*first, *hurried, *waiting]))[:most]
 
     def _new_applications(self, tracked: tuple[str, ...]) -> tuple[str, ...]:
-        """Return those that did not exist while others were watched already: all they hold is new."""
+        """Return those that did not exist while others were polled already: all their containers are new."""
         born, self._born = self._born, frozenset(self._link.rows)
         if not self._tracked:
             return ()
         return tuple(name for name in tracked if name not in born and name not in self._tracked)
 
     def _drop(self, ended: set[str]) -> None:
-        """Let go of what belongs to applications that are no more."""
+        """Forget the state of applications that have ended."""
         gone = ended - {one.application for one in self._tracking.orders.values()}
         self._eligibility.drop(gone)
         self._tasks.drop(gone)
@@ -310,7 +311,7 @@ class AttachedPort:
 
 MASTER_BYTES = 64 << 20
 HDFS_BYTES = 32 << 20
-"""Of a listing of a folder that belongs to a job's owner (some 100,000 files), and of one small file."""
+"""The bound on a listing of a job owner's folder (some 100,000 files), and on a small file."""
 
 
 def loop_limits(limits: CallLimits) -> CallLimits:

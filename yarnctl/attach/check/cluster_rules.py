@@ -1,7 +1,7 @@
-"""Preflight rules about who answers, our rights, a queue that was left lowered, and what jobs are by default.
+"""Preflight rules about daemons, rights, queues that were left lowered, and the defaults of jobs.
 
-Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. A group is not known
-here: what only a group could grant is "unknown".
+Law: pure; see ``preflight``. A rule's docstring is its purpose, as users read it. Group membership is not
+known here: a right that only a group could grant is "unknown".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _version(facts: Facts) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-# --- who answers ------------------------------------------------------------------------------
+# --- daemons and rights -----------------------------------------------------------------------
 
 
 def version(facts: Facts) -> CheckResult:
@@ -151,7 +151,7 @@ def lowered(facts: Facts) -> CheckResult:
 
 
 def _named(facts: Facts, one: LoweredQueue, *, is_held: bool) -> CheckResult:
-    """Name a lowered queue, and the command that mends it."""
+    """Name a lowered queue, and the command that restores it."""
     now, before = one.ratio * 100, one.before_ratio * 100
     said = f"{one.queue} stands at {now:g} %, lowered by yarnctl from {before:g} %"
     command = command_for(one.queue, one.before_ratio)
@@ -161,7 +161,7 @@ def _named(facts: Facts, one: LoweredQueue, *, is_held: bool) -> CheckResult:
 
 
 def _is_down(facts: Facts, one: LoweredQueue) -> bool:
-    """Say whether a queue still stands as it was set; where that is not shown it counts as down."""
+    """Return whether a queue still has the lowered maximum; it counts as lowered where none is shown."""
     percent = number_of(facts.capacity(f"{one.queue}.maximum-capacity"))
     if percent is None and (found := facts.of((one.queue,))):
         percent = found[0].queue.maximum_percent
@@ -199,7 +199,7 @@ def acls(facts: Facts) -> CheckResult:
 
 
 def _queue_acls(facts: Facts, path: str) -> list[str]:
-    """Return the ACLs that grant administration of a queue: its own and those above it (root: everybody)."""
+    """Return the ACLs that grant administration of a queue: its own and those above it (root: every user)."""
     parts = path.split(".")
     above = [".".join(parts[: end + 1]) for end in range(len(parts))]
     default = {"root": "*"}
@@ -208,6 +208,6 @@ def _queue_acls(facts: Facts, path: str) -> list[str]:
 
 
 def _listed(user: str, acl: str) -> bool:
-    """Say whether an ACL ("users groups") names a user or everybody; groups are not known here."""
+    """Return whether an ACL ("users groups") names a user or all users; groups are not known here."""
     users = acl.partition(" ")[0]
     return acl.strip() == "*" or (bool(user) and user in users.split(","))

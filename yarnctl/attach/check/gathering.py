@@ -1,4 +1,4 @@
-"""Gathering what ``yarnctl check`` judges: each question on its own, a failed one noted with its reason.
+"""Gathering the facts of ``yarnctl check``: each read is independent; a failed one is noted with its reason.
 
 Law: reading only. The ResourceManager's ``/info`` must answer (else Unreachable); everything else may
 fail and is then "unknown".
@@ -62,7 +62,7 @@ def gather(cluster: ClusterAddress, begin: Facts, clock_ms: Callable[[], int]) -
 
 
 def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
-    """Return who answers; BadInput for another daemon of Hadoop, whose pages have no such address."""
+    """Return the cluster's identity; BadInput for another daemon of Hadoop, which has no such address."""
     try:
         return manager.identify()
     except Missing:
@@ -101,13 +101,13 @@ def _hdfs(cluster: ClusterAddress, begin: Facts, why: dict[str, str]) -> dict[st
 
 
 def _safe_mode(node: Transport) -> bool | None:
-    """Ask the NameNode whether it is in safe mode; None if it does not say."""
+    """Read from the NameNode whether it is in safe mode; None if its answer does not show it."""
     beans = node.read("/jmx", yarn.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 
 def _lock_holder(hdfs: WebHdfs, path: str) -> str:
-    """Return who holds the lock, as far as its record says; "" if nobody does."""
+    """Return the lock's holder as its record names it; "" if there is none."""
     record = LockFile(hdfs, path, "").current()
     return "" if record is None or record.released else record.holder
 

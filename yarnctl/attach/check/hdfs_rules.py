@@ -1,9 +1,9 @@
-"""Preflight rules about HDFS: whether it answers, and whether our folders in it are safe to use.
+"""Preflight rules about HDFS: whether it answers, and whether yarnctl's folders in it are safe to use.
 
-Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. The rules of folders
-agree with what the task runner refuses on the node; ``yarnctl run --enforce`` obeys them, too.
-Our folders: that of checkpoints has mode 1777 (nobody moves another's), that of requests 755 (runners obey
-its owner only). Both are made before a job needs them.
+Law: pure; see ``preflight``. A rule's docstring is its purpose, as users read it. The rules of folders agree
+with what the task runner refuses on the node; ``yarnctl run --enforce`` applies them, too.
+The folder of checkpoints has mode 1777 (only the owner of an entry can move it), that of requests 755
+(runners accept requests of its owner only). Both are made before a job needs them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def above(*roots: str) -> tuple[str, ...]:
 
 
 def observed(hdfs: WebHdfs, begin: Facts) -> Facts:
-    """Return ``begin`` with what lies at the roots, at the lock and above. Raises as the client does."""
+    """Return ``begin`` with the status of roots, lock and folders above. Raises as the client does."""
     roots = begin.requests_root, begin.store_root
     own = *roots, begin.lock_path
     found = {path: hdfs.find(path) for path in (*above(*own), *own)}
@@ -50,8 +50,8 @@ def observed(hdfs: WebHdfs, begin: Facts) -> Facts:
 def make(hdfs: WebHdfs, facts: Facts) -> tuple[str, ...]:
     """Make what is missing by ``facts``; return what was made. Raises as the client does.
 
-    The folder of checkpoints comes into being together with those above it, open to all, so that nobody
-    who comes in between is refused; those above are closed right afterwards.
+    The folder of checkpoints is made together with those above it with write access for all users, so that
+    no job that starts in between is refused; the folders above are closed right afterwards.
     """
     made: list[str] = []
     if facts.store is None:
@@ -69,7 +69,7 @@ def make(hdfs: WebHdfs, facts: Facts) -> tuple[str, ...]:
 
 
 def _open_to(hdfs: WebHdfs, path: str, mode: int) -> None:
-    """Set the mode of what we have just made; if somebody else was faster it is theirs, and judged later."""
+    """Set the mode of a folder just made; one that another user made first is left, and judged later."""
     found: FileStatus = hdfs.status(path)
     if found.mode == mode:
         return
@@ -80,12 +80,12 @@ def _open_to(hdfs: WebHdfs, path: str, mode: int) -> None:
 
 
 def words(facts: Facts) -> tuple[CheckResult, ...]:
-    """Return what every rule of folders says."""
+    """Return the check result of every rule of folders."""
     return tuple(rule(facts) for rule in RULES)
 
 
 SHARED_GROUPS = ("supergroup", "hadoop", "users", "hdfs", "hive")
-"""Groups that HDFS or a distribution gives what nobody gave another: who is in them is not up to us."""
+"""Groups to which HDFS or a distribution assigns files by default: we do not control their members."""
 
 
 def webhdfs(facts: Facts) -> CheckResult:
@@ -224,7 +224,7 @@ def _upwards(path: str) -> list[str]:
 
 
 def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
-    """Say whether we may make files in a folder: as its owner, as anybody, or as HDFS's superuser."""
+    """Return whether the caller may make files there: as owner, by the bits for others, or as superuser."""
     us, top = facts.caller_identity or "yarnctl", facts.above.get("/")
     if top is not None and top.owner == us:
         return True
@@ -232,7 +232,7 @@ def _is_writable_by_caller(facts: Facts, found: FileStatus) -> bool:
 
 
 def _is_safe_owner(facts: Facts, otherwise: str) -> tuple[str, ...]:
-    """Return who may own what is around ours: we, and HDFS's superuser, who owns the root."""
+    """Return the accepted owners of folders near ours: the caller and HDFS's superuser (the root's owner)."""
     top = facts.above.get("/")
     return (facts.caller_identity or "yarnctl", otherwise if top is None else top.owner)
 

@@ -1,8 +1,8 @@
-"""Fitness: is this cluster fit for checkpoint preemption? What a rule sees, and what it says.
+"""Preflight: whether this cluster is fit for checkpoint preemption. The facts, and the check results.
 
-Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``rules.RULES``;
-what could not be seen is "unknown" with the reason, never "ok". Every finding that is not ok names its fix
-with the exact key (facts, sections 1, 5, 6 and 11; good values stand in hadoop-conf/).
+Law: pure. A rule is one function from the facts to one finding, in the plain dict of ``rules.RULES``; what
+could not be seen is "unknown" with the reason, never "ok". Every finding that is not ok names its fix with
+the exact key (facts, sections 1, 5, 6 and 11; good values are in hadoop-conf/).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from yarnctl.hadoop.wire.yarn import ClusterInfo, UserInfo
 Severity = Literal["ok", "warn", "fail", "unknown"]
 CAPACITY = "yarn.scheduler.capacity."
 LOCK_PATH = "/yarnctl/lock"
-"""The directory in HDFS by which one daemon acts per cluster, and no more."""
+"""The directory in HDFS by which at most one daemon acts per cluster."""
 
 
 class Unseen(NamedTuple):
-    """Why a fact is not there, in the words of who was asked; ``where`` it would stand. One fault may hide
-    several facts.
+    """Why a fact is absent, in the words of the daemon that was asked; ``where`` it would have been. One
+    fault may hide several facts.
     """
 
     words: str
@@ -37,15 +37,15 @@ class Unseen(NamedTuple):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was gathered. None: not seen, and ``why`` (by the field's name) says why not.
+    """What was gathered. None: not seen; ``why`` (by the field's name) has the reason.
 
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
-    NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``:
-    what lies at the two roots; ``absent`` holds the roots at which there surely is nothing; ``above``
-    the folders above them, by path. ``lock``: what lies at ``lock_path``, the directory of the lock.
-    ``lowered``: records of queues that a daemon has lowered, by file; ``lock_holder``: who holds the lock.
-    ``safe_mode``: what the NameNode's /jmx says.
-    ``counted``: the resources the scheduler says it decides by ("memory-mb", "vcores").
+    NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
+    status of the two roots; ``absent``: the roots that surely do not exist; ``above``: the folders above
+    them, by path. ``lock``: the status of ``lock_path``, the directory of the lock. ``lowered``: records of
+    queues that a daemon has lowered, by file; ``lock_holder``: the process that has the lock.
+    ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
+    ("memory-mb", "vcores").
     """
 
     caller_identity: str = ""
@@ -77,7 +77,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     why: Mapping[str, str] = {}
 
     def setting(self, key: str) -> str | None:
-        """Return a key of the daemon's configuration, None if it does not say."""
+        """Return a key of the daemon's configuration, None if it is not shown."""
         value = (self.configuration or {}).get(key)
         return None if value is None else value.strip()
 
@@ -89,7 +89,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def of(self, names: tuple[str, ...]) -> tuple[Leaf, ...]:
-        """Return the leaf queues that go by these names, in the names' order."""
+        """Return the leaf queues with these names, in the names' order."""
         found = self.leaves or ()
         named = (
             leaf
@@ -100,12 +100,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return tuple({leaf.path: leaf for leaf in named}.values())
 
     def unseen(self, name: str, otherwise: str = "it was not shown", where: str = "") -> Unseen:
-        """Return why a fact is not there."""
+        """Return why a fact is absent."""
         return Unseen(self.why.get(name, otherwise), where)
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One rule's word: what was seen, why it matters, what to do ("" where nothing is to be done)."""
+    """One rule's check result: what was seen, its purpose, what to do ("" where nothing is to be done)."""
 
     id: str
     severity: Severity
@@ -115,7 +115,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class CheckResult(msgspec.Struct, frozen=True):
-    """A finding before its rule's id and reason are added; ``fault``: why what it rests on is not there."""
+    """A finding before its rule's id and purpose are added; ``fault``: why what it rests on is absent."""
 
     severity: Severity
     observed: str
@@ -124,22 +124,22 @@ class CheckResult(msgspec.Struct, frozen=True):
 
 
 def ok(seen: str) -> CheckResult:
-    """Say that it is well."""
+    """Return a check result: it is well."""
     return CheckResult("ok", seen)
 
 
 def warn(seen: str, fix: str) -> CheckResult:
-    """Say that it works, less well."""
+    """Return a check result: it works, less well."""
     return CheckResult("warn", seen, fix)
 
 
 def fail(seen: str | Unseen, fix: str) -> CheckResult:
-    """Say that it cannot work, or loses work."""
+    """Return a check result: it cannot work, or loses work."""
     return CheckResult("fail", str(seen), fix, _fault(seen))
 
 
 def unknown(seen: str | Unseen, fix: str = "") -> CheckResult:
-    """Say that it was not seen."""
+    """Return a check result: it was not seen."""
     return CheckResult("unknown", str(seen), fix, _fault(seen))
 
 
@@ -151,7 +151,7 @@ def _fault(seen: str | Unseen) -> Unseen | None:
 
 
 def is_true(text: str | None) -> bool:
-    """Read a setting of true or false; what is not told is false."""
+    """Read a setting of true or false; one that is absent is false."""
     return (text or "").strip().lower() == "true"
 
 
@@ -164,12 +164,12 @@ def number_of(text: str | None) -> float | None:
 
 
 def not_in_conf(facts: Facts) -> Unseen:
-    """Say why a key of the daemon's configuration is not known."""
+    """Return why a key of the daemon's configuration is not known."""
     return facts.unseen("configuration", "it does not say", "/conf: ")
 
 
 def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[Leaf, ...], CheckResult | None]:
-    """Return the leaves by these names, or the word that stands for all of them."""
+    """Return the leaves by these names, or the one check result that replaces a judgement of them."""
     if facts.leaves is None:
         return (), unknown(facts.unseen("leaves"))
     missing = [name for name in names if not facts.of((name,))]

@@ -51,11 +51,11 @@ RULES: dict[str, Rule] = {
 
 
 WITHOUT_SCHEDULER = "not judged: it needs the capacity scheduler; mend 'scheduler' first"
-"""What is said of every rule that reads the capacity scheduler's queues and keys, where there is another."""
+"""The check result of every rule that reads the capacity scheduler's queues and keys, under another one."""
 
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
-    """Return every rule's finding, in the dict's order; one cause is told once, by the first that sees it."""
+    """Return every rule's finding, in the dict's order; one cause is reported once, by the first rule."""
     told: dict[str | Unseen, Finding] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
     findings = []
@@ -75,7 +75,7 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _already_reported(word: CheckResult, told: Mapping[str | Unseen, Finding]) -> str:
-    """Return the id of the finding that has told the same, or of the same fault; "" if none has."""
+    """Return the id of an earlier finding with the same text or the same fault; "" if there is none."""
     if word.severity == "unknown" and not word.fix:
         first = told.get(word.observed if word.fault is None else word.fault)
         return "" if first is None else first.id
@@ -84,5 +84,5 @@ def _already_reported(word: CheckResult, told: Mapping[str | Unseen, Finding]) -
 
 
 def rests_on_scheduler(name: str) -> bool:
-    """Say whether a rule reads the capacity scheduler."""
+    """Return whether a rule reads the capacity scheduler."""
     return RULES[name].__module__ == scheduler.__name__

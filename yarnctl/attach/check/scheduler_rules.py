@@ -1,8 +1,8 @@
 """Preflight rules about the scheduler: queues, shares, limits, how it counts, and its own preemption.
 
-Law: pure; see ``preflight``. A rule's docstring is why it matters, as users read it. Those about preemption
-say beforehand what ``eligibility.permission`` will make the daemon do: nothing, since YARN must not touch
-what yarnctl would save.
+Law: pure; see ``preflight``. A rule's docstring is its purpose, as users read it. Those about preemption
+show beforehand what ``eligibility.permission`` enforces: the daemon does nothing where YARN may preempt what
+yarnctl would save.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def am_share(facts: Facts) -> CheckResult:
 
 
 def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
-    """Return the part of a queue that masters may have: its own key, or that of all queues."""
+    """Return the share of a queue that masters may use: its own key, or that of all queues."""
     key = "maximum-am-resource-percent"
     own = number_of(facts.capacity(f"{leaf.path}.{key}"))
     return number_of(facts.capacity(key)) if own is None else own

@@ -1,8 +1,8 @@
-"""Application rows: the unfinished applications of one look, beside those of the look before.
+"""Application rows: the unfinished applications of one observation, compared with the observation before.
 
-Law: what has not changed costs nothing but the comparison. A cluster has thousands of applications, of
-which a few per cent move from one look to the next; so rows are compared as columns, and views, waiting
-sums and proofs are made anew for those alone that changed. The result is the same as if all were made anew.
+Law: an unchanged row costs only its comparison. A cluster has thousands of applications, of which a few per
+cent change between two observations; so rows are compared as columns, and views, pending sums and eligibility
+are computed anew only for those that changed. The result is the same as if all were computed anew.
 
 Ranks only order: a row keeps its rank as long as it may (no rank twice, none smaller than one before it),
 so that an application that ends does not touch the views of all behind it.
@@ -23,9 +23,9 @@ MakeView = Callable[[yarn.AppInfo, int], ApplicationView]
 
 
 class ApplicationRows:
-    """The rows by id, in the order of the answer, and what was made of them.
+    """The rows by id, in the order of the answer, and the views made of them.
 
-    ``waiting``: id -> pending sum (MiB, vcores) of those that wait or may wait (nobody has told).
+    ``waiting``: id -> pending sum (MiB, vcores) of those with pending asks, or whose pending sum is unknown.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ApplicationRows:
         self._inputs: tuple[dict[str, Any], ...] = ()
 
     def update(self, found: Sequence[yarn.AppInfo]) -> None:
-        """Take in a look's rows; of an application that is told twice the last counts."""
+        """Apply an observation's rows; of two rows of one application the last counts."""
         before, names = self.by_name, [row.application for row in found]
         self.by_name = dict(zip(names, found, strict=True))
         if len(self.by_name) < len(found):
@@ -56,9 +56,9 @@ class ApplicationRows:
         self._note(self._compare(found, old), before)
 
     def _compare(self, found: Sequence[yarn.AppInfo], old: Iterable[yarn.AppInfo | None]) -> list[str]:
-        """Return who is new or has changed; note who has only got on.
+        """Return the applications that are new or changed; note those whose progress alone has changed.
 
-        Compared is all that views, waiting sums and proofs are made of, what moves most often first.
+        Compared are the inputs of views, pending sums and eligibility, the most frequently changing first.
         """
         changed: list[str] = []
         for row, was in zip(found, old, strict=True):
@@ -80,7 +80,7 @@ class ApplicationRows:
                 changed.append(row.application)
             elif row.progress_percent != was.progress_percent and (
                 row.tags or row.progress_percent // 1 != was.progress_percent // 1
-            ):  # to the percent, unless a deadline hangs on it
+            ):  # to the percent, unless there is a deadline
                 self._moved.add(row.application)
         return changed
 
@@ -92,7 +92,7 @@ class ApplicationRows:
         self._moved.discard(name)
 
     def _note(self, changed: Iterable[str], before: Mapping[str, yarn.AppInfo]) -> None:
-        """Note what is to be made anew, and who waits for how much."""
+        """Note which views are to be made anew, and the pending sums."""
         for name in changed:
             row, was = self.by_name[name], before.get(name)
             self._stale.add(name)
@@ -107,23 +107,23 @@ class ApplicationRows:
                 self.waiting[name] = sum_
 
     def unjudged(self) -> list[yarn.AppInfo]:
-        """Return the rows that are new or have changed since this was asked last."""
+        """Return the rows that are new or have changed since the last call."""
         names, self._unjudged = self._unjudged, {}
         return [self.by_name[name] for name in names]
 
     def ended(self) -> set[str]:
-        """Return who has gone since this was asked last, and has not come back."""
+        """Return the applications that have gone since the last call and have not come back."""
         names, self._ended = self._ended, set()
         return names
 
     def make_all_anew(self) -> None:
-        """Trust no view that was made."""
+        """Make every view anew."""
         self._stale.update(self.by_name)
 
     # --- views --------------------------------------------------------------------------------
 
     def views(self, make: MakeView, *inputs: Mapping[str, Any]) -> tuple[ApplicationView, ...]:
-        """Return the views in serving order; ``inputs`` (by id) are what else ``make`` looks at."""
+        """Return the views in serving order; ``inputs`` (by id) are what else ``make`` reads."""
         if not self._ranks_by_name:
             self._put_in_order()
         stale, shown, places, rows = self._stale, self._views, self._ranks_by_name, self.by_name
@@ -140,7 +140,7 @@ class ApplicationRows:
         return tuple(shown)
 
     def _put_in_order(self) -> None:
-        """Give every row its rank and its view its place; a row that has no view yet is stale."""
+        """Set every row's rank and its view's position; a row that has no view yet is stale."""
         made: dict[str, Any] = {view.application: view for view in self._views}
         ordered = [row.application for row in sorted(self.by_name.values(), key=serving_order)]
         self._ranks_by_name = {name: place for place, name in enumerate(ordered)}
@@ -154,7 +154,7 @@ class ApplicationRows:
 
 
 def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
-    """Return the names whose value is another one, new or gone."""
+    """Return the names whose value has changed, is new or is gone."""
     if now == was:
         return set()
     nothing = object()

@@ -43,21 +43,20 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one attached port; spans in ms.
 
     ``name_nodes``: every address (``host:port`` or URL) under which jobs may name the HDFS that the port
-    writes to. ``store_root``: checkpoints must lie below it ("" anywhere in that HDFS). ``requests_owner``
-    is who we are to that HDFS. ``instance`` names the daemon whose orders these are (see :meth:`name_of`).
+    writes to. ``store_root``: checkpoints must be below it ("" anywhere in that HDFS). ``requests_owner``:
+    our user name in that HDFS. ``instance``: the daemon whose orders these are (see :meth:`name_of`).
 
-    How much one look may cost: ``asks_max`` hurried and ``others_max`` other applications whose sizes are
-    asked for, ``proofs_max`` jobs whose configuration is read, ``tasks_max`` attempts of one job,
-    ``counters_max`` attempts whose counters are asked for,
-    ``tracked_max`` applications whose containers are watched while orders are open, ``look_bytes`` of the
-    files that lie in one task's folder.
+    Bounds of one observation: ``asks_max`` preempting and ``others_max`` other applications whose asks'
+    sizes are read, ``eligibility_reads_max`` jobs whose configuration is read, ``tasks_max`` attempts of one
+    job, ``counters_max`` attempts whose counters are read, ``tracked_max`` applications whose containers are
+    polled while orders are open, ``observation_bytes`` of the files in one task's folder.
 
-    ``ahead_max``: how many containers of its first wave are foreseen for a hurried job whose master starts.
+    ``predicted_max``: containers of its first wave predicted for a preempting job whose master starts.
 
-    What coming back costs as long as nothing has shown it: ``leave_ms`` from an order to the container's end,
+    The resume cost as long as none was measured: ``suspend_ms`` from an order to the container's end,
     ``launch_ms`` from the grant of the next one to the attempt's start, ``start_ms`` its process's start,
-    ``skip_ms`` and ``skip_bytes_per_ms`` its way to where it was. Each ``return_look_ms`` it is looked
-    whether a suspended task is back.
+    ``skip_ms`` and ``skip_bytes_per_ms`` the skip to its former position. A suspended task is polled each
+    ``resume_poll_ms`` until it has resumed.
     """
 
     preempting_queues: tuple[str, ...] = ("production",)
@@ -100,11 +99,11 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     terminal_state_wait_ms: int = 3_000
 
     def is_preempting(self, queue: str) -> bool:
-        """Say whether a queue's applications may ask for room (with deadlines every one's may)."""
+        """Return whether a queue's applications may preempt (with deadlines those of every queue may)."""
         return self.mode == "deadlines" or any(same_queue(queue, one) for one in self.preempting_queues)
 
     def is_preemptable(self, queue: str) -> bool:
-        """Say whether a queue's applications may be asked for containers at all."""
+        """Return whether a queue's applications are preemptable."""
         return any(same_queue(queue, one) for one in self.preemptable_queues)
 
     def name_of(self, order: str) -> str:
@@ -116,7 +115,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.instance}-{order}" if self.instance else order
 
     def may_give(self, queue: str) -> bool:
-        """Say whether a queue's applications may have to give (with deadlines every one's may)."""
+        """Return whether a queue's applications may be preempted (with deadlines every queue's may)."""
         return self.mode == "deadlines" or self.is_preemptable(queue)
 
     @property
@@ -131,7 +130,7 @@ def host_of(address: str) -> str:
 
 
 class CheckpointStore(Store):
-    """The folder ``root`` of an HDFS, for looking. ``look_bytes``: so much is read of it in all."""
+    """The folder ``root`` of an HDFS, read-only. ``look_bytes``: the most that is read of it in all."""
 
     def __init__(self, hdfs: WebHdfs, root: str, look_bytes: int | None = None) -> None:
         self.root = root.rstrip("/")
@@ -139,7 +138,7 @@ class CheckpointStore(Store):
         self._left_bytes = look_bytes
 
     def entry(self, path: str) -> Entry | None:
-        """Return what is at ``path``, None if nothing."""
+        """Return the entry at ``path``, None if there is none."""
         try:
             found = self._hdfs.find(self._at(path))
         except YarnctlError as error:
@@ -147,7 +146,7 @@ class CheckpointStore(Store):
         return None if found is None else _entry(found, path.rpartition("/")[2])
 
     def list(self, path: str) -> builtins.list[Entry]:
-        """Return what is in a folder, nothing if there is none."""
+        """Return the entries of a folder, none if there is no folder."""
         try:
             return [_entry(row, row.name) for row in self._hdfs.listing(self._at(path))]
         except Missing:
@@ -156,7 +155,7 @@ class CheckpointStore(Store):
             raise StoreError(str(error)) from error
 
     def read(self, path: str) -> Iterator[bytes]:
-        """Give a small file's bytes; Unusable if the look has read enough already."""
+        """Yield a small file's bytes; Unusable if this store has read ``look_bytes`` already."""
         limit = SMALL_FILE_BYTES if self._left_bytes is None else min(SMALL_FILE_BYTES, self._left_bytes)
         if limit <= 0:
             raise Unusable(f"{path}: not read, there is too much to look at")
@@ -169,7 +168,7 @@ class CheckpointStore(Store):
         yield data
 
     def written_at_ms(self, path: str) -> int:
-        """Return when a file was written, by the NameNode's clock; 0 if there is none or it does not say."""
+        """Return when a file was written, by the NameNode's clock; 0 if there is none or no time is given."""
         try:
             found = self._hdfs.find(self._at(path))
         except YarnctlError as error:
@@ -190,17 +189,17 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 FAULTS = (YarnctlError, StoreError, Unusable)
-"""All that a fault of the cluster or of what lies in it can raise."""
+"""All that a fault of the cluster or of its contents can raise."""
 
 
 class Problem(str):
-    """Why there is no answer, in one line."""
+    """Why a call has no answer, in one line."""
 
     __slots__ = ()
 
 
 class Calls:
-    """Runs questions side by side; ``at_once`` of them. One question alone runs in the caller."""
+    """Runs calls side by side, ``at_once`` of them; a single call runs in the caller's thread."""
 
     def __init__(self, at_once: int) -> None:
         self._pool = ThreadPoolExecutor(max_workers=max(1, at_once), thread_name_prefix="look")
@@ -213,18 +212,18 @@ class Calls:
         return dict(zip(wanted, self._pool.map(lambda key: attempt(ask, key), wanted), strict=True))
 
     def begin(self, work: Callable[[], None]) -> Future[None]:
-        """Begin something beside what the caller does next; ``result()`` raises what it raised."""
+        """Start work beside the caller's next steps; ``result()`` raises what it raised."""
         return self._pool.submit(work)
 
     def close(self) -> None:
-        """Let no new question in; running ones end by their own bounds."""
+        """Accept no new call; running ones end by their own bounds."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
-    """Ask once; a fault becomes a Problem.
+    """Make one call; a fault becomes a Problem.
 
-    So does an error that is none of the cluster's: what one job's owner wrote must not hide all others.
+    So does an error that the cluster did not cause: what one job's owner wrote must not hide all others.
     """
     try:
         return ask(key)
@@ -233,7 +232,7 @@ def attempt(ask: Callable[[Key], Value], key: Key) -> Value | Problem:
 
 
 def told(fault: Exception) -> str:
-    """Return what to say of a fault; one that nobody foresaw is logged with its place, once."""
+    """Return the text of a fault; an unexpected one is logged with its place, once."""
     if isinstance(fault, FAULTS):
         return str(fault)
     _log_once("".join(traceback.format_exception(fault)[-6:])[-2000:])
@@ -242,7 +241,7 @@ def told(fault: Exception) -> str:
 
 @lru_cache(maxsize=64)
 def _log_once(story: str) -> None:
-    """Log what comes again with every look but once, while few others come between."""
+    """Log a text that recurs with every observation once, while few others come between."""
     _LOG.error("an answer could not be understood: %s", story)
 
 
@@ -250,7 +249,7 @@ class Connection:
     """One cluster, as the parts of a port reach it. ``clock`` returns ms since the epoch.
 
     ``make_master`` makes the client of an application's master. ``hdfs`` None: nothing can be suspended.
-    ``settling``: the ResourceManager is new to us, and its number of nodes has not stood still yet.
+    ``settling``: the ResourceManager is new to us, and its number of nodes has not been constant yet.
     ``configuration`` is the ResourceManager's own (None: not read yet).
     """
 
@@ -282,7 +281,7 @@ class Connection:
         return self.applications.by_name
 
     def row(self, application: str) -> yarn.AppInfo:
-        """Return an application as it was last seen; asks for it if it was not. Raises as the client does."""
+        """Return an application as last observed, else read it. Raises as the client does."""
         return self.rows.get(application) or self.manager.application(application)
 
     def master(self, application: str) -> MasterClient:
@@ -314,7 +313,7 @@ class Connection:
             self._masters.pop(name, None)
 
     def close(self) -> None:
-        """End the threads that ask."""
+        """End the threads of the calls."""
         self.calls.close()
 
 
@@ -323,7 +322,7 @@ _LOOPBACK = "//127.0.0.1:"
 
 
 def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str, ...]:
-    """Return the base URLs of WebHDFS, () if nothing is said. Raises as the client does, and BadInput."""
+    """Return the base URLs of WebHDFS, () if none is configured. Raises as the client does, and BadInput."""
     return name_nodes_in(manager.configuration(), manager_url)
 
 
@@ -336,7 +335,7 @@ def name_nodes_in(configuration: Mapping[str, str], manager_url: str) -> tuple[s
 
 
 def history_server_in(configuration: Mapping[str, str], manager_url: str) -> str:
-    """Return the base URL of the MapReduce history server by a daemon's configuration, "" if it says none.
+    """Return the base URL of the MapReduce history server by a daemon's configuration, "" if there is none.
 
     A ResourceManager need not know it (it reads no mapred-site.xml); then ``history_server_by`` may.
     """
@@ -351,7 +350,7 @@ def history_server_by(folder: Path, environment: Mapping[str, str]) -> str:
 
 
 def _seen_from(address: str, configured: str, manager_url: str) -> str:
-    """Return an address with the ResourceManager's host where it was a wildcard."""
+    """Return an address with the ResourceManager's host in place of a wildcard."""
     host = urlsplit(manager_url).hostname or ""
     if not host or "127.0.0.1" in configured or "localhost" in configured:
         return address
@@ -359,7 +358,7 @@ def _seen_from(address: str, configured: str, manager_url: str) -> str:
 
 
 def require_name_nodes(found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what was found; raises BadInput where that is nothing."""
+    """Return ``found``; raises BadInput if it is empty."""
     if not found:
         remedy = "give --name-node, set YARNCTL_NAME_NODE, or run without --enforce"
         raise BadInput(

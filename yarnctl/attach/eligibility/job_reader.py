@@ -1,8 +1,8 @@
-"""The prover: reads jobs' configurations, a few at each look, and remembers what they prove.
+"""The eligibility reader: reads jobs' configurations, a few at each observation, and keeps the results.
 
-Law: a job whose configuration has not been read is not proven, and ``why_not`` says so. A job's
-configuration is fixed when it is submitted (a restarted master reads the same file), so a proof, or its
-absence, holds for the application's whole life; a master that did not answer is asked again later.
+Law: a job whose configuration has not been read is not eligible, and ``why_not`` has the reason. A job's
+configuration is fixed when it is submitted (a restarted master reads the same file), so the result is valid
+for the application's whole life; a master that did not answer is asked again later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOT_YET = ConfigurationUnread()
 
 
 class EligibilityReader:
-    """Remembers proofs by application; ``why_not`` holds the reason for each that has none."""
+    """Keeps eligibility by application; ``why_not`` has the reason for each that is not eligible."""
 
     def __init__(self, link: Connection) -> None:
         self._link = link
@@ -44,9 +44,9 @@ class EligibilityReader:
         self._quarantined: dict[str, tuple[int, Eligibility]] = {}
 
     def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
-        """Read the configurations of the largest jobs not read yet, in the queues that may give.
+        """Read the configurations of the largest jobs not read yet, in the queues that may be preempted.
 
-        ``rows`` are those that are new or have changed since the last look.
+        ``rows`` are those that are new or have changed since the last observation.
         """
         judged: dict[str, bool] = {}
         self._end_quarantine()
@@ -71,13 +71,13 @@ class EligibilityReader:
         self._read({row.application: row.user for row in due[: self._settings.eligibility_reads_max]})
 
     def judge(self, application: str, user: str) -> Eligibility | EligibilityReason:
-        """Return one job's proof, or why there is none, reading its configuration if need be."""
+        """Return one job's eligibility, or why it has none, reading its configuration if need be."""
         if application not in self.eligible and application not in self._settled:
             self._read({application: user})
         return self.eligible.get(application) or self.reasons.get(application, NOT_YET)
 
     def store_of(self, application: str) -> tuple[CheckpointStore, Eligibility] | None:
-        """Return where a job's checkpoints lie; None if it has no proof, or there is no HDFS."""
+        """Return where a job's checkpoints are; None if it is not eligible, or there is no HDFS."""
         if self._link.hdfs is None:
             return None
         proof = self.eligible.get(application)
@@ -89,7 +89,7 @@ class EligibilityReader:
         return CheckpointStore(self._link.hdfs, proof.store_path, self._settings.observation_bytes), proof
 
     def quarantine(self, application: str, why: EligibilityReason) -> None:
-        """Leave a job alone for ``doubt_ms``: what was proven is so, but something else stands in the way."""
+        """Leave an eligible job alone for ``quarantine_ms``, for a cause beside its configuration."""
         proof = self.eligible.pop(application, None)
         if proof is not None:
             self._quarantined[application] = (self._clock() + self._settings.quarantine_ms, proof)
@@ -103,7 +103,7 @@ class EligibilityReader:
             self.reasons.pop(name, None)
 
     def is_settled(self, application: str) -> bool:
-        """Say whether a job's configuration has been read and judged."""
+        """Return whether a job's configuration has been read and judged."""
         return application in self._settled
 
     def _read(self, users: dict[str, str]) -> None:
@@ -125,7 +125,7 @@ class EligibilityReader:
                 _LOG.info("%s is left alone: %s", name, text(found))
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Forget applications that are no more."""
+        """Forget applications that have ended."""
         for name in applications:
             self.eligible.pop(name, None)
             self.reasons.pop(name, None)

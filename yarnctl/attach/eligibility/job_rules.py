@@ -1,9 +1,9 @@
-"""Proof: may this job's reduces be suspended at all, and where does its runner look?
+"""Eligibility: whether a job's reduces may be suspended at all, and which folders its runner uses.
 
 Law: pure. The job's effective configuration, as its master shows it, is read by the runner's own code
-(``read_settings``): what the runner would refuse on the node is refused here, in its own words. On top of
-that the port must be able to reach the same store and requests, and the runner must take us for their
-owner. What is not proven is left alone, with the reason as a value.
+(``read_settings``): what the runner would refuse on the node is refused here, with its own text. In addition
+the port must be able to reach the same store and requests, and the runner must accept us as their owner.
+What is not proven is left alone, with the reason as a value.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _TASK = {
     "mapreduce_task_id": "task_0_0_r_0",
     "mapreduce_task_attempt_id": "attempt_0_0_r_0_0",
 }
-"""Said to each task by its own environment, so it is not in the job's configuration."""
+"""Set for each task by its own environment, so it is not in the job's configuration."""
 
 
 class Eligibility(NamedTuple):
     """A job whose reduces can be suspended. ``store_path``: the folder of checkpoints in our HDFS.
 
-    ``owners``: who may own what lies there. ``reducers``: the original reducer, as its words may be split.
+    ``owners``: the users that may own its contents. ``reducers``: the original reducer, in each split.
     """
 
     rule: KeyRule
@@ -62,7 +62,7 @@ class Eligibility(NamedTuple):
 
 
 PATH_MAX = 200
-"""A longer path, or a longer word of the runner, is cut in a reason."""
+"""A longer path, or a longer text of the runner, is cut in a reason."""
 
 
 class _Unfit(Exception):
@@ -76,7 +76,7 @@ class _Unfit(Exception):
 def judge(
     configuration: Mapping[str, str], user: str, attachment: Attachment
 ) -> Eligibility | EligibilityReason:
-    """Return the proof, or why there is none. ``user`` is the application's."""
+    """Return the eligibility, or why there is none. ``user`` is the application's."""
     try:
         return _judge(configuration, user, attachment)
     except _Unfit as unfit:
@@ -109,7 +109,7 @@ def _judge(configuration: Mapping[str, str], user: str, attachment: Attachment) 
 
 
 def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:
-    """Take the command apart: the runner's options, and the original reducer."""
+    """Split the command into the runner's options and the original reducer."""
     place = 1 if words[0] in STARTERS else 0
     if len(words) <= place or words[place].rpartition("/")[2] != RUNNER:
         raise _Unfit(NoRunnerCarried())
@@ -122,7 +122,7 @@ def _runner_words(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _by_streaming(command: str) -> list[str]:
-    """Split as streaming does: at blanks, except within single or double quotes, which fall away."""
+    """Split as streaming does: at blanks, except within single or double quotes, which are dropped."""
     words: list[str] = []
     word, quote, begun = "", "", False
     for letter in command:
@@ -150,13 +150,13 @@ def _by_shell(command: str) -> list[str]:
 
 
 def environment(text: str) -> dict[str, str]:
-    """Return what ``-cmdenv`` said: ``A=1 B=2``, split at blanks as streaming does."""
+    """Return the variables of ``-cmdenv``: ``A=1 B=2``, split at blanks as streaming does."""
     pairs = (word.partition("=") for word in text.split())
     return {name: value for name, equals, value in pairs if equals}
 
 
 def _reachable(url: str, attachment: Attachment, what: str) -> str:
-    """Return the path of a store's URL in our HDFS; it is unfit if it is somewhere else."""
+    """Return the path of a store's URL in our HDFS; a URL elsewhere makes the job ineligible."""
     parts = urlsplit(url)
     if parts.scheme not in ("webhdfs", "swebhdfs"):
         raise _Unfit(NotInHdfs(what, url[:120]))
@@ -175,7 +175,7 @@ def _is_below(path: str, root: str) -> bool:
 
 
 def _check_requests(settings: Settings, attachment: Attachment) -> None:
-    """Refuse a job that would not find, or not believe, our requests."""
+    """Refuse a job whose runner would not find, or not accept, our requests."""
     path = _reachable(settings.requests_url, attachment, "folder of requests")
     if path != attachment.requests_root.rstrip("/"):
         raise _Unfit(RequestsElsewhere(path[:PATH_MAX], attachment.requests_root))

@@ -1,11 +1,11 @@
 """The permission check: whether an action may be sent now, and why not.
 
-Law: there is one check, and it is asked twice: before anything is read for an action, and again right before
-an attempt is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing
-outside the queues that are named; nothing of a job without a proven runner; nothing while YARN itself
-preempts, while the ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and
-putting a queue or a priority back as it was, only needs ``enforce``. Whether YARN preempts is judged by its
-configuration: what is not known counts as "it may", since not acting is always allowed (facts, section 6).
+Law: there is one check, made twice: before anything is read for an action, and again right before an attempt
+is ended, since reading may take long. Nothing is changed unless the settings enforce; nothing outside the
+queues that are named; nothing of a job that is not eligible; nothing while YARN itself preempts, while the
+ResourceManager is new to us, or while HDFS cannot be written. Withdrawing a request, and restoring a queue or
+a priority, only needs ``enforce``. Whether YARN preempts is judged by its configuration: what is not known
+counts as "it may", since not acting is always allowed (facts, section 6).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ POLICY = "ProportionalCapacityPreemptionPolicy"
 def preempted_by_yarn(
     configuration: Mapping[str, str] | None, leaves: Iterable[Leaf], attachment: Attachment
 ) -> ModeReason | None:
-    """Return why nothing may be changed; None: free to act. ``configuration`` is the daemon's /conf."""
+    """Return why nothing may be changed; None: it may. ``configuration`` is the daemon's /conf."""
     if configuration is None:
         return PreemptionUnknown()
     if not _is_on(configuration, MONITOR) or POLICY not in configuration.get(POLICIES, POLICY):
@@ -85,11 +85,11 @@ def _is_on(configuration: Mapping[str, str], name: str) -> bool:
 
 
 STORE_RETRY_MS = 5_000
-"""So long nobody is asked after a request that could not be written; who keeps the lock knows by then."""
+"""No request is written for this long after one failed; the keeper of the lock has noticed by then."""
 
 
 class Permission:
-    """Answers for every action; ``host`` says why the host may do nothing now (None: it may)."""
+    """Permits or refuses every action; ``host`` returns why the host may do nothing now (None: it may)."""
 
     def __init__(self, link: Connection, prover: EligibilityReader) -> None:
         self._link = link
@@ -118,7 +118,7 @@ class Permission:
                 return None
 
     def why_nothing(self) -> ModeReason | None:
-        """Return why nothing may be changed now, whatever is asked; None: something may (if enforcing)."""
+        """Return why no action at all may be sent now; None: some may (if enforcing)."""
         if self._link.settling:
             return ManagerSettling()
         if self._link.clock() < self._unwritable_until_ms:
@@ -126,7 +126,7 @@ class Permission:
         return preempted_by_yarn(self._link.configuration, self._link.leaves, self._settings)
 
     def store_failed(self, problem: Exception) -> None:
-        """Note that a request could not be written: nothing is asked for a while."""
+        """Note that a request could not be written: none is written for a while."""
         self._unwritable = HdfsUnwritable(str(problem)[:FAULT_MAX])
         self._unwritable_until_ms = self._link.clock() + STORE_RETRY_MS
 
@@ -139,7 +139,7 @@ class Permission:
         return later(action, why) if why else None
 
     def _of_job(self, application: str) -> Outcome | None:
-        """Refuse what concerns an application that may not be touched. Raises Unreachable: not known yet."""
+        """Refuse an action on an application that may not be touched. Raises Unreachable: not known yet."""
         row = self._link.row(application)
         if not self._settings.is_preemptable(row.queue):
             return Refused(OfNoVictimQueue(row.queue))
@@ -164,10 +164,10 @@ class Permission:
 
 
 def later(action: Action, why: OutcomeReason) -> Outcome:
-    """Return the outcome of what could not be sent now: what ends a suspension is sent again, not dropped.
+    """Return the outcome of an action that could not be sent now; one that ends a suspension is sent again.
 
-    A Refused there would leave an attempt waiting, or about to stop, that nobody asks for any more. That
-    a Suspend was not sent is no failure of its attempt.
+    A Refused there would leave an attempt in its release wait, or about to stop, without an order. A Suspend
+    that was not sent is no failure of its attempt.
     """
     if isinstance(action, Release | Withdraw):
         return Unknown(why)

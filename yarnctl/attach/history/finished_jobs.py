@@ -1,9 +1,9 @@
-"""The history of jobs: what the gate learns from, asked of the history server and remembered.
+"""The history of jobs: feedback for the gate, read from the history server and kept.
 
-Law: a question costs a bounded number of calls, and each finished job is asked for once
-(``KEPT_MAX`` of them are kept, the least recently used go). What cannot be used, or may not be seen by
-us, is None with its reason; only a server that does not answer, or lists us no jobs, raises. What the numbers
-mean stands in ``fitting``, which is pure.
+Law: each method makes a bounded number of calls, and each finished job is read once (``KEPT_MAX`` of them are
+kept, the least recently used are dropped). A job that cannot be used, or that we may not see, is None with
+its reason; only a server that does not answer, or lists no jobs to us, raises. The meaning of the numbers is
+defined in ``fitting``, which is pure.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.hadoop.wire.mapreduce import EndedJob
 
 RUNS_MAX = 10
-"""An estimate is made of so many of the latest runs."""
+"""The most of the latest runs that an estimate is made of."""
 TRAINING_MAX = 100
-"""So many of the latest jobs teach at the start."""
+"""The most of the latest jobs that are feedback at the start."""
 KEPT_MAX = 2_000
 FIRST_MAX = 100
 ALL_TIMES_MS = 0
 
 
 class FinishedJobs:
-    """What jobs have taught. ``capacity``: the cluster's containers; may be changed while it goes on.
+    """Feedback of jobs. ``capacity``: the cluster's containers; it may be changed between calls.
 
     All methods raise Unreachable where the history server does not answer.
     """
@@ -41,9 +41,9 @@ class FinishedJobs:
         self._finished_jobs: OrderedDict[str, fitting.FinishedJob | LessonReason] = OrderedDict()
 
     def finished(self, application: str) -> tuple[Finished | None, LessonReason | None]:
-        """Return what one ended application teaches, or None and why.
+        """Return the feedback of one ended application, or None and the reason.
 
-        While the history server does not know the job the reason says to ask again later.
+        While the history server does not know the job the reason is to read it again later.
         """
         found = self.finished_job(application)
         if not isinstance(found, fitting.FinishedJob):
@@ -61,15 +61,15 @@ class FinishedJobs:
             return HistoryUnusable(str(error))
 
     def recent(self, since_ms: int) -> Sequence[Finished]:
-        """Return what the latest ``TRAINING_MAX`` jobs since an instant teach, in the order of their ends."""
+        """Return the feedback of the latest ``TRAINING_MAX`` jobs since an instant, ordered by their ends."""
         found = [self._listed(row) for row in self._server.jobs(since_ms)[:TRAINING_MAX]]
         usable = [one for one in found if isinstance(one, fitting.FinishedJob)]
         usable.sort(key=lambda one: (one.finished_at_ms, one.application))
         return tuple(fitting.finished(one, self.capacity) for one in usable)
 
     def estimate(self, name: str, user: str) -> Estimate | None:
-        """Return what must be held for the next run of a user's job, by its last ones; None: there are
-        none.
+        """Return the containers x time that the next run of a user's job needs, by its last runs; None: there
+        are none.
         """
         return fitting.estimate(name, self.runs(name, user), self.capacity)
 
@@ -78,9 +78,9 @@ class FinishedJobs:
         return next((one.tasks for one in self.runs(name, user, most=1)), None)
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
-        """Return what a user's job asked for first when it ran last; (): not known.
+        """Return the first asks of the last run of a user's job; (): not known.
 
-        A list and the counters of one job: the loop waits for nobody, but a job is starting meanwhile.
+        It costs a list and the counters of one job, because a job is starting while the call lasts.
         """
         rows = self._server.jobs(ALL_TIMES_MS, user)
         last = next((row for row in rows if _succeeded(row) and fitting.same_name(row.name, name)), None)
@@ -89,7 +89,7 @@ class FinishedJobs:
     def latest_first_asks(
         self, since_ms: int, queues: Sequence[str]
     ) -> dict[tuple[str, str], tuple[ContainerAsk, ...]]:
-        """Return (user, folded name) -> what it asked for first, of the ``FIRST_MAX`` latest in ``queues``.
+        """Return (user, folded name) -> its first asks, of the ``FIRST_MAX`` latest jobs in ``queues``.
 
         A name that may have been cut is left out.
         """
@@ -105,10 +105,10 @@ class FinishedJobs:
         try:
             return fitting.first_asks(row, self._server.counters(row.job))
         except (BadAnswer, Rejected):
-            return ()  # not ours to see, or gone: then it is not foreseen
+            return ()  # not readable for us, or gone: then nothing is predicted
 
     def runs(self, name: str, user: str, most: int = RUNS_MAX) -> Sequence[fitting.FinishedJob]:
-        """Return the last usable runs of a job, the latest first; at most twice ``most`` are looked at."""
+        """Return the last usable runs of a job, the latest first; at most twice ``most`` are read."""
         rows = [row for row in self._server.jobs(ALL_TIMES_MS, user) if fitting.same_name(row.name, name)]
         found: list[fitting.FinishedJob] = []
         for row in [row for row in rows if _succeeded(row)][: 2 * most]:

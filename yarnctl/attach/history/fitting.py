@@ -1,17 +1,17 @@
-"""What finished jobs teach: a record for the allocators, and an estimate for the next run of the same name.
+"""Finished jobs as numbers: a record for the allocators, and an estimate for the next run of the same name.
 
 Law: pure. Numbers of the history server in, records of ``deciding.admission`` out; nothing here decides.
-A job whose numbers are missing or contradict themselves teaches nothing, and the reason is said.
+A job whose numbers are missing or contradict themselves gives no feedback, and the reason is returned.
 
 *Work* is the time of all containers of a job: those of its attempts (JobCounter MILLIS_MAPS and
 MILLIS_REDUCES, failed and killed ones included) and the master's own from the job's start to its end. So
 ``containers`` and ``tasks`` count the master too.
 
-The papers divide work by time and have the containers. But tasks are whole, a phase waits for the one before,
-and a master is alone at first: on c containers a job takes longer than work / c, and would miss a deadline
-that is reckoned so. What must be *held* is c times that time. Of a job that ran under limits it is known (its
-containers, for as long as it ran); for the next run it is estimated for the worst c, so that it is enough
-whatever number of containers the gate makes of it.
+The papers divide work by time and obtain the containers. But tasks are whole, a phase starts after the one
+before, and a master is alone at first: on c containers a job takes longer than work / c, and would miss a
+deadline computed so. The container time to *reserve* is c times that time. Of a job that ran under limits it
+is known (its containers, for as long as it ran); for the next run it is estimated for the worst c, so that it
+suffices for whatever number of containers the gate chooses.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from yarnctl.units import Resources
 
 JOB_COUNTERS = "org.apache.hadoop.mapreduce.JobCounter"
 SUBMITTING_MS = 5_000
-"""What no history tells and each run costs: from the verdict to the start of the master. The submitting
-client is a JVM of its own, and YARN grants the master's container on a heartbeat (2 to 12 s together
-where crowded).
+"""Time that no history shows and each run costs: from the verdict to the start of the master. The submitting
+client is a JVM of its own, and YARN grants the master's container on a heartbeat (2 to 12 s together on a
+machine with shared CPU).
 """
 TURN_MS = 2_000
-"""What each wave of tasks costs beside its tasks: a node's heartbeat and the master's, a second each."""
+"""The time of each wave beside its tasks: a node's heartbeat and the master's, a second each."""
 TRIED_MAX = 1_000
-"""So many numbers of containers are tried one by one; beyond, the rounding of waves is small."""
+"""Numbers of containers up to this are tried one by one; beyond, the rounding of waves is small."""
 NAME_MAX = 50
-"""A list of the history server cuts names after so many bytes, by default."""
+"""Lists of the history server cut names after this many bytes, by default."""
 
 _DIGITS = re.compile(r"\d+")
 
@@ -55,7 +55,7 @@ _DIGITS = re.compile(r"\d+")
 class FinishedJob(msgspec.Struct, frozen=True):
     """One finished job, as far as it counts here. Spans and instants in ms; ``work_ms`` in container-ms.
 
-    ``containers`` is what it could hold at once, which its limits say if it is ``limited``; ``map_ms`` and
+    ``containers`` is the most it could use at once, given by its limits if it is ``limited``; ``map_ms`` and
     ``reduce_ms`` are the time of all attempts of a kind together.
     """
 
@@ -77,7 +77,7 @@ class FinishedJob(msgspec.Struct, frozen=True):
 
 
 def folded(name: str) -> str:
-    """Return what the runs of one recurring job have in common: its name with each number as ``#``.
+    """Return the common name of the runs of a recurring job: its name with each number as ``#``.
 
     ``daily-2026-11-21`` and ``daily-2026-11-22`` are both ``daily-#-#-#``.
     """
@@ -85,9 +85,9 @@ def folded(name: str) -> str:
 
 
 def same_name(listed: str, name: str) -> bool:
-    """Say whether a name as the history server lists it may be a run of the job ``name``.
+    """Return whether a name as the history server lists it may be a run of the job ``name``.
 
-    Long names are listed cut; then what is left decides.
+    Long names are listed cut; then the remaining part decides.
     """
     told, wanted = folded(listed), folded(name)
     return told == wanted or (len(listed.encode()) >= NAME_MAX and wanted.startswith(told))
@@ -103,7 +103,7 @@ def most_at_once(maps: int, reduces: int) -> int:
 
 
 def limited(settings: Mapping[str, str], maps: int, reduces: int) -> int:
-    """Return the containers that a job could hold at once under its running limits, its master included."""
+    """Return the containers that a job could use at once under its running limits, its master included."""
     map_limit, reduce_limit = (_number(settings.get(name, "")) for name in LIMITS)
     return max(min(maps, map_limit or maps), min(reduces, reduce_limit or reduces)) + MASTER
 
@@ -111,7 +111,7 @@ def limited(settings: Mapping[str, str], maps: int, reduces: int) -> int:
 def finished_job(
     job: EndedJob, counters: Mapping[str, Mapping[str, int]], settings: Mapping[str, str]
 ) -> FinishedJob | LessonReason:
-    """Return what a job's numbers say, or why they say nothing."""
+    """Return a job's numbers, or the reason why they cannot be used."""
     if job.state != "SUCCEEDED":
         return EndedOtherwise(job.state)
     if job.uberized:
@@ -144,9 +144,9 @@ def finished_job(
 
 
 def first_asks(job: EndedJob, counters: Mapping[str, Mapping[str, int]]) -> tuple[ContainerAsk, ...]:
-    """Return what a job asked for first (``deciding/foresight``); () where that is not told, or cannot be.
+    """Return a job's first asks (``deciding/foresight``); () where they are not known, or cannot be.
 
-    How many tasks were let run at once (its limits) says nothing of the next run, which may have others.
+    The number of tasks that ran at once (its limits) is not used: the next run may have other limits.
     """
     spans = counters.get(JOB_COUNTERS, {})
     map_size, reduce_size = _task_size(spans, "MAPS"), _task_size(spans, "REDUCES")
@@ -167,12 +167,12 @@ def _task_size(spans: Mapping[str, int], kind: str) -> Resources | None:
 
 
 def finished(job: FinishedJob, capacity: int) -> Finished:
-    """Return a finished job as TRACK_JOB takes it (PYTHIA and Justice, Alg. 1).
+    """Return a finished job as the input of TRACK_JOB (PYTHIA and Justice, Alg. 1).
 
     Its deadline is that of its tag, as a span from its submission to YARN. A job without one counts as if
-    it had had its own running time (the papers' Fixed1x, the tightest that they play): it then needed what
-    it had. Its work is what was held for it if it ran under limits, else its containers' time. ``ratio`` is
-    the part of what it could reach that it held; who knows what was to be replaces it.
+    it had had its own running time (the papers' Fixed1x, the tightest that they use): it then needed what
+    it had. Its work is its reservation if it ran under limits, else its containers' time. ``ratio`` is the
+    part of what it could reach that it used; a caller that knows the planned value replaces it.
     """
     took_ms = max(1, job.finished_at_ms - job.submitted_at_ms)
     deadline_at_ms = took_ms + job.submitted_at_ms if job.deadline_at_ms is None else job.deadline_at_ms
@@ -191,7 +191,7 @@ def finished(job: FinishedJob, capacity: int) -> Finished:
 
 
 def estimate(name: str, runs: Sequence[FinishedJob], capacity: int) -> Estimate | None:
-    """Return mean and sample standard deviation (0 for one run) of what must be held; None: no run.
+    """Return mean and sample standard deviation (0: one run) of the container time to reserve; None: no run.
 
     ``capacity``: the cluster's containers, of which the next run can get no more.
     """
@@ -215,15 +215,15 @@ def phases_ms(job: FinishedJob, containers: int) -> int:
 
 
 def alone_ms(job: FinishedJob, capacity: int) -> int:
-    """Return how long the job ran beyond its tasks' waves: its master's start, its commit, all waiting."""
+    """Return the time beyond the waves of the job's tasks: its master's start, its commit, all waiting."""
     return max(0, job.elapsed_ms - phases_ms(job, _at_most(job.containers, capacity)))
 
 
 def usage_ms(job: FinishedJob, spent_ms: int, capacity: int) -> int:
     """Return the container-ms that suffice for whatever number of containers: the most of c x time(c).
 
-    c from two (a master and a task) to what the job can use or the cluster has; ``spent_ms`` is what comes
-    on top of the waves of tasks.
+    c from two (a master and a task) to what the job can use or the cluster has; ``spent_ms`` is added to the
+    time of the waves of tasks.
     """
     most = _at_most(job.tasks, capacity)
     tried = {*range(2, min(most, TRIED_MAX) + 1), max(2, most)}
@@ -232,7 +232,7 @@ def usage_ms(job: FinishedJob, spent_ms: int, capacity: int) -> int:
 
 
 def _at_most(containers: int, capacity: int) -> int:
-    """Return how many containers there can be at once; of one (or an unknown number) no job could be made."""
+    """Return the most containers at once; a capacity of 1 (no job fits) or less (unknown) is no bound."""
     return containers if capacity <= 1 else min(containers, capacity)
 
 

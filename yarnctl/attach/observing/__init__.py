@@ -1,4 +1,4 @@
-"""What the cluster is like now: one snapshot, the running reduces, what a suspension has cost.
+"""The current state of the cluster: one snapshot, the running reduces, the measured cost of suspensions.
 
 Law: it reads and never writes: it may call what is a GET of a daemon, and nothing of orders/. What was not
 seen is left out, never guessed. The contract "attach: what writes stands above what reads" in

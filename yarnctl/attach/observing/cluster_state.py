@@ -1,16 +1,16 @@
-"""Looking at the cluster: a cheap gate, and behind it one snapshot as the controller wants it.
+"""The state of the cluster: a cheap demand probe, and, if it finds demand, one snapshot for the controller.
 
-Law: one look costs one question to /scheduler while nobody hurried waits; else one each to /nodes and
-/apps, and one for each hurried application that waits (only there stand the sizes of its asks). What
-other queues wait for is asked within bounds and remembered as long as its sum stays the same; beyond
-the bounds it is taken as asks of the application's own average size.
+Law: an observation costs one GET of /scheduler while no preempting application has pending asks; else one
+each of /nodes and /apps, and one for each preempting application with pending asks (only its own page has
+the asks' sizes). The asks of other queues are read within bounds and kept while their sum is unchanged;
+beyond the bounds they are counted as asks of the application's own average size.
 
-Reservations: nobody tells on which node one lies. YARN reserves only on a node that has some room, but
-too little for the ask; those nodes are the candidates. A reservation of somebody who is not hurried is
-put on every candidate: then nobody there is asked to leave for a room that another would get (not
-suspending is always allowed). Candidates are free room no longer only where they are surely reserved:
-when there are no more of them than reserved containers. A hurried application's own reservation is
-named only where it is sure: it must not keep the same application from being helped elsewhere.
+Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some room, but
+too little for the ask; those nodes are the candidates. A reservation of an application that is not preempting
+is put on every candidate: then no attempt there is preempted for room that another application would get
+(not suspending is always allowed). Candidates are excluded from free room only where they are surely
+reserved: when there are no more of them than reserved containers. A preempting application's own reservation
+is named only where it is sure: it must not keep room elsewhere from being made for that application.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ RESERVED = "RESERVED"
 
 
 class Held(NamedTuple):
-    """What an application holds. ``ended``: it has reached a terminal state."""
+    """The usage of an application. ``ended``: it has reached a terminal state."""
 
     containers: dict[str, yarn.ContainerRow]
     ended: bool = False
 
 
 class Grant(NamedTuple):
-    """A container that is new."""
+    """A new container."""
 
     application: str
     container: yarn.ContainerRow
 
 
 class LiveContainers:
-    """Asks for live containers; remembers each application's current attempt."""
+    """Reads live containers; keeps each application's current attempt."""
 
     def __init__(self, link: Connection) -> None:
         self._manager = link.manager
@@ -57,11 +57,11 @@ class LiveContainers:
         self._known: dict[str, set[str]] = {}
 
     def observe(self, applications: Iterable[str]) -> dict[str, Held | Problem]:
-        """Return what each application holds now."""
+        """Return each application's usage."""
         return self._calls.each(self.of, applications)
 
     def of(self, application: str) -> Held:
-        """Return what one application holds now; raises as the client does."""
+        """Return one application's usage; raises as the client does."""
         rows: tuple[yarn.ContainerRow, ...] = ()
         attempt = self._attempts.get(application)
         if attempt is not None:
@@ -97,10 +97,10 @@ class LiveContainers:
     # --- what is new --------------------------------------------------------------------------
 
     def grants(self, seen: dict[str, Held | Problem], new: Iterable[str]) -> list[Grant]:
-        """Return the containers that were not there at the last look, by application and id.
+        """Return the containers that are new since the last observation, by application and id.
 
-        The first look at an application only remembers, unless it is one of ``new``, which did not
-        exist while others were watched: whatever those hold is new.
+        The first observation of an application yields no grants, unless it is one of ``new``, which did not
+        exist while others were observed: all of their containers are new.
         """
         fresh = set(new)
         found: list[Grant] = []
@@ -117,18 +117,18 @@ class LiveContainers:
         return found
 
     def drop(self, keep: Iterable[str] = ()) -> None:
-        """Stop watching all but ``keep``."""
+        """Stop observing all but ``keep``."""
         kept = set(keep)
         self._known = {name: held for name, held in self._known.items() if name in kept}
 
     def drop_attempts(self, applications: Iterable[str]) -> None:
-        """Forget the attempts of applications that are no more."""
+        """Forget the attempts of applications that have ended."""
         for name in applications:
             self._attempts.pop(name, None)
 
 
 SMALLEST = Resources(1024, 1)
-"""The size that stands for a container whose size nobody told (YARN's default minimum)."""
+"""The assumed size of a container whose size is unknown (YARN's default minimum)."""
 
 
 class Sizes(NamedTuple):
@@ -139,7 +139,7 @@ class Sizes(NamedTuple):
 
 
 class Asks(NamedTuple):
-    """What an application waits for, as long as the sum is ``pending``; ``told``, or only supposed."""
+    """An application's asks, valid while the sum is ``pending``; ``reported``, or only assumed."""
 
     pending: tuple[int, int]
     asks: tuple[ContainerAsk, ...]
@@ -147,7 +147,7 @@ class Asks(NamedTuple):
 
 
 class ClusterObserver:
-    """Makes snapshots; what it has seen of applications and queues is kept in the connection."""
+    """Makes snapshots; its observations of applications and queues are kept in the connection."""
 
     def __init__(self, link: Connection) -> None:
         self._link = link
@@ -159,10 +159,10 @@ class ClusterObserver:
         self._asks: dict[str, Asks] = {}
         self._names: dict[str, str] = {}
 
-    # --- the gate -----------------------------------------------------------------------------
+    # --- the demand probe -------------------------------------------------------------------------
 
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
-        """Return the tree of queues if one of ``queues`` (none named: any) waits for containers."""
+        """Return the tree of queues if one of ``queues`` (none named: any) has pending asks."""
         root = self.tree()
         waits = any(
             _waits(leaf.queue)
@@ -182,7 +182,7 @@ class ClusterObserver:
     def snapshot(
         self, root: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow], why_not: Mapping[str, EligibilityReason]
     ) -> Snapshot:
-        """Return the cluster as it stands; ``why_not``: applications that may not be suspended."""
+        """Return the current snapshot; ``why_not``: applications that may not be suspended."""
         total, largest, free = views.cluster_room(nodes)
         names = views.queue_names(self._link.leaves)
         asks = self._demand(names)
@@ -198,7 +198,7 @@ class ClusterObserver:
         )
 
     def refresh(self) -> None:
-        """Ask for the unfinished applications anew; raises as the client does."""
+        """Read the unfinished applications anew; raises as the client does."""
         self._applications.update(self._manager.applications())
         for kept in (self._asks, self.sizes):
             for gone in kept.keys() - self._link.rows.keys():
@@ -233,10 +233,10 @@ class ClusterObserver:
     # --- demand -------------------------------------------------------------------------------
 
     def _demand(self, names: Mapping[str, str]) -> dict[str, tuple[ContainerAsk, ...]]:
-        """Return the asks of every application that waits."""
+        """Return the asks of every application that has pending ones."""
         known, waiting, rows = self._asks, self._applications.waiting, self._link.rows
         queues = {row: self._settings.is_preempting(name) for row, name in names.items()}
-        other = self._settings.mode == "deadlines"  # what a queue that nobody told of counts as
+        other = self._settings.mode == "deadlines"  # whether an unknown queue counts as preempting
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
             asks = supposed(rows[name], waiting[name], self.sizes.get(name))
             known[name] = Asks(waiting[name], asks, reported=False)
@@ -249,7 +249,7 @@ class ClusterObserver:
         return {name: asks for name, asks in found.items() if asks}
 
     def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, tuple[ContainerAsk, ...]]:
-        """Ask for the sizes, for the first in serving order; a refusal leaves what was supposed."""
+        """Read the sizes of the first ``most`` in serving order; a refusal leaves the assumed ones."""
         if len(rows) > most:
             rows = nsmallest(most, rows, key=serving_order)
         if not rows:
@@ -271,7 +271,7 @@ class ClusterObserver:
         asks: Mapping[str, tuple[ContainerAsk, ...]],
         names: Mapping[str, str],
     ) -> tuple[dict[str, str], frozenset[str]]:
-        """Return node -> who holds a reservation there, and the nodes that surely are reserved."""
+        """Return node -> application with a reservation there, and the nodes that surely are reserved."""
         named: dict[str, str] = {}
         sure: set[str] = set()
         holders = [row for row in self._link.rows.values() if row.reserved_mib > 0]
@@ -298,7 +298,7 @@ def _waits(queue: yarn.QueueInfo) -> bool:
 
 
 def average(row: yarn.AppInfo) -> Sizes:
-    """Return the average size of its containers, where nobody has told the sizes."""
+    """Return the average size of its containers, for use where the sizes are unknown."""
     if row.containers <= 0 or row.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
     size = Resources(row.allocated_mib // row.containers, max(1, row.allocated_vcores // row.containers))
@@ -306,7 +306,7 @@ def average(row: yarn.AppInfo) -> Sizes:
 
 
 def supposed(row: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None) -> tuple[ContainerAsk, ...]:
-    """Return what an application may be waiting for, by the sum alone."""
+    """Return an application's assumed asks, by the pending sum alone."""
     size = (sizes or average(row)).task
     count = -(-pending[0] // max(1, size.memory_mib))
     return (ContainerAsk(views.REDUCE, size, count),) if count > 0 else ()
@@ -331,7 +331,7 @@ class Queues:
         self._link = link
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
-        """Return a victim queue's path and configured limits, or why they cannot be known or changed."""
+        """Return a preemptable queue's path and configured limits, or why they cannot be known or changed."""
         leaf = next((one for one in self._link.leaves if same_queue(one.path, queue)), None)
         if leaf is None:
             return f"there is no leaf queue {queue}"

@@ -1,16 +1,16 @@
-"""Coming back: what suspending a task has cost, as it was seen, and what it will cost, as follows from that.
+"""The resume cost: what suspending a task has cost, as measured, and a prediction computed from that.
 
-Law: measured from instants that others have noted (YARN's, the master's, the runner's own clock), so that a
-late look costs no accuracy; told once for each order. What has not been seen yet is predicted by what the
-job has shown, else what others have shown, else by a setting::
+Law: measured from recorded instants (YARN's, the master's, the runner's own clock), so that a late poll costs
+no accuracy; reported once for each order. A part not measured yet is predicted by the job's own spans, else
+by those of other jobs, else by a setting::
 
     leave    from the order to the container's end: doorbell, group, drain, upload, kill
     launch   from the grant of the new container to the attempt's start
     shuffle  process start, shuffle and merge as the attempt itself had them, without the wait for the job's
-             maps; for a first attempt times what coming back has taken of that (it shuffled among all others)
+             maps; for a first attempt times the measured ratio of a resumed one (it shuffled beside all)
     skip     the runner from its start to the first new key: a fixed part, and the bytes that are done
 
-Waiting for a container is no cost. The middle one of the newest few counts: one slow node is not the rule.
+Waiting for a container is no cost. The median of the newest few counts: one slow node is not the rule.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
 KEPT = 9
-"""So many spans of a kind are remembered of each job, and so many jobs for those that have shown none."""
+"""The number of spans of a kind kept of each job, and of jobs kept for those without a span of their own."""
 
 POLLS_MAX = 4
-"""So many suspended tasks are looked after in one look."""
+"""The most suspended tasks polled in one observation."""
 
 SUSPENDED_MAX = 5000
 LAUNCH_MAX_MS = 600_000
-"""A longer launch is a clock that is wrong."""
+"""A longer launch shows a clock that is wrong."""
 
 SLOWER_MAX = 10_000
-"""So many thousandths of the first shuffle the next one may take at most, as far as that is believed."""
+"""The most thousandths of the first shuffle that count as the next one's; a larger ratio is cut."""
 
 LARGE_BYTES = 16 << 20
-"""From here on a skip says how fast bytes are skipped; a shorter one what it takes at least."""
+"""A skip of at least this many bytes measures the skip rate; a shorter one measures the fixed part."""
 
 
 class Spans:
     """Spans of one kind in ms (or thousandths, or bytes per ms): a job's newest, and the last of some jobs.
 
-    A job counts once for the others, however often it came back: its owner's word is in it.
+    A job counts once for the others, however often it resumed: its owner can influence its spans.
     """
 
     def __init__(self, prior: int) -> None:
@@ -58,7 +58,7 @@ class Spans:
         self._last: dict[str, int] = {}
 
     def add(self, job: str, span: int) -> None:
-        """Take one that was seen."""
+        """Add a measured span."""
         mine = self._of.setdefault(job, deque(maxlen=KEPT))
         mine.append(span)
         self._last.pop(job, None)
@@ -67,19 +67,19 @@ class Spans:
             del self._last[next(iter(self._last))]
 
     def usual(self, job: str) -> int:
-        """Return the middle one of the job's, else of other jobs', else what was set."""
+        """Return the median of the job's, else of other jobs', else the setting."""
         seen = self._of.get(job) or self._last.values()
         return median_low(seen) if seen else self._prior
 
     def drop(self, job: str) -> None:
-        """Forget one job's own; what it has shown still counts for others."""
+        """Forget one job's own spans; its last median still counts for others."""
         self._of.pop(job, None)
 
 
 class SuspendedTask(msgspec.Struct):
-    """A task that left by an order and has not been seen at new keys since. Instants in ms.
+    """A task that an order stopped and that has not been seen at new keys since. Instants in ms.
 
-    ``generation``, ``groups``: what its runner said that it has saved; 0: not known.
+    ``generation``, ``groups``: what is saved, by its runner's status; 0: not known.
     """
 
     order: str
@@ -93,7 +93,7 @@ class SuspendedTask(msgspec.Struct):
 
 
 class ResumeCosts:
-    """What is away, what coming back has cost, and what it will."""
+    """The suspended tasks, the measured resume costs, and predicted ones."""
 
     def __init__(self, link: Connection, live: LiveContainers) -> None:
         settings = link.settings
@@ -113,7 +113,7 @@ class ResumeCosts:
     # --- predicting ---------------------------------------------------------------------------
 
     def cost_ms(self, application: str, row: TaskAttempt, done_bytes: int) -> int:
-        """Return what it would cost to suspend this attempt now and to come back."""
+        """Return the predicted cost of suspending this attempt now and resuming it."""
         shuffle_ms = self.shuffle_ms(application, row)
         if _is_first(row.attempt):
             shuffle_ms = shuffle_ms * self._shuffle_permille.usual(application) // 1000
@@ -125,9 +125,9 @@ class ResumeCosts:
         return self._skip.usual(application) + done_bytes // rate
 
     def shuffle_ms(self, application: str, row: TaskAttempt) -> int:
-        """Return what starting the process, shuffle and merge take an attempt, without the wait for maps.
+        """Return the time of process start, shuffle and merge of an attempt, without the wait for maps.
 
-        One that waited for maps had its process long before: then that is added as usual.
+        The process of an attempt that waited for maps started long before: then ``start_ms`` is added for it.
         """
         if row.merged_at_ms <= 0:
             return 0
@@ -148,9 +148,9 @@ class ResumeCosts:
         row: TaskAttempt | None,
         generation: int = 0,
     ) -> None:
-        """A task has left by an order: it is looked after until it is back. ``leave_ms`` -1: not seen.
+        """Start polling a task that an order has stopped, until it has resumed. ``leave_ms`` -1: not seen.
 
-        ``generation``: what is known to be saved at least, whatever the runner's last status says.
+        ``generation``: the least that is known to be saved, whatever the runner's last status shows.
         """
         if leave_ms >= 0:
             self._leave.add(application, leave_ms)
@@ -165,7 +165,7 @@ class ResumeCosts:
             del self.suspended[next(iter(self.suspended))]
 
     def poll(self) -> list[CameBack | CameBackWithout]:
-        """Return which of those that are away are back, with their saved work or without; never raises."""
+        """Return which suspended tasks have resumed, with their saved work or without; never raises."""
         now_ms = self._clock()
         every_ms = self._settings.resume_poll_ms
         due = [one for one in self.suspended.values() if now_ms - one.polled_at_ms >= every_ms]
@@ -193,7 +193,7 @@ class ResumeCosts:
         return [*without, *(self._resumed(one, row, held[one.application]) for one, row in back)]
 
     def _lost(self, one: SuspendedTask, row: TaskAttempt) -> CameBackWithout:
-        """Tell that saved work is done again; no later attempt is credited with coming back by this order."""
+        """Return the fact that saved work is done again; no later attempt counts as resumed by this order."""
         status = parse(row.status)
         assert status is not None
         del self.suspended[one.order]
@@ -211,7 +211,7 @@ class ResumeCosts:
         if one.shuffle_ms > 0 and _is_first(one.attempt):
             self._shuffle_permille.add(one.application, min(shuffle_ms * 1000 // one.shuffle_ms, SLOWER_MAX))
         now_ms = self._clock()
-        skip_ms = min(status.back, max(0, now_ms - row.merged_at_ms))  # the owner's word, within reason
+        skip_ms = min(status.back, max(0, now_ms - row.merged_at_ms))  # the owner's figure, bounded
         self._note_skip(one.application, skip_ms, status.base)
         return CameBack(one.order, row.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
 
@@ -223,7 +223,7 @@ class ResumeCosts:
             self._skip_bytes_per_ms.add(application, max(1, skipped_bytes // moved_ms))
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Forget applications that are no more."""
+        """Forget applications that have ended."""
         gone = set(applications)
         kinds = (self._leave, self._launch, self._shuffle_permille, self._skip, self._skip_bytes_per_ms)
         for spans in kinds:
@@ -236,26 +236,26 @@ class ResumeCosts:
 
 
 def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
-    """Return the attempts after the one that left which have merged their input, in order."""
+    """Return the attempts after the suspended one which have merged their input, in order."""
     number = attempt_number(one.attempt)
     found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
     return sorted(found, key=lambda row: attempt_number(row.attempt))
 
 
 def _is_back(row: TaskAttempt) -> bool:
-    """Say whether an attempt's runner tells how long it took to be at new keys."""
+    """Return whether an attempt's status shows how long its runner took to reach new keys."""
     status = parse(row.status)
     return status is not None and status.back >= 0
 
 
 def _started_lower(one: SuspendedTask, row: TaskAttempt) -> bool:
-    """Say whether an attempt is at work on less than what was saved: its runner could not use all of it."""
+    """Return whether an attempt works on less than what was saved: its runner could not use all of it."""
     status = parse(row.status)
     return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
 
 
 def _is_first(attempt: str) -> bool:
-    """Say whether it is a task's first attempt; a new master begins at the next thousand."""
+    """Return whether it is a task's first attempt; a new master begins at the next thousand."""
     return attempt_number(attempt) % 1000 == 0
 
 

@@ -1,22 +1,22 @@
-"""The runner's status line, and what it says about the time that is left.
+"""The runner's status line, and the remaining time computed from it.
 
-Law: the line is the job's own word and is believed only for ranking, never for stopping anything. Java's
-progress is not remaining time (facts, section 11); the runner's position is: bytes its child has taken, of
-bytes that are known. Where the line is silent the answer is "unknown" (-1), not a guess.
+Law: the line is written by the job and is used only for ranking, never for stopping anything. Java's progress
+is not remaining time (facts, section 11); the runner's position is: bytes its child has taken, of bytes that
+are known. Where the line lacks a value the result is "unknown" (-1), not a guess.
 
 ``yarnctl phase=run groups=12 done=3400 known=9000 all=1 gen=2 can=1 ran=2500 base=900``; lines that begin a
-phase hold fewer words, so the last value of each word is remembered for each attempt. What the reducer itself
-says follows after `` | `` and is never read, whatever it looks like.
+phase have fewer words, so the last value of each word is kept for each attempt. The reducer's own status
+follows after `` | `` and is never read, whatever it looks like.
 
-How the remaining time is had::
+The remaining time is computed from::
 
     position   done: the bytes the child has taken (not those that Java, or the runner, is ahead)
-    total      known, where the runner has seen the end of its input (all=1); before that, known and what
-               Java still holds (its counter of groups tells), by the part of all that Java has read
-    speed      bytes since base in ran ms of the child at work, by the runner's own clock; what earlier
-               attempts at the task have shown counts as ``STEADY_MS`` more, so that a start does not tremble
+    total      known, where the runner has seen the end of its input (all=1); before that, known and Java's
+               buffers (by its counter of groups), divided by the part of all that Java has read
+    speed      bytes since base in ran ms of the child at work, by the runner's own clock; the rate of
+               earlier attempts at the task counts as ``STEADY_MS`` more, so that a start does not fluctuate
     remaining  (total - done) / speed, less the time since the line was first seen (at most ``QUIET_MS``:
-               who says nothing for longer than that does not get on)
+               an attempt without a new line for longer than that counts as not progressing)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from yarnctl.hadoop.wire.mapreduce import TaskAttempt
 STEADY_MS = 10_000
 QUIET_MS = 10_000
 JAVA_AHEAD_MAX = 192 * 1024
-"""Java holds back a buffer of 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)."""
+"""Java buffers 128 KiB, and a pipe 64 KiB (facts, sections 4.1 and 11)."""
 WORKING = ("run", "finish")
 SAVING = ("finish", "drain", "save")
 LINE_MAX = 1000
@@ -40,7 +40,7 @@ BAR = " | "
 
 
 class Status(NamedTuple):
-    """One line; -1 and "" where it does not say."""
+    """One line; -1 and "" for a value that it lacks."""
 
     phase: str = ""
     groups: int = -1
@@ -64,7 +64,7 @@ _WORDS = (*_NUMBERS, "phase", "ckpt", "order")
 
 
 def parse(text: str) -> Status | None:
-    """Return what a status line says; None if it is not the runner's."""
+    """Return the values of a status line; None if it is not the runner's."""
     own, _, words_of_why = own_part(text).partition(WHY)
     first, *words = own.split()[:40] or [""]
     if first != "yarnctl":
@@ -73,7 +73,7 @@ def parse(text: str) -> Status | None:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            break  # a sentence: what looks like words of ours in it is somebody's text
+            break  # a sentence: words in it that look like ours are foreign text
         if name in found or name not in _WORDS:
             continue
         if name in _NUMBERS:
@@ -87,15 +87,15 @@ def parse(text: str) -> Status | None:
 
 
 def own_part(text: str) -> str:
-    """Return what the runner itself says in a status."""
+    """Return the runner's own part of a status."""
     return text[:LINE_MAX].partition(BAR)[0]
 
 
 class Progress:
-    """What is known of one attempt, look by look. Instants in ms, positions in bytes of input.
+    """The state of one attempt, updated by each observation. Instants in ms, positions in bytes of input.
 
-    ``why``: why it cannot be suspended any more, in its runner's words ("": it has not said so).
-    ``back_ms``: what its runner took from its start to the first new key, if it resumed (-1: not told).
+    ``why``: why it cannot be suspended any more, in its runner's words ("": no reason given).
+    ``back_ms``: its runner's time from its start to the first new key, if it resumed (-1: not known).
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Progress:
         self._java_groups = 0
 
     def apply(self, row: TaskAttempt, now_ms: int) -> None:
-        """Take one look at the attempt."""
+        """Apply one observation of the attempt."""
         own = own_part(row.status)
         if own == self.text and self.text:
             return
@@ -133,13 +133,13 @@ class Progress:
             self._move(status, row, now_ms)
 
     def java_has_read(self, groups: int) -> None:
-        """Take Java's own counter of the groups that it has read."""
+        """Apply Java's own counter of the groups that it has read."""
         self._java_groups = groups
 
     def _enter(self, phase: str, row: TaskAttempt, now_ms: int) -> None:
-        """Work on new keys begins with the reduce phase, or when the runner is seen at work again.
+        """Enter a phase: work on new keys begins with the reduce phase, or when the runner works again.
 
-        Seen for the first time, a resumed attempt began there too, but for its skip.
+        At its first observation a resumed attempt counts as at work since then, too, but for its skip.
         """
         if phase in WORKING and self.phase not in WORKING:
             first = not self.phase
@@ -156,14 +156,14 @@ class Progress:
             self._groups = max(0, status.groups)
             if status.ran >= 0 and status.base >= 0:
                 self._reported = (status.done - status.base, status.ran)
-                # It cannot have begun later than that; the line may be older than the look.
+                # It cannot have begun later than that; the line may be older than the poll.
                 self.since_ms = max(self.since_ms, now_ms - status.ran) if self.generation else self.since_ms
         if status.known >= 0:
             self._known, self._all = status.known, max(0, status.all)
 
     @property
     def done_bytes(self) -> int:
-        """Return how much input the child had taken at the last look (0: not known)."""
+        """Return how much input the child had taken at the last observation (0: not known)."""
         return self._last[0] if self._last else 0
 
     def rate(self, usual: float = 0.0) -> float:
@@ -177,7 +177,7 @@ class Progress:
         return taken / passed_ms if taken > 0 and passed_ms > 0 else 0.0
 
     def _worked(self) -> tuple[int, int]:
-        """Return bytes taken and ms passed: by the runner's own clock, else from look to look."""
+        """Return bytes taken and ms passed: by the runner's own clock, else between observations."""
         if self._reported is not None:
             return self._reported
         if self._base is None or self._last is None:
@@ -186,13 +186,13 @@ class Progress:
 
     @property
     def needs_java_counters(self) -> bool:
-        """Say whether Java's counters would tell more of the total: its buffers are not nothing of it."""
+        """Return whether Java's counters make the total more exact: its buffers are a large part of it."""
         return not self._all and 0 <= self._known < 64 * JAVA_AHEAD_MAX
 
     def total_bytes(self, row: TaskAttempt) -> int:
-        """Return how much input there is; -1 if nobody can tell.
+        """Return how much input there is; -1 if unknown.
 
-        Until the runner has seen its end, Java's progress says which part of it Java has handed on: its
+        Until the runner has seen its end, the part that Java has passed on follows from Java's progress: its
         last third is the reduce phase.
         """
         if self._known < 0:
@@ -203,7 +203,7 @@ class Progress:
         return int(self._read_by_java() / min(1.0, handed)) if handed > 0.01 else -1
 
     def _read_by_java(self) -> int:
-        """Return the bytes that Java has read: those it has handed on, and what its buffers hold."""
+        """Return the bytes that Java has read: those it has passed on, and those in its buffers."""
         if not (self._java_groups and self._groups and self._last):
             return self._known
         read = self._java_groups * self._last[0] // self._groups
@@ -220,5 +220,5 @@ class Progress:
 
     @property
     def checkpointable(self) -> bool:
-        """Say whether the runner would save now, as far as it has said."""
+        """Return whether the runner would save now, by its last status."""
         return self.phase == "run" and self.can != 0

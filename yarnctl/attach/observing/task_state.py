@@ -1,13 +1,13 @@
 """The state of tasks: running reduces by their master, runner and YARN, and the first asks of starting jobs.
 
-Law: an attempt is shown only if YARN's own list holds its container (where it is, how large), and counts as
-checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner that says it is at work.
+Law: an attempt is shown only if YARN's own list contains its container (with node and size), and counts as
+checkpointable only in its reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work.
 A job whose master or whose containers cannot be seen is unreachable as a whole. All calls are bounded in
 number and in time.
 
-What a job whose master is starting will ask for first, and for how long that is assumed, is predicted by
-``deciding/foresight``; here it gets the job's name and user, and the size that the scheduler would make of
-the ask. Off (``ahead_max`` 0) it costs nothing.
+The first asks of a job whose master is starting, and how long they are assumed, are predicted by
+``deciding/foresight``; this module passes it the job's name and user, and rounds the asks' sizes as the
+scheduler would. Off (``predicted_max`` 0) it costs nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROU
 
 
 class TaskPlace(NamedTuple):
-    """Where an attempt runs, remembered for the orders that may come."""
+    """Where an attempt runs, kept for later orders."""
 
     application: str
     container: str
@@ -48,16 +48,16 @@ class TaskPlace(NamedTuple):
 
 
 class Victim(NamedTuple):
-    """What one look at one job found; None instead of it: unreachable."""
+    """The result of observing one job; None instead of it: unreachable."""
 
     tasks: tuple[TaskView, ...]
     sizes: Sizes | None
 
 
 class TaskObserver:
-    """Looks at victim jobs; ``places`` by attempt.
+    """Observes preemptable jobs; ``places`` by attempt.
 
-    ``why_not``: application -> attempt -> why it cannot be suspended, in its runner's words, as seen last.
+    ``why_not``: application -> attempt -> why it cannot be suspended, in its runner's words, as last seen.
     """
 
     def __init__(self, link: Connection, live: LiveContainers, returning: ResumeCosts) -> None:
@@ -73,7 +73,7 @@ class TaskObserver:
         self._resume_costs = returning
 
     def observe(self, victims: Sequence[str]) -> dict[str, Victim | None]:
-        """Look at jobs; None for one that cannot be seen now."""
+        """Observe jobs; None for one that cannot be seen now."""
         held = self._live.observe(victims)
         tasks = self._calls.each(lambda name: self._running(name), victims)
         wanted: list[tuple[str, str]] = []
@@ -101,7 +101,7 @@ class TaskObserver:
     def _fetch_maps(
         self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
     ) -> None:
-        """Learn once for each job when its last map finished: its first reduces waited until then."""
+        """Read once for each job when its last map finished: its first reduces waited until then."""
         known = self._resume_costs.maps_finished
         begun = {
             name
@@ -114,7 +114,7 @@ class TaskObserver:
     def _fetch_counters(
         self, attempts: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]
     ) -> None:
-        """Ask what Java has read where its buffers are a large part of a reduce's input, a few at a time."""
+        """Read Java's counters where its buffers are a large part of a reduce's input, a few at a time."""
         now_ms, wanted = self._clock(), dict[str, tuple[str, str]]()
         for (name, task), rows in attempts.items():
             for row in rows if isinstance(rows, tuple) else ():
@@ -169,9 +169,9 @@ class TaskObserver:
         )
 
     def note(self, row: TaskAttempt, now_ms: int) -> Progress:
-        """Take a look at an attempt's status line into what is remembered of it.
+        """Apply an observation of an attempt's status line to its kept progress.
 
-        Why it cannot be suspended is told once for each attempt: these are an owner's words.
+        The reason why it cannot be suspended is logged once for each attempt: the job's owner can write it.
         """
         progress = self._progress.get(row.attempt)
         if progress is None:
@@ -183,7 +183,7 @@ class TaskObserver:
         return progress
 
     def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:
-        """Return the speed that earlier attempts at a task have shown (0.0: none), and note this one's."""
+        """Return the rate of earlier attempts at a task (0.0: none), and note this one's."""
         mine = progress.rate()
         before = self._rates.get(task, {})
         if mine:
@@ -201,7 +201,7 @@ class TaskObserver:
             self._progress.pop(oldest, None)
 
     def drop(self, applications: Iterable[str]) -> None:
-        """Forget the attempts of applications that are no more."""
+        """Forget the attempts of applications that have ended."""
         gone = set(applications)
         self._resume_costs.drop(gone)
         for application in gone:
@@ -221,7 +221,7 @@ LEAST = Resources(1024, 1)
 
 
 class StartingJob(NamedTuple):
-    """A job whose master starts, and what it is known by."""
+    """A job whose master starts, with its name and user."""
 
     application: str
     name: str
@@ -229,11 +229,11 @@ class StartingJob(NamedTuple):
 
 
 FirstAsksOf = Callable[[StartingJob], tuple[ContainerAsk, ...]]
-"""Says what a starting job will ask for first, in the sizes that it asks for; (): not known (yet)."""
+"""Returns a starting job's first asks, in the sizes that it asks for; (): not known (yet)."""
 
 
 class PredictedDemand:
-    """Adds to snapshots what starting jobs will ask for."""
+    """Adds the predicted demand of starting jobs to snapshots."""
 
     def __init__(self, link: Connection, first_asks: FirstAsksOf) -> None:
         settings = link.settings
@@ -244,11 +244,11 @@ class PredictedDemand:
 
     @property
     def expected(self) -> bool:
-        """Say whether a job is still to ask for itself, so that the cheap gate is not to be trusted."""
+        """Return whether a job's first asks are still predicted, so that the probe does not suffice."""
         return self._prediction.expects
 
     def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
-        """Return a snapshot with what is foreseen."""
+        """Return a snapshot with the predicted demand."""
         if not self._wanted:
             return snapshot
         shown = self._prediction.predict(snapshot.applications, now_ms)
@@ -264,7 +264,7 @@ class PredictedDemand:
 
 
 def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
-    """Return what the capacity scheduler makes of an ask: memory in multiples of the smallest allocation."""
+    """Return an ask's size as the capacity scheduler rounds it: memory to multiples of the smallest one."""
     told = [configuration.get(key, "").strip() for key in LEAST_KEYS]
     least = [
         int(text) if text.isascii() and text.isdigit() and int(text) else default

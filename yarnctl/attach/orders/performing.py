@@ -2,18 +2,18 @@
 
 Law: nothing is sent that the permission check (``permission``) does not allow, and no attempt is released
 without a valid manifest that was read a moment before. All of it is idempotent by the order: doing it twice
-is doing it once. The doorbell may fail: the request lies in HDFS, and the runner looks there now and then
-anyway.
+is doing it once. The doorbell may fail: the request is in HDFS, and the runner reads the requests now and
+then anyway.
 
 ======================================  ==========================
 what happened                           outcome
 ======================================  ==========================
 it was done, or had been done before    Accepted
-not told to enforce                     Withheld
+the settings do not enforce             Withheld
 a guard on the job or the attempt       Refused, with the reason
-Suspend surely not sent, for other      Withheld: nothing is said of the
-reasons (we stand aside, no HDFS)       attempt
-sent, and nobody answered               Unknown; only a fact tells
+Suspend surely not sent, for other      Withheld: no fault of the
+reasons (blocked, no HDFS)              attempt
+sent, and no answer came                Unknown; only a fact decides
 Release or Withdraw not possible now    Unknown, so that it is sent again
 ======================================  ==========================
 """
@@ -74,7 +74,7 @@ from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, cano
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
-"""The job's user must be able to read a request; nobody but us may write one."""
+"""The job's user must be able to read a request; only its owner may write one."""
 
 
 class Performing:
@@ -118,7 +118,7 @@ class Performing:
             case SetQueueMaximum():
                 return self._set_maximum(action)
 
-    # --- asking -------------------------------------------------------------------------------
+    # --- suspending ---------------------------------------------------------------------------
 
     def _suspend(self, action: Suspend) -> Outcome:
         if self._hdfs is None:
@@ -136,7 +136,7 @@ class Performing:
         return Accepted()
 
     def _ask(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
-        """Write the request; if HDFS cannot be written now, nobody else is asked for a while."""
+        """Write the request; if HDFS cannot be written now, no request is written for a while."""
         try:
             self._write_request(hdfs, one)
         except Unreachable as problem:
@@ -145,7 +145,7 @@ class Performing:
         self._permission.store_works()
 
     def _cannot_see(self, one: TrackedOrder) -> CheckpointUnseen | None:
-        """Return why the attempt's checkpoint could not be seen, None: it could. Nobody is asked in vain."""
+        """Return why the attempt's checkpoint is not visible (then no request is written), None: it is."""
         place = self._prover.store_of(one.application)
         try:
             if place is not None:
@@ -154,13 +154,13 @@ class Performing:
             why = CheckpointUnseen(str(problem)[:FAULT_MAX])
             if isinstance(
                 problem.__cause__, Rejected
-            ):  # so are all its tasks: do not try each of them in turn
+            ):  # the same holds for all its tasks: do not try each in turn
                 self._prover.quarantine(one.application, why)
             return why
         return None
 
     def _write_request(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
-        """Write beside and rename, so that nobody reads half a request; fine if it is there already."""
+        """Write beside and rename, so that half a request is never read; fine if it is there already."""
         data = canonical(
             {"schema": SCHEMA, "order": one.name, "attempt": one.attempt, "generation": one.generation}
         )
@@ -184,7 +184,7 @@ class Performing:
         return f"{self._root}/{one.task.job}/{one.task.attempt}"
 
     def _notify_runner(self, one: TrackedOrder) -> None:
-        """Ring the doorbell; whether anybody heard it is seen elsewhere."""
+        """Ring the doorbell; its effect is observed elsewhere."""
         try:
             self._manager.signal(one.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
@@ -231,9 +231,9 @@ class Performing:
     def _unsafe(
         self, one: TrackedOrder, action: Release, row: TaskAttempt, store: CheckpointStore, proof: Eligibility
     ) -> Outcome | None:
-        """Say no if ending the attempt now would, or might, lose work; None: nothing would be lost."""
+        """Refuse if ending the attempt now would, or might, lose work; None: nothing would be lost."""
         manifest = safe_manifest(store, one.task, proof)
-        self._tracking.find_manifest(one)  # after a restart nobody has looked yet
+        self._tracking.find_manifest(one)  # after a restart the store has not been polled yet
         is_known = one.manifest_generation == manifest.generation > 0
         if not (is_ordered(manifest, one.task, one.name) or is_known):
             return Refused(ManifestOfAnother(manifest.generation))
@@ -247,7 +247,7 @@ class Performing:
         return None
 
     def _is_over(self, one: TrackedOrder, proof: Eligibility) -> bool:
-        """Say whether its hold is over, or nearly so."""
+        """Return whether its release wait is over, or nearly so."""
         left_ms = one.release_wait_from_ms + proof.release_wait_ms - self._clock()
         return left_ms < min(self._settings.release_wait_margin_ms, proof.release_wait_ms // 2)
 
@@ -268,7 +268,7 @@ class Performing:
         return self._end(one, "killed_at_ms", action, None)
 
     def _attempt(self, one: TrackedOrder, action: Action) -> TaskAttempt | Outcome:
-        """Look at the attempt once more: it must be this one, in this container."""
+        """Read the attempt once more: it must be this one, in this container."""
         rows = self._link.master(one.application).attempts(one.task.task)
         if isinstance(rows, Absent):
             return later(action, MasterSilent(rows.why[:FAULT_MAX]))
@@ -281,10 +281,9 @@ class Performing:
         return row
 
     def _end(self, one: TrackedOrder, instant: str, action: Action, proof: Eligibility | None) -> Outcome:
-        """Have the master end the attempt. An uncertain answer counts as perhaps done.
+        """Let the master end the attempt. An uncertain answer counts as perhaps done.
 
-        What was read before may have taken long: permission and hold (``proof``: of a Release) are checked
-        again.
+        Reading may have taken long: permission and release wait (``proof``: of a Release) are checked again.
         """
         no = self._permission.may_act(action)
         if no is not None:
@@ -313,11 +312,11 @@ class Performing:
         try:
             self._manager.set_priority(action.application, action.priority)
         except Altered as problem:
-            return Unknown(_fault(problem))  # it was changed, only otherwise: to be put back one day
+            return Unknown(_fault(problem))  # it was changed, though to another value: to be restored later
         return Accepted()
 
     def _restore_priority(self, action: SetPriority) -> Outcome:
-        """Put back what was so before, whatever is allowed now; who has ended has nothing to be put back."""
+        """Restore the former priority, whatever is allowed now; an ended application needs no change."""
         try:
             row = self._manager.application(action.application)
         except Missing:
@@ -329,7 +328,7 @@ class Performing:
     # --- queues -------------------------------------------------------------------------------
 
     def _set_maximum(self, action: SetQueueMaximum) -> Outcome:
-        """Change a victim queue's maximum, or put back what was so before."""
+        """Lower a preemptable queue's maximum, or restore the former one."""
         self._manager.set_queue_maximum(action.queue, action.ratio)
         return Accepted()
 
@@ -339,7 +338,7 @@ def _fault(problem: Exception) -> ClientFault:
 
 
 def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder) -> bool:
-    """Say whether a status line shows work that is in no checkpoint.
+    """Return whether a status line shows work that is in no checkpoint.
 
     The line may lag behind, but groups are never counted back. Right after "unchanged" a line of the work
     before names the same generation.
@@ -351,5 +350,5 @@ def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder)
 
 
 def _is_in_release_wait(status: Status | None, one: TrackedOrder) -> bool:
-    """Say whether a status line says that the attempt holds for this order."""
+    """Return whether a status line shows the attempt in its release wait for this order."""
     return status is not None and (status.phase, status.order) == ("hold", one.name)

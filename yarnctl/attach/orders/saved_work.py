@@ -1,8 +1,8 @@
-"""Is the work of this attempt safe? Read from what lies in the store, never from what is said.
+"""Whether an attempt's work is saved: decided by the files in the store, never by a status.
 
-Law: a manifest counts only if it is the one from which the task's next attempt would go on: that is
-asked of the runner's own code, in the next attempt's name. Everything else about a checkpoint (an
-answer that says "unchanged", a status line) only says where to look.
+Law: a manifest counts only if the task's next attempt would resume from it: the runner's own code decides
+that, in the next attempt's name. Everything else about a checkpoint (an answer "unchanged", a status line)
+only shows which files to read.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, c
 
 _ATTEMPT = re.compile(r"attempt_([0-9]+_[0-9]+)_r_([0-9]+)_[0-9]+")
 LATER = 999_999_999
-"""The number of an attempt that comes after all others."""
+"""An attempt number higher than all others."""
 ANSWER_BYTES_MAX = 1 << 16
 UNCHANGED = "unchanged"
-"""The runner's word for: nothing was done since the generation that is valid."""
+"""The runner's answer for: nothing was done since the generation that is valid."""
 
 
 class Answer(NamedTuple):
-    """What the runner left instead of a manifest; ``word``: unchanged, refused or completing."""
+    """The runner's answer instead of a manifest; ``kind``: unchanged, refused or completing."""
 
     kind: str
     generation: int
@@ -43,7 +43,7 @@ def task_of(application: str, attempt: str) -> TaskId | None:
 
 
 def safe_manifest(store: CheckpointStore, task: TaskId, proof: Eligibility) -> Manifest:
-    """Return the manifest from which the task's next attempt would go on; raise Unusable with why not.
+    """Return the manifest from which the task's next attempt would resume; raise Unusable with the reason.
 
     Raises StoreError where the store cannot be read.
     """
@@ -58,7 +58,7 @@ def safe_manifest(store: CheckpointStore, task: TaskId, proof: Eligibility) -> M
 
 
 def is_ordered(manifest: Manifest, task: TaskId, order: str) -> bool:
-    """Say whether this manifest is this attempt's answer to this order."""
+    """Return whether this manifest is this attempt's answer to this order."""
     return manifest.order == order and manifest.attempt == task.attempt
 
 
@@ -71,7 +71,7 @@ def manifests_of(entries: Sequence[Entry], attempt: str) -> frozenset[str]:
 def read_answer(
     store: Store, task: TaskId, order: str, entries: Sequence[Entry], proof: Eligibility
 ) -> Answer:
-    """Return the answer to an order that is in the listing; raise Unusable if it is not to be believed."""
+    """Return the answer to an order that is in the listing; raise Unusable if it cannot be trusted."""
     name = answer_name(order, task.attempt)
     entry = next(entry for entry in entries if entry.name == name)
     check_owner(entry, proof.owners, name)
@@ -87,7 +87,7 @@ def read_answer(
 
 
 def _text(told: object) -> str:
-    """Return what a job's owner wrote as text that can be shown and written anywhere."""
+    """Return a job owner's value as text that can be shown and written anywhere."""
     return str(told)[:200].encode("utf-8", "replace").decode()
 
 

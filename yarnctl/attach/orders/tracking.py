@@ -1,11 +1,12 @@
-"""Watching orders: what has become of each attempt that was asked, told as facts, each once.
+"""Tracking orders: what has become of each attempt under order, reported as facts, each once.
 
-Law: facts are what was seen, at the instant of the look, ends before grants. A manifest is told only if the
-task's next attempt would go on from it (``checkpoints``); an end only when YARN's list of live containers
-has lost the container, with the ending the master gives. What is not known yet is told later, not guessed.
+Law: facts are observations, at the instant of the poll, ends before grants. A manifest is reported only if
+the task's next attempt would resume from it (``checkpoints``); an end only when YARN's list of live
+containers lacks the container, with the terminal state that the master shows. What is not known yet is
+reported later, not guessed.
 
-The generation that is told is never above the one that was asked for: a torn upload may use numbers up,
-so the runner's own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real one.
+The reported generation is never above the requested one: a torn upload may use numbers up, so the runner's
+own number can be higher. ``TrackedOrder.manifest_generation`` keeps the real one.
 """
 
 from __future__ import annotations
@@ -46,15 +47,15 @@ from yarnctl.task_runner.runner.protocol.manifests import Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
 LINGER_MS = 60_000
-"""So long a killed attempt is watched after its order was settled: its room is still to come."""
+"""A killed attempt is polled for this long after its order was settled: its container ends later."""
 
 
 class TrackedOrder(msgspec.Struct):
-    """One order and what has been told of it. Instants in ms of the port's clock, 0: not yet.
+    """One order and what has been reported of it. Instants in ms of the port's clock, 0: not yet.
 
     ``name`` is the order's on the cluster (``Attachment.name_of``).
-    ``absent_at_ms``: the last look that found nothing began then; ``held_from_ms``: the attempt may
-    have begun to hold then, at the earliest.
+    ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest
+    start of the attempt's release wait.
     """
 
     order: str
@@ -85,7 +86,7 @@ class TrackedOrder(msgspec.Struct):
 
 
 class OrderTracking:
-    """All orders that are watched, and the facts about them."""
+    """All tracked orders, and the facts about them."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class OrderTracking:
     def begin(
         self, order: str, application: str, attempt: str, container: str, generation: int, verb: str
     ) -> TrackedOrder | None:
-        """Watch an order, or go on watching it; None if the ids do not belong together."""
+        """Track an order, or continue; None if the ids do not belong together."""
         known = self.orders.get(order)
         if known is not None:
             same = (known.application, known.attempt, known.container) == (application, attempt, container)
@@ -129,7 +130,7 @@ class OrderTracking:
         return watched
 
     def retain(self, open_orders: Iterable[str]) -> None:
-        """Stop watching what is settled, but for killed attempts that have not ended yet."""
+        """Stop tracking settled orders, except those of killed attempts that have not ended yet."""
         wanted, now_ms = set(open_orders), self._clock()
         for name in [name for name in self.orders if name not in wanted]:
             one = self.orders[name]
@@ -137,17 +138,17 @@ class OrderTracking:
                 del self.orders[name]
                 self.notes.pop(name, None)
 
-    # --- one look -----------------------------------------------------------------------------
+    # --- one poll -----------------------------------------------------------------------------
 
     def poll(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
-        """Return what has happened since the last look. ``tracked``: whose containers are watched."""
+        """Return what has happened since the last poll. ``tracked``: applications to poll for containers."""
         running = [one for one in self.orders.values() if not one.ended]
         victims = list(dict.fromkeys(one.application for one in running))
         names = list(dict.fromkeys([*tracked, *victims]))
         seen = self._live.observe(names)
         grants = self._live.grants(seen, new)
         if grants and victims:
-            # A grant seen just now may be of room that came free after its giver was looked at.
+            # A grant seen just now may use room that came free after its victim was polled.
             seen = {**seen, **self._live.observe(victims)}
         facts: list[Fact] = []
         self._poll_attempts([one for one in running if self._is_due(one, seen)])
@@ -193,11 +194,11 @@ class OrderTracking:
     # --- the store's view ---------------------------------------------------------------------
 
     def _store_facts(self, running: Sequence[TrackedOrder]) -> list[Fact]:
-        """Look into the folders of those that were asked to save."""
+        """Poll the folders of the attempts under a suspend order."""
         waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
         found = self._calls.each(self._poll_one, (one.order for one in waiting))
         facts: list[Fact] = []
-        # Who saved first is released first, and resumes first; names decide only where nobody can tell.
+        # The first to save is released first, and resumes first; names decide only where that is unknown.
         for one in sorted(waiting, key=lambda one: _saved_at_ms(found[one.order])):
             answer = found[one.order]
             if isinstance(answer, Problem):
@@ -216,17 +217,17 @@ class OrderTracking:
         return facts
 
     def find_manifest(self, one: TrackedOrder) -> None:
-        """Look for the manifest that answers an order, if none has been seen; raises as the store does."""
+        """Search for the manifest that answers an order, if none has been seen; raises as the store does."""
         manifest = None if one.manifest_at_ms else self._poll_one(one.order)[0]
         if manifest is not None:
             self._note_manifest(one, manifest, self._clock())
 
     @staticmethod
     def _note_manifest(one: TrackedOrder, manifest: Manifest, now_ms: int) -> None:
-        """Remember a manifest, and since when its attempt may have been holding.
+        """Note a manifest, and the earliest start of its attempt's release wait.
 
-        The last look without it says so by our own clock; after a restart or a long silence of the store
-        nothing but the clocks of others does. One that is behind then only makes us refuse.
+        Our own clock bounds it by the last poll without the manifest; after a restart or a long outage of the
+        store only foreign clocks do. One that is behind then only causes a refusal.
         """
         one.manifest_at_ms, one.manifest_generation = now_ms, manifest.generation
         told_ms = (
@@ -235,7 +236,7 @@ class OrderTracking:
         one.release_wait_from_ms = one.absent_at_ms or min(now_ms, told_ms)
 
     def _poll_one(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
-        """Return the manifest that answers the order, and what shows progress while there is none."""
+        """Return the manifest that answers the order, and a signature of its progress while there is none."""
         one = self.orders[order]
         began_ms = self._clock()
         phase = self._saving_phase(one)
@@ -248,7 +249,7 @@ class OrderTracking:
         mine = [entry for entry in entries if one.attempt in entry.name and "answer-" not in entry.name]
         new = [(entry.name, entry.bytes) for entry in mine if entry.name not in one.known_names]
         if not one.signature:
-            # What the attempt saved before this order is no progress of this order.
+            # Files that the attempt saved before this order are no progress of this order.
             one.known_names = frozenset(entry.name for entry in mine)
             new = []
         return manifest, (phase, tuple(new))
@@ -282,7 +283,7 @@ class OrderTracking:
     def _answered(
         self, one: TrackedOrder, store: CheckpointStore, proof: Eligibility, entries: Sequence[Entry]
     ) -> Manifest | None:
-        """An older generation that is still valid is as good as a new one; any other answer is no."""
+        """Return an older generation that is still valid: it serves as a new one; any other answer is no."""
         answer = read_answer(store, one.task, one.name, entries, proof)
         one.answer = answer.kind
         self.notes[one.order] = f"{answer.kind}: {answer.reason}"
@@ -329,7 +330,7 @@ class OrderTracking:
         return container is None
 
     def _terminal_state(self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None) -> Ending | None:
-        """Say how it ended; None while only a later look can tell."""
+        """Return its terminal state; None while only a later poll can show it."""
         state = one.row.state if one.row is not None else ""
         if state == "SUCCEEDED":
             return "completed"
@@ -343,7 +344,7 @@ class OrderTracking:
 
 
 def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
-    """Return when a look's manifest was made, by its runner's clock; infinity without one."""
+    """Return when a polled manifest was made, by its runner's clock; infinity without one."""
     manifest = None if isinstance(answer, Problem) else answer[0]
     return (manifest and _instant(manifest.raw.get("created_at_ms"))) or inf
 
