@@ -54,6 +54,7 @@ def test_tr1_has_the_published_marginals(tr1):
     assert (work < 100_000).mean() == pytest.approx(0.54, abs=0.01), "5.4 says 0.40, section 4 does not"
 
 
+@pytest.mark.thorough
 def test_tr2_has_the_published_marginals():
     tr2 = generate(TR2, 0)
     require_table_1(tr2, TR2, 0.62, 0.003)

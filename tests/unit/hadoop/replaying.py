@@ -21,6 +21,9 @@ from yarnctl.hadoop.http.session import CallLimits
 NEVER_S = 60.0
 """A reply that comes so late comes to nobody, unless somebody waits who should have given up."""
 
+STOPS_S = 0.002
+"""How long a server that is told to stop may not see it; hundreds are stopped, one after the other."""
+
 PATIENT = CallLimits(connect_ms=60_000, read_timeout_ms=60_000, answer_ms=120_000, retries=0, backoff_ms=1)
 """For whatever is answered: a machine that is busy with something else is no fault of the wire."""
 
@@ -97,7 +100,7 @@ class Replay:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
 
     def __enter__(self) -> Replay:
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(STOPS_S,), daemon=True)
         self.thread.start()
         return self
 

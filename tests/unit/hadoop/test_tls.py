@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.runner.test_https import make_certificate
+from tests.unit.hadoop.replaying import STOPS_S
 from yarnctl.cli.asking import Unanswered, ask
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.http.answers import BadAnswer, Uncertain
@@ -51,7 +52,7 @@ def url(certificate: Path) -> Iterator[str]:
     server.daemon_threads = True
     server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a caller that does not trust us leaves
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(STOPS_S,))
     thread.start()
     yield f"https://127.0.0.1:{server.server_port}"
     server.shutdown()
