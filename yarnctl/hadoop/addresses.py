@@ -1,7 +1,7 @@
 """Addresses: where the daemons are, by Hadoop's own configuration.
 
-Law: pure; a site in, base URLs out, in the order of the configuration. Only the keys that say where a
-daemon listens are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml).
+Law: pure; a site in, base URLs out, in the order of the configuration. Only the keys of daemons' addresses
+are read here, with the defaults of the 3.x documents (yarn-default.xml, hdfs-default.xml).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEFAULTS = {
 
 
 def resource_managers(site: HadoopSite) -> tuple[str, ...]:
-    """Return the base URLs of the ResourceManagers, e.g. ``http://rm1:8088``; () if nothing is said."""
+    """Return the base URLs of the ResourceManagers, e.g. ``http://rm1:8088``; () if none is configured."""
     secure = site.text("yarn.http.policy") == "HTTPS_ONLY"
     key = "yarn.resourcemanager.webapp." + ("https.address" if secure else "address")
     port = 8090 if secure else 8088
@@ -43,7 +43,7 @@ def resource_managers(site: HadoopSite) -> tuple[str, ...]:
 
 
 def name_nodes(site: HadoopSite) -> tuple[str, ...]:
-    """Return the base URLs of the NameNodes' WebHDFS; () if nothing is said.
+    """Return the base URLs of the NameNodes' WebHDFS; () if none is configured.
 
     With name services the one of ``fs.defaultFS`` counts, else the first.
     """
@@ -65,9 +65,9 @@ def name_nodes(site: HadoopSite) -> tuple[str, ...]:
 
 
 def history_server(site: HadoopSite) -> str:
-    """Return the base URL of the MapReduce history server; "" if nothing is said.
+    """Return the base URL of the MapReduce history server; "" if none is configured.
 
-    Its own address, else where the ResourceManager says that logs of ended applications are served
+    Its own address, else the one that the ResourceManager uses for logs of ended applications
     (``yarn.log.server.url``, which is the history server's with MapReduce).
     """
     secure = site.text("mapreduce.jobhistory.http.policy") == "HTTPS_ONLY"
@@ -81,7 +81,7 @@ def history_server(site: HadoopSite) -> str:
 
 
 def authentication(site: HadoopSite) -> str:
-    """Return ``simple`` or ``kerberos``: a secured HDFS wants tickets, whatever other web interfaces want."""
+    """Return ``simple`` or ``kerberos``: a secured HDFS needs tickets, whatever other web interfaces need."""
     names = ("hadoop.http.authentication.type", "hadoop.security.authentication")
     return "kerberos" if any(site.text(name).lower() == "kerberos" for name in names) else "simple"
 

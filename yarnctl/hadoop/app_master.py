@@ -46,7 +46,7 @@ class MasterClient:
         self._to = transport
         self._root = f"/proxy/{application}/ws/v1/mapreduce"
         self._query: dict[str, str] = {}
-        if transport.identity.method == "kerberos":  # the proxy warns who is not the owner, unless told so
+        if transport.identity.method == "kerberos":  # else the proxy warns all but the owner
             self._query["proxyapproved"] = "true"
             transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
 
@@ -102,7 +102,7 @@ class MasterClient:
         """Ask for the end of one attempt; it does not count as failed, and a new one is scheduled.
 
         Returns the echoed word KILLED at once, while the kill itself happens later (facts, section
-        2.1). Absent: the master was surely not asked. Raises Rejected and Uncertain.
+        2.1). Absent: the master surely did not get the request. Raises Rejected and Uncertain.
         """
         path = self._root + self._state_path(task, attempt)
         try:

@@ -1,12 +1,12 @@
-"""The MapReduce history server: what is told of jobs that have ended.
+"""The MapReduce history server: its records of jobs that have ended.
 
-Law: reading only. Each method is one question and returns wire records; what a job teaches is said in
-``attach.fitting``. An answer that speaks of another job is refused. A job appears here only some time after
-the ResourceManager has called it finished (the server looks for new files every
-``mapreduce.jobhistory.move.interval-ms``, three minutes by default): until then it is Missing.
+Law: reading only. Each method is one request and returns wire records; ``attach.history.fitting`` interprets
+them. An answer about another job is refused. A job appears here only some time after the ResourceManager has
+called it finished (the server scans for new files every ``mapreduce.jobhistory.move.interval-ms``, three
+minutes by default): until then it is Missing.
 
 Source: Hadoop's ``HsWebServices`` (paths, parameters). Trap: ``limit`` cuts the list at its *end*, and
-the list begins with the oldest job (``CachedHistoryStorage``), so that the newest are asked for by a time,
+the list begins with the oldest job (``CachedHistoryStorage``), so that the newest are requested by a time,
 not a limit.
 """
 
@@ -24,7 +24,7 @@ from yarnctl.hadoop.wire.mapreduce import EndedJob
 HISTORY = "/ws/v1/history/mapreduce/jobs"
 DAEMON = "history server"
 QUICK = CallLimits(connect_ms=1_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=64 << 20, retries=0)
-"""Bounds for a caller that has better things to do: one call lasts five seconds at most."""
+"""Bounds for a caller that must not wait: one call lasts five seconds at most."""
 LISTED_MAX = 20_000
 """The history server itself lists no more (``mapreduce.jobhistory.joblist.cache.size``)."""
 
@@ -54,7 +54,7 @@ class HistoryServer:
 
     @property
     def url(self) -> str:
-        """Where it is asked, for messages."""
+        """The server's address, for messages."""
         return self._to.pinned
 
     def jobs(self, finished_since_ms: int, user: str = "") -> tuple[EndedJob, ...]:

@@ -1,17 +1,17 @@
 """The lock: one holder at a time, kept in HDFS.
 
 Law: the holder is decided by one atomic operation only, the exclusive create of the next *term*. A lock is a
-directory of files ``term-1``, ``term-2``, ...; the highest term holds. Only its holder ever writes to a
-term again (a renewal replaces its own record), so a late write of a dead holder harms nobody.
+directory of files ``term-1``, ``term-2``, ...; the owner of the highest term is the holder. Only it ever
+writes to a term again (a renewal replaces its own record), so a late write of a dead holder harms nothing.
 
 Clocks of different hosts are never compared. A holder counts as dead when its record has not changed
-for its own ``ttl_ms`` as measured by the rival. The holder trusts itself only until half of ``ttl_ms``
-after it *began* its last renewal that succeeded, and may begin one only until then: so it stops before
-the earliest instant at which a rival may start.
+for its own ``ttl_ms`` as measured by the rival. The holder counts itself as holder only until half of
+``ttl_ms`` after it *began* its last renewal that succeeded, and may begin one only until then: so it stops
+before the earliest instant at which a rival may start.
 
-A holder is one process: two of one name (a state directory that was copied) are two holders. A process that
-was restarted need not wait for its own past: its *place*, something on this host that one process at a time
-can have, says that the old one is dead.
+A holder is one process: two of one name (a state directory that was copied) are two holders. A restarted
+process need not wait for its own past term: its *place*, something on this host that one process at a time
+can have, shows that the old process is dead.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ RECORD_BYTES = 1 << 16
 
 
 class LockRecord(msgspec.Struct, frozen=True):
-    """What a term's file says. ``beat`` grows with every renewal; ``released``: given up in order.
+    """The content of a term's file. ``beat`` grows with every renewal; ``released``: given up in order.
 
-    ``place``: what the holder alone has, "" if nothing.
+    ``place``: what only one process at a time can have, "" if nothing.
     """
 
     holder: str
@@ -44,12 +44,12 @@ class LockRecord(msgspec.Struct, frozen=True):
 
 
 class LockFile:
-    """One candidate for a lock. ``clock`` tells seconds, goes on while the machine sleeps and never back.
+    """One candidate for a lock. ``clock`` returns seconds; it advances while the machine sleeps, never back.
 
     ``holder`` names this process: no other, before or after it, has the same name. ``place`` names what one
     process at a time has (a file under a system lock, on this host, since this boot) and what this one
-    has now: whoever held the lock from the same place is dead. All methods raise as the store does (then
-    try again later).
+    has now: a former holder with the same place is dead. All methods raise as the store does (then try
+    again later).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class LockFile:
 
     @property
     def held(self) -> bool:
-        """Whether it is certain now that no other process holds the lock. Ask before every action."""
+        """Whether it is certain now that no other process holds the lock. Check before every action."""
         return self._renewed_at is not None and (self._clock() - self._renewed_at) * 1000 < self.ttl_ms / 2
 
     def acquire(self) -> bool:
@@ -98,18 +98,18 @@ class LockFile:
         return self.held
 
     def release(self) -> None:
-        """Give the lock up so that the next may have it at once."""
+        """Give the lock up so that the next candidate may acquire it at once."""
         if self.held and self._highest() == self._record.term:
             self._replace(msgspec.structs.replace(self._record, beat=self._record.beat + 1, released=True))
         self._renewed_at = None
 
     def current(self) -> LockRecord | None:
-        """Return the record of the highest term, for people; None if it was never held."""
+        """Return the record of the highest term, for people; None if there is none."""
         top = self._highest()
         return None if top is None else self.read(top)
 
     def read(self, term: int) -> LockRecord:
-        """Return a term's record; one that cannot be read is an unfinished write, and waits its time."""
+        """Return a term's record; one that cannot be read is an unfinished write, and expires like others."""
         try:
             return msgspec.json.decode(self._store.read(self._name(term), RECORD_BYTES), type=LockRecord)
         except (msgspec.MsgspecError, UnicodeError, Missing):
@@ -126,7 +126,7 @@ class LockFile:
         return f"{self.path}/term-{term}"
 
     def _is_expired(self, rival: LockRecord) -> bool:
-        """Say whether a record is of this process, or of one that had our place before us."""
+        """Return whether a record is of this process, or of an earlier one with this process's place."""
         return rival.holder == self.holder or (bool(rival.place) and rival.place == self._record.place)
 
     def _is_unchanged(self, rival: LockRecord, now: float) -> bool:

@@ -1,9 +1,9 @@
 """Records in HDFS of the queues that a daemon has lowered, so that another host can put them back.
 
-Law: a record is written before the queue is lowered and removed after it is back. Each process writes one
+Law: a record is written before the queue is lowered and removed after it is restored. Each process writes one
 file of its own, beside the lock's terms, whole or not at all (written beside, then renamed); the holder of
-the lock may read and remove the files of others, for their writers hold it no more. A record says what was
-set and what had been set before: whether it still stands so must be looked up before anything is put back.
+the lock may read and remove the files of others, for their writers are not its holder any more. A record has
+the maximum that was set and the one before: whether the queue still has it must be read before restoring.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LoweredQueue(msgspec.Struct, frozen=True):
 
 
 class LoweredRecord(msgspec.Struct, frozen=True):
-    """What a file says: which process lowered which queues."""
+    """The content of a file: which process lowered which queues."""
 
     holder: str
     queues: tuple[LoweredQueue, ...]
@@ -100,5 +100,5 @@ def command_for(queue: str, ratio: float) -> str:
 
 
 def same_ratio(left: float, right: float) -> bool:
-    """Say whether two maxima are one: they travel as percentages of ten digits."""
+    """Return whether two maxima are one: they travel as percentages of ten digits."""
     return abs(left - right) < 1e-7

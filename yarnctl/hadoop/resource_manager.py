@@ -1,7 +1,7 @@
-"""The ResourceManager as we see and steer it (facts, section 1: ``/ws/v1/cluster``).
+"""The client of the ResourceManager (facts, section 1: ``/ws/v1/cluster``).
 
-Law: each method is one question or one change and returns wire records; what they mean for deciding is
-said in ``views``. Lists are asked for with what keeps them small and filtered again here, because
+Law: each method is one read or one change and returns wire records; ``wire.views`` makes of them what
+deciding needs. Lists are requested with what keeps them small and filtered again here, because
 versions differ in what they filter. A change that the ResourceManager alters silently (a priority that
 is capped) is an error, not a success.
 """
@@ -49,7 +49,7 @@ class ResourceManager:
     """One cluster's ResourceManager, or the HA list of them.
 
     All methods raise Unreachable (BadAnswer, Standby) or Rejected (Missing); changes also Uncertain.
-    ``pause`` sleeps seconds, ``clock`` tells seconds; both only serve the waits of changes.
+    ``pause`` sleeps seconds, ``clock`` returns seconds; both are only used while waiting for changes.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class ResourceManager:
         self._clock = clock
         self._poll_ms = poll_ms
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     def identify(self) -> yarn.ClusterInfo:
         """Find the active one and return its description (``/info`` is answered by a standby, too)."""
         return self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
 
     def whoami(self) -> yarn.UserInfo:
-        """Say whom it takes us for: the self-test of authentication (3.2.0 and later)."""
+        """Return the user that it authenticates: the self-test of authentication (3.2.0 and later)."""
         return self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
 
     def metrics(self) -> yarn.ClusterMetrics:
-        """Return the cluster's counters: a cheap gate before anything else is asked."""
+        """Return the cluster's counters: a cheap demand probe."""
         return self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
 
     def root_queue(self) -> yarn.QueueInfo:
@@ -92,7 +92,7 @@ class ResourceManager:
         """Return unfinished applications without their asks, only those of ``queues`` if any are named.
 
         A queue is named by its path or its last name: versions before 3.4.0 match otherwise
-        (YARN-11114), so the filter is ours. ``uses`` holds the pending sum of each.
+        (YARN-11114), so the filter is ours. ``uses`` has the pending sum of each.
         """
         query = {"states": "ACCEPTED,RUNNING", "deSelects": ",".join(HEAVY)}
         rows = self._to.read(f"{ROOT}/apps", yarn.APPLICATIONS, query)
@@ -113,12 +113,12 @@ class ResourceManager:
         return self._to.read(path, yarn.APPLICATION)
 
     def state(self, application: str) -> str:
-        """Return the state word, which may be an inner one (FINAL_SAVING, KILLING)."""
+        """Return the state, which may be an inner one (FINAL_SAVING, KILLING)."""
         word = self._to.read(f"{ROOT}/apps/{_id(_APPLICATION, application)}/state", yarn.APPLICATION_STATE)
         return word.state
 
     def application_end(self, application: str) -> yarn.ApplicationOutcome:
-        """Return how an application ended; BadAnswer if the answer speaks of another one."""
+        """Return how an application ended; BadAnswer if the answer is about another one."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}"
         row = self._to.read(path, yarn.APPLICATION_END)
         if row.application != application:
@@ -126,7 +126,7 @@ class ResourceManager:
         return row
 
     def app_attempts(self, application: str) -> tuple[yarn.AppAttempt, ...]:
-        """Return the lives of the application's master, the oldest first."""
+        """Return the attempts of the application's master, the oldest first."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"
         rows = self._to.read(path, yarn.APP_ATTEMPTS)
         named = (
@@ -159,10 +159,10 @@ class ResourceManager:
         )  # [memory-mb (unit=Mi), vcores], or without brackets
         return tuple(name for row in rows if (name := row.partition("(")[0].strip()))
 
-    # --- steering -----------------------------------------------------------------------------
+    # --- changing -----------------------------------------------------------------------------
 
     def signal(self, container: str, signal: Signal) -> None:
-        """Ask the node for a signal at its next heartbeat. Success proves neither right nor effect.
+        """Send a signal through the node's next heartbeat. Success proves neither permission nor effect.
 
         The body of a success is empty (3.4) or no JSON at all (3.5) and is not read.
         """
@@ -170,7 +170,7 @@ class ResourceManager:
         _done(self._to.change("POST", path))
 
     def kill(self, application: str, why: str = "", wait_ms: int = 0) -> str:
-        """Kill an application; return its state after at most ``wait_ms`` (202: it is on its way)."""
+        """Kill an application; return its state after at most ``wait_ms`` (202: accepted, not done yet)."""
         body = {"state": "KILLED", "diagnostics": why} if why else {"state": "KILLED"}
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/state"
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))
@@ -232,7 +232,7 @@ class ResourceManager:
         return capacity, 1.0 if maximum < 0 else maximum
 
     def set_queue_maximum(self, path: str, ratio: float) -> None:
-        """Let a queue grow to this part of its parent at most; Rejected where that cannot be changed."""
+        """Set a queue's maximum, as a part of its parent; Rejected where that cannot be changed."""
         self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
 
     def _put(self, path: str, body: Mapping[str, Any], shape: OneDecoder[Any], field: str) -> Any:
@@ -242,7 +242,7 @@ class ResourceManager:
     def _await(
         self, path: str, shape: OneDecoder[Any], field: str, asked: Any, echo: Any, wait_ms: int
     ) -> None:
-        """Compare the echoed value with the one asked for; after a 202 look until it has settled."""
+        """Compare the echoed value with the requested one; after a 202 poll until it has settled."""
         until = self._clock() + wait_ms / 1000
         settled = echo is not None
         while not settled:
@@ -259,7 +259,7 @@ class ResourceManager:
 
 
 def same_queue(left: str, right: str) -> bool:
-    """Say whether two names may mean one queue: equal, or one is the last name of the other's path."""
+    """Return whether two names may mean one queue: equal, or one is the last name of the other's path."""
     if left == right:
         return True
     short, long = sorted((left, right), key=len)
@@ -288,7 +288,7 @@ def _not_active(info: yarn.ClusterInfo) -> str:
 
 
 def _id(pattern: re.Pattern[str], given: str) -> str:
-    """Let only well-formed ids into a path."""
+    """Return a well-formed id for use in a path; refuse others."""
     if not pattern.fullmatch(given):
         raise BadInput(f"id {given[:60]!r}", "is none of YARN's", f"expected the form {pattern.pattern}")
     return given

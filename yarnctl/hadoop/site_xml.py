@@ -1,9 +1,9 @@
 """Site files: ``core-site.xml`` and its like, read as Hadoop's ``Configuration`` reads them.
 
 Law: a file is untrusted text. A document type or an entity is refused, size and depth are bounded, an
-include is a local file and never a circle. What Hadoop would do is done: later files win, except over a
+include is a local file and never a circle. The rules are Hadoop's: later files win, except over a
 value marked final; ``${name}`` is replaced by another key, a property or ``${env.NAME}`` (with
-``${env.NAME:-default}`` and ``${env.NAME-default}``), at most 20 times; what is unknown stays as it is.
+``${env.NAME:-default}`` and ``${env.NAME-default}``), at most 20 times; an unknown name stays as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENVIRONMENT = re.compile(r"env\.([^:\-]+)(?:(:?-)(.*))?")
 
 
 class SiteEntry(msgspec.Struct, frozen=True):
-    """One key as written: the raw value, whether it is final, and the file it stands in."""
+    """One key as written: the raw value, whether it is final, and its file."""
 
     value: str
     final: bool
@@ -83,7 +83,7 @@ class HadoopSite:
             if match is None:
                 return value
             if match[1] == name:
-                return value  # a key that names itself stays as written
+                return value  # a key that refers to itself stays as written
             value = value[: match.start()] + (self._known(match[1]) or "") + value[match.end() :]
             if len(value) > MAX_VALUE:
                 raise BadInput(
@@ -165,7 +165,7 @@ class _Element:
 
 
 def _parse(text: bytes, path: Path) -> _Element:
-    """Parse without document types, entities or anything that reaches elsewhere."""
+    """Parse without document types, entities or external references."""
     parser = expat.ParserCreate(namespace_separator=" ")
     top = _Element("", {}, 0)
     open_elements = [top]

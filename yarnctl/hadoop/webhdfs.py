@@ -1,9 +1,9 @@
 """HDFS over WebHDFS (facts, section 10): the ``hdfs`` package, and what it does not check.
 
-Law: nothing here believes a status code. A rename says yes or no in its body; a create that is not
-exclusive is not offered under that name; a file is whole only if a manifest written apart says so. The
-package moves the bytes (create, append-free, and open) and walks folders; single operations of the
-NameNode go through our transport, which knows standbys and shows no secrets.
+Law: a status code is never trusted. A rename's result is in its body; a create that is not
+exclusive is not offered under that name; a file is whole only if a manifest written apart proves it. The
+package transfers the bytes (create, append-free, and open) and walks folders; single operations of the
+NameNode go through our transport, which handles standbys and shows no secrets.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PREFIX = "/webhdfs/v1"
 
 
 class FileStatus(msgspec.Struct, frozen=True):
-    """One file or directory. ``name`` is "" for the path that was asked for itself."""
+    """One file or directory. ``name`` is "" for the requested path itself."""
 
     kind: Literal["FILE", "DIRECTORY", "SYMLINK"] = field(name="type")
     name: str = field(name="pathSuffix", default="")
@@ -89,7 +89,7 @@ _ISSUED = OneDecoder(_Issued)
 
 
 class WebHdfs:
-    """A file system seen through its NameNodes. Paths are absolute; the constructor sends nothing.
+    """A file system behind its NameNodes. Paths are absolute; the constructor sends nothing.
 
     All methods raise Unreachable, Rejected (Missing, Exists), and, where they change something,
     Uncertain. ``limits`` bound single operations, ``bulk`` the transfer of a file's bytes.
@@ -118,7 +118,7 @@ class WebHdfs:
         else:
             self._package = hdfs.Client(joined, session=session, timeout=self._bulk.pair())
 
-    # --- looking ------------------------------------------------------------------------------
+    # --- reading ------------------------------------------------------------------------------
 
     def status(self, path: str) -> FileStatus:
         """Return owner, mode, length of a path; Missing if there is none."""
@@ -188,7 +188,7 @@ class WebHdfs:
         self._yes("PUT", path, "MKDIRS", {"permission": f"{mode:o}"})
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        """Rename in one transaction. Without ``overwrite``: Exists, Missing or Rejected if it says no.
+        """Rename in one transaction. Without ``overwrite``: Exists, Missing or Rejected if it is refused.
 
         With it an existing *file* is replaced atomically (``renameoptions``, served though not documented).
         """
@@ -237,7 +237,7 @@ class WebHdfs:
             raise Rejected(explain(answer.url, "the NameNode answered no", "boolean true"), 200)
 
     def _why_not(self, source: str, target: str) -> None:
-        """Say why a rename answered no, as far as looking again can tell."""
+        """Raise the reason why a rename was refused, as far as another read shows it."""
         if self.find(source) is None:
             raise Missing(explain(self._url(source), "is not there to be renamed"), 200)
         if self.find(target) is not None:
@@ -248,7 +248,7 @@ class WebHdfs:
 
     @contextmanager
     def _translated(self, method: str, path: str) -> Iterator[None]:
-        """Turn whatever the package raises into ours, without its text where that may hold a URL."""
+        """Turn whatever the package raises into ours, without its text where that may contain a URL."""
         url = self._url(path)
         try:
             yield

@@ -106,7 +106,7 @@ class BoundedConnection(HttpToolsProtocol):
         return self.has_unanswered_request or self.cycle.response_complete
 
     def is_late(self, now_s: float) -> bool:
-        """Say whether the caller's time is over; while the server does not read, the caller is not late.
+        """Return whether the caller's time is over; while the server does not read, the caller is not late.
 
         A caller that reads a part of an answer has as long for the next.
         """

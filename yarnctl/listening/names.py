@@ -72,7 +72,7 @@ class Answered:
         return True
 
     def _is_own(self, origin: str, host: str) -> bool:
-        """Say whether an Origin is this server, as the caller names it, or by a name it was given."""
+        """Return whether an Origin is this server, as the caller names it, or by a name it was given."""
         scheme, found, place = origin.strip().lower().partition("://")
         if not found or scheme not in ("http", "https"):
             return False
@@ -88,7 +88,7 @@ def name_of(host: str) -> str:
 
 
 def is_answered(name: str, names: frozenset[str]) -> bool:
-    """Say whether a name from a Host header is one of ``names``."""
+    """Return whether a name from a Host header is one of ``names``."""
     if name in names:
         return True
     if ANY_ADDRESS not in names:
@@ -101,7 +101,7 @@ def is_answered(name: str, names: frozenset[str]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether an address or name can be reached from this machine only."""
+    """Return whether an address or name can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:

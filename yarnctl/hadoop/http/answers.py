@@ -8,13 +8,13 @@
     │   ├── Standby             a standby daemon answers, and no active one is known
     │   ├── SafeMode            HDFS can be read and not be written, until that ends
     │   └── Uncertain           a change was sent and no answer came: it may have been made
-    └── Rejected                the daemon understood and said no (HTTP 4xx, or 5xx to a change)
-        ├── Missing             what was asked for does not exist (404)
+    └── Rejected                the daemon understood and refused (HTTP 4xx, or 5xx to a change)
+        ├── Missing             the requested thing does not exist (404)
         ├── Exists              it exists already (exclusive create, rename)
-        └── Altered             the daemon said yes and did something else than asked
+        └── Altered             the daemon accepted a change but made another one
 
 Law: no I/O. A status alone proves nothing (facts, section 9): a standby, a gateway and a proxy all answer
-200 with pages. An answer counts only if it claims to be JSON and has the shape that was asked for. An error's
+200 with pages. An answer counts only if its type is JSON and it has the requested shape. An error's
 message names the URL, what was expected and what to do, in one line, and never a secret: user info, query
 values and anything that looks like a token are left out.
 """
@@ -54,22 +54,22 @@ class SafeMode(Unreachable):
 
 
 class Uncertain(Unreachable):
-    """A change was sent and no answer came back; only looking again settles it."""
+    """A change was sent and no answer came back; only reading the state again settles it."""
 
 
 class Rejected(YarnctlError):
-    """The daemon said no; ``status`` is HTTP's, ``remote`` the Java exception's short name."""
+    """The daemon refused; ``status`` is HTTP's, ``remote`` the Java exception's short name."""
 
     def __init__(self, message: str, status: int = 0, remote: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.remote = remote
-        if status == 401:  # the user can correct name and authentication
+        if status == 401:  # name and authentication are the user's input
             self.exit_status = BadInput.exit_status
 
 
 class Missing(Rejected):
-    """What was asked for does not exist (any more)."""
+    """The requested thing does not exist (any more)."""
 
 
 class ExistsAlready(Rejected):
@@ -77,7 +77,7 @@ class ExistsAlready(Rejected):
 
 
 class Altered(Rejected):
-    """The daemon accepted a change but made another one; ``asked`` and ``got`` say which."""
+    """The daemon accepted a change but made another one; ``asked`` and ``got`` are both values."""
 
     def __init__(self, message: str, asked: str, got: str) -> None:
         super().__init__(message, 200)
@@ -99,7 +99,7 @@ def safe_url(url: str) -> str:
 
 
 def excerpt(text: str | bytes) -> str:
-    """Return the beginning of a foreign text in one printable line, with secrets blotted out."""
+    """Return the beginning of a foreign text in one printable line, without secrets."""
     if isinstance(text, bytes):
         text = text[: 8 * EXCERPT].decode("utf-8", "replace")
     line = " ".join(text[: 8 * EXCERPT].split())
@@ -109,13 +109,13 @@ def excerpt(text: str | bytes) -> str:
 
 
 def explain(url: str, problem: str, expected: str = "", remedy: str = "") -> str:
-    """Put a message together: where, what, what was expected, what to do."""
+    """Compose a message: where, what, what was expected, what to do."""
     parts = [problem, f"expected {expected}" if expected else "", remedy]
     return f"{safe_url(url)}: " + "; ".join(part for part in parts if part)
 
 
 def is_safe_mode(remote: str, text: str) -> bool:
-    """Say whether an answer's Java exception means safe mode (in a pair of NameNodes it comes wrapped)."""
+    """Return whether an answer's Java exception means safe mode (in a pair of NameNodes it comes wrapped)."""
     wrapped = remote in ("RetriableException", "IOException", "") and "safe mode" in text.lower()
     return remote == "SafeModeException" or wrapped
 
@@ -133,7 +133,7 @@ PASS_ON = ("StandbyException", "RetriableException")
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
-    """What came back. ``kind`` is the media type without parameters; ``url`` is safe to show."""
+    """An answer. ``kind`` is the media type without parameters; ``url`` is safe to show."""
 
     status: int
     kind: str
@@ -143,14 +143,14 @@ class HttpAnswer(msgspec.Struct, frozen=True):
 
     @property
     def is_json(self) -> bool:
-        """Whether the answer claims to be JSON, or claims nothing and looks like it."""
+        """Whether the answer's type is JSON, or it has no type and looks like JSON."""
         if self.kind:
             return self.kind.endswith("/json") or self.kind.endswith("+json")
         return self.body[:256].lstrip()[:1] in (b"{", b"[")
 
 
 def decoded(answer: HttpAnswer, shape: OneDecoder[Any] | ListDecoder[Any]) -> Any:
-    """Decode a 200; raises BadAnswer for anything else, in words that say what it looks like."""
+    """Decode a 200; raises BadAnswer for anything else, with a description of it."""
     if answer.status != 200:
         raise BadAnswer(explain(answer.url, f"HTTP {answer.status}{_target(answer)}", shape.words))
     if not answer.is_json:
@@ -169,7 +169,7 @@ def _target(answer: HttpAnswer) -> str:
 
 
 def _peek(answer: HttpAnswer) -> tuple[str, str]:
-    """Say what a page that is not JSON probably is, and what to do about it."""
+    """Return what a page that is not JSON probably is, and what to do about it."""
     text = answer.body[:65536].lower()
     if b"proxyapproved" in text or b"not owned by you" in text or b"warning: the following page" in text:
         return "the proxy's warning page", "log in as the application's owner"
@@ -182,7 +182,7 @@ def _peek(answer: HttpAnswer) -> tuple[str, str]:
 
 
 def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
-    """Raise for an answer that means no, not me, or not now."""
+    """Raise for an answer that is a refusal, comes from another daemon, or is temporary."""
     if answer.body[:256].lstrip().startswith(NO_ACTIVE):
         raise Standby(explain(answer.url, f"no {daemon} is active", "", "wait for the failover to end"))
     if answer.status < 400:
@@ -196,7 +196,7 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
         raise Standby(explain(answer.url, f"{remote.exception} from a {daemon}", "", "wait for the failover"))
     if answer.status >= 500 and method == "GET":
         raise BadAnswer(explain(answer.url, problem, "an answer", f"see the {daemon}'s log"))
-    if answer.status in (502, 503, 504) and not remote.exception:  # with one, Hadoop itself has said no
+    if answer.status in (502, 503, 504) and not remote.exception:  # with one, Hadoop itself refuses
         raise Uncertain(explain(answer.url, problem, "an answer", "look again before repeating it"))
     kind: type[Rejected] = Rejected
     if answer.status == 404 or remote.exception in ("FileNotFoundException", "NotFoundException"):

@@ -1,11 +1,11 @@
 """Authentication to Hadoop: a plain name, or a Kerberos ticket.
 
 Law: no secret is kept here and none is ever put into a URL. With ``simple`` authentication the name
-travels as ``user.name`` (facts, section 1.5: a stock cluster takes it as it is); with ``kerberos`` the
+is sent as ``user.name`` (facts, section 1.5: a stock cluster accepts it unchecked); with ``kerberos`` the
 ticket cache of the process (``kinit``; or a keytab named by ``KRB5_CLIENT_KTNAME``, from which the Kerberos
-library renews) is used through SPNEGO, by an optional package that is imported only then. A daemon asks
-for a ticket once and gives a cookie for it: nothing is sent before it asks. Bytes of files go
-with one delegation token per client, kept in memory: without one the NameNode would make one for every file.
+library renews) is used through SPNEGO, by an optional package that is imported only then. A daemon requests
+a ticket once and gives a cookie for it: nothing is sent before that request. Bytes of files are read and
+written with one delegation token per client, kept in memory: else the NameNode would make one per file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
 TOKEN_KEPT_S = 6 * 3600.0
-"""How long one delegation token is used; the NameNode lets it live for a day (facts: the default)."""
+"""How long one delegation token is used; the NameNode accepts it for a day (facts: the default)."""
 
 OVER_HTTP = "give an https address, or token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
 """What to do where a delegation token would go over plain HTTP."""
@@ -63,7 +63,7 @@ class Ticket(AuthBase):
         self._own = threading.local()
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Register what answers a daemon that asks for a ticket."""
+        """Register the hook that answers a daemon's request for a ticket."""
         if not hasattr(self._own, "auth"):
             self._own.auth = self._make()
         signed: PreparedRequest = self._own.auth(request)
@@ -71,9 +71,9 @@ class Ticket(AuthBase):
 
 
 def session_auth(identity: Identity) -> AuthBase | None:
-    """Return what signs each request (None: nothing does).
+    """Return the signer of each request (None: requests are not signed).
 
-    Raises BadInput where Kerberos is asked for and its package is missing.
+    Raises BadInput where Kerberos is configured and its package is missing.
     """
     if identity.method == "simple":
         return None
@@ -85,7 +85,7 @@ def session_auth(identity: Identity) -> AuthBase | None:
             f"the package requests-gssapi cannot be used ({type(error).__name__})",
             "install it with: pip install 'yarnctl[kerberos]' (needs the Kerberos libraries), and run kinit",
         ) from None
-    # It logs a traceback for a ticket that ran out, an error for every 404. What is wrong, the 401 says.
+    # It logs a traceback for an expired ticket, an error for every 404. The 401's error has the cause.
     logging.getLogger("requests_gssapi").setLevel(logging.CRITICAL + 1)
     return Ticket(lambda: package.HTTPSPNEGOAuth(mutual_authentication=package.OPTIONAL))
 
@@ -93,9 +93,9 @@ def session_auth(identity: Identity) -> AuthBase | None:
 class Delegation(AuthBase):
     """Adds one delegation token to every call of WebHDFS that has none, until one is refused or it is old.
 
-    ``fetch`` asks the NameNode for a token as it stands in URLs ("": it gives none, then nothing is
+    ``fetch`` gets a token from the NameNode as it is written in URLs ("": it gives none, then nothing is
     added); it may raise, and then nothing is sent. Raises Rejected for an address without TLS, unless
-    ``over_http``: the token stands in the URL.
+    ``over_http``: the token is a part of the URL.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Delegation(AuthBase):
         self._until_s = 0.0
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Add the token, and listen whether it is refused."""
+        """Add the token, and register a hook that detects its refusal."""
         url = request.url or ""
         place, query = url.partition("?")[0], urlsplit(url).query
         if not self._over_http and not url.startswith("https:"):
@@ -129,7 +129,7 @@ class Delegation(AuthBase):
             return self._token
 
     def _answered(self, response: Response, *_: Any, **__: Any) -> None:
-        """Forget the token if it may be why the answer is no: the next call brings another."""
+        """Forget the token if it may be the cause of a refusal: the next call fetches another."""
         if response.status_code in (401, 403):
             with self._lock:
                 self._until_s = 0.0

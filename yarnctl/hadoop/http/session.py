@@ -1,12 +1,12 @@
 """The HTTP client of yarnctl: sessions and single exchanges, each with a bound on time and on size.
 
 Law: no call made through a session can hang or fill the memory, and no other module of yarnctl opens an HTTP
-connection (the task runner apart, which carries its own). A time-out of sockets alone does not
-hold this: a server that sends one byte now and then keeps every single read short. So the reader
-under each answer carries a deadline for the whole of it, headers included, and counts its bytes.
+connection (except the task runner, which has its own client). Time-outs of sockets alone do not ensure
+this: a server that sends one byte now and then keeps every single read short. So the reader
+under each answer has a deadline for the whole of it, headers included, and counts its bytes.
 Only GET and HEAD are sent again after an answer was lost; a connection that could not be opened is
 tried again for every method. ``Retry-After`` is not obeyed, the environment's proxies and ``.netrc``
-are not used, and one session serves one user: the ``hadoop.auth`` cookie would win over ``user.name``.
+are not used, and one session serves one user: the ``hadoop.auth`` cookie would override ``user.name``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}
 """What every request carries."""
 FOREIGN = "/proxy/"
-"""Below this path of a ResourceManager programs of applications answer."""
+"""Below this path of a ResourceManager the answers come from programs of applications."""
 HEADER_SLACK = 1 << 20
-"""Bytes that headers and framing may take on top of the body's bound."""
+"""The most bytes of headers and framing beyond the body's bound."""
 CHUNK_BYTES = 1 << 20
 
 # fmt: off
@@ -50,7 +50,7 @@ Fault = Literal[
     "compression", "cut-off", "protocol", "broken", "no-http", "other",
 ]
 # fmt: on
-"""Why no whole answer came."""
+"""Why there is no whole answer."""
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     redirects: int = 4
 
     def pair(self) -> tuple[float, float]:
-        """The pair of time-outs that requests takes, in seconds."""
+        """The pair of time-outs that requests expects, in seconds."""
         return self.connect_ms / 1000, min(self.read_timeout_ms, self.answer_ms) / 1000
 
 
@@ -130,7 +130,7 @@ def _pools(limits: CallLimits) -> dict[str, type]:
         response_class = metered(limits)
 
         def putrequest(self, *args: Any, **kwargs: Any) -> None:
-            if self.sock is not None:  # the last answer may have left a shorter one
+            if self.sock is not None:  # the last answer may have set a shorter one
                 self.sock.settimeout(limits.read_timeout_ms / 1000)
             super().putrequest(*args, **kwargs)
 
@@ -186,7 +186,7 @@ class _OwnCookies(DefaultCookiePolicy):
 
 
 class _NoRedirects(requests.Session):
-    """A session that hands redirects back: requests would parse (and trust) each Location at once."""
+    """A session that returns redirects: requests would parse (and trust) each Location at once."""
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         return None
@@ -202,7 +202,7 @@ class _FollowingRedirects(requests.Session):
 
 
 def _authorities(ca_file: str) -> bool | str:
-    """Return what requests is to trust; a file that it would only trip over later is refused now."""
+    """Return the trusted authorities for requests; a file that it could not read later is refused now."""
     if not ca_file:
         return True
     try:
@@ -214,11 +214,11 @@ def _authorities(ca_file: str) -> bool | str:
 
 
 def passed_ns() -> int:
-    """Return ns that have passed since some instant, also while the machine slept where that is known.
+    """Return ns that have passed since some instant, also during suspend where that is known.
 
-    For whatever is judged against the world outside this process: a lease, an order's deadline, the age of a
-    token. ``time.monotonic`` stands still while a machine is suspended: a process that wakes up would take a
-    lease that others have seen run out for its own. Where a system knows no other clock, that one counts.
+    For what is compared with the world outside this process: a lease, an order's deadline, a token's age.
+    ``time.monotonic`` does not advance while a machine is suspended: after a wake-up a process would count a
+    lease as its own that has expired for others. It is used only where a system has no other clock.
     """
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -263,7 +263,7 @@ class Received(NamedTuple):
 
 
 class ExchangeFailed(Exception):
-    """No whole answer came. ``said`` is the system's or the library's text: it may quote the whole URL.
+    """There is no whole answer. ``said`` is the system's or the library's text: it may quote the whole URL.
 
     ``is_sent``: the request may have arrived. ``is_closed``: a connection that was open already was closed
     before anything of an answer came.
@@ -347,7 +347,7 @@ _FAULTS: tuple[tuple[type[BaseException], Fault], ...] = (
 
 
 def no_answer(error: BaseException) -> ExchangeFailed:
-    """Return what a library's exception means."""
+    """Return the meaning of a library's exception."""
     chain = _chain(error)
     found = ((one, fault) for kind, fault in _FAULTS for one in chain if isinstance(one, kind))
     cause, fault = next(found, (error, "other"))

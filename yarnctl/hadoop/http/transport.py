@@ -1,16 +1,16 @@
-"""The transport: one question to a daemon that may have stand-ins, one answer or one clear error.
+"""The transport: one request to a daemon that may have stand-ins, one answer or one clear error.
 
 Law: nothing is sent before the first call; every call ends in bounded time (``session``). Daemons that
-stand in for each other (ResourceManagers, NameNodes) are one list of addresses: the one that answered
-last is asked first, and a standby, a silent one or one that answers rubbish passes the question on. A
-change (PUT, POST, DELETE) is passed on only if it surely did not arrive; otherwise it is Uncertain.
+replace each other (ResourceManagers, NameNodes) are one list of addresses: the one that answered last is
+tried first; after a standby, no answer or an unusable answer the request is sent to the next. A change (PUT,
+POST, DELETE) is sent to the next only if it surely did not arrive; otherwise it is Uncertain.
 
-A standby speaks in many ways (facts, section 9): 307 with Location (followed, with method and body, to an
-address that we were told of and to no other), 307 with Refresh only, 200 with the text "There is no active RM
-right now", an HTML page, 403 with a StandbyException from a NameNode.
+A standby answers in many ways (facts, section 9): 307 with Location (followed, with method and body, to a
+configured address and to no other), 307 with Refresh only, 200 with the text "There is no active RM right
+now", an HTML page, 403 with a StandbyException from a NameNode.
 
-Below ``/proxy/`` an application's own program answers. It is not trusted: its redirects are not followed, for
-they would carry our name to wherever it likes, and its cookies are not kept (``session``).
+Below ``/proxy/`` an application's own program answers. It is not trusted: its redirects are not followed,
+because they could send our name to any address, and its cookies are not kept (``session``).
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ _WORDS: dict[Fault, str] = {
 
 
 class Transport:
-    """A daemon at one or more addresses, as one caller sees it.
+    """A daemon at one or more addresses, for one caller.
 
     ``daemon`` is its name for messages. Raises BadInput for an address that cannot be used, and for
-    Kerberos without its package; never touches the network by itself.
+    Kerberos without its package; the constructor never uses the network.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Transport:
 
     @property
     def pinned(self) -> str:
-        """The address that is asked first."""
+        """The address that is tried first."""
         return self._pinned
 
     def close(self) -> None:
@@ -141,9 +141,9 @@ class Transport:
         query: Mapping[str, str] | None = None,
         unusable: Callable[[Any], str] | None = None,
     ) -> Any:
-        """GET ``path`` and return what ``shape`` makes of the JSON.
+        """GET ``path`` and return the JSON as decoded by ``shape``.
 
-        ``unusable`` may say why an answer does not count (the next address is asked then). Raises
+        ``unusable`` may return why an answer does not count (then the next address is tried). Raises
         Unreachable, BadAnswer, Standby, Rejected.
         """
 
@@ -157,7 +157,7 @@ class Transport:
         return self._ask("GET", path, query or {}, b"", "", take)
 
     def fetch(self, path: str, query: Mapping[str, str] | None = None, accept: str = JSON) -> HttpAnswer:
-        """GET ``path`` and return the answer as it is, redirects (but 307 and 308) included."""
+        """GET ``path`` and return the answer unchanged, redirects (but 307 and 308) included."""
         return self._ask("GET", path, query or {}, b"", "", lambda answer: answer, accept)
 
     def change(
@@ -170,7 +170,7 @@ class Transport:
     ) -> HttpAnswer:
         """PUT, POST or DELETE; returns the answer of a 2xx or of a redirect other than 307 and 308.
 
-        Raises Rejected (the daemon said no), Uncertain (perhaps done), Unreachable (surely not done).
+        Raises Rejected (the daemon refused), Uncertain (perhaps done), Unreachable (surely not done).
         """
         return self._ask(method, path, query or {}, body, media, lambda answer: answer)
 
@@ -184,8 +184,8 @@ class Transport:
         take: Callable[[HttpAnswer], T],
         accept: str = JSON,
     ) -> T:
-        """Put the question to each address in turn, the pinned one first."""
-        # A loop asks often, and compressing thousands of applications costs the ResourceManager much.
+        """Send the request to each address in turn, the pinned one first."""
+        # A loop reads often, and compressing thousands of applications costs the ResourceManager much.
         headers = {"Accept": accept, "Accept-Encoding": "gzip" if self.limits.retries else "identity"}
         if media:
             headers["Content-Type"] = media
@@ -206,7 +206,7 @@ class Transport:
             raise problems[0]
         kind = Standby if all(isinstance(one, Standby) for one in problems) else Unreachable
         safe = [one for one in problems if isinstance(one, SafeMode)]
-        if safe:  # said by the active one
+        if safe:  # the active one refused
             raise safe[0]
         story = "; ".join(str(one) for one in problems)
         raise kind(f"none of {len(problems)} {self.daemon} addresses is of use: {story}")
@@ -220,7 +220,7 @@ class Transport:
         body: bytes,
         headers: dict[str, str],
     ) -> tuple[HttpAnswer, str]:
-        """Ask one address, follow 307 and 308 with method and body kept; return answer and address."""
+        """Try one address, follow 307 and 308 with method and body kept; return answer and address."""
         session = self._sessions[base]
         url = f"{base}{path}"
         for _ in range(self.limits.redirects + 1):
@@ -235,7 +235,7 @@ class Transport:
         )
 
     def _next(self, url: str, answer: HttpAnswer) -> str:
-        """Return where a 307 or 308 leads, if it may be followed."""
+        """Return the target of a 307 or 308, if it may be followed."""
         if urlsplit(url).path.startswith(FOREIGN):
             raise BadAnswer(
                 explain(url, "the application's own program redirects", "no redirect", "not followed")
@@ -270,7 +270,7 @@ class Transport:
         return next((one for one in self.addresses if url.startswith(one + "/")), base)
 
     def ahead_ms(self, path: str, clock_ms: Callable[[], int]) -> int | None:
-        """Return the daemon's clock minus ours at the middle of one GET, in ms; None if it is not told.
+        """Return the daemon's clock minus ours at the middle of one GET, in ms; None if it is not known.
 
         Not better than a second, which is the grain of the header Date. One that is missing or cannot be read
         is unknown, never zero.

@@ -1,4 +1,4 @@
-"""What Hadoop's JSON looks like, and what it means.
+"""The form of Hadoop's JSON, and its meaning.
 
 Law: pure: no connection, no file, no clock; bytes or records in, records out. Fields that identify a thing
 have no default, so that an error page in JSON is never taken for an answer. Hadoop's spellings, units and

@@ -1,7 +1,7 @@
-"""Shapes: one kind of answer read from whatever form a Hadoop version gives it.
+"""Decoders: one kind of answer read from whatever form a Hadoop version gives it.
 
 Law: no I/O. The common form is decoded straight into its struct (fast); only when that fails is the
-text read untyped and mended (tolerant), guided by the struct's own types. What cannot be
+text read untyped and coerced (tolerant), guided by the struct's own types. What cannot be
 recognised is refused: an answer is never taken for an empty list by accident.
 
 Forms met in the wild (Jersey 1 natural and mapped, Jersey 2 with MOXy):
@@ -29,11 +29,11 @@ _NOTHING = object()
 
 
 class Unreadable(YarnctlError):
-    """The text is not the answer it should be; the message names the place within it."""
+    """The text is not the expected answer; the message names the place within it."""
 
 
 class _Decoder(Generic[T]):
-    """What single objects and lists have in common: the path of names above the value."""
+    """The common part of single objects and lists: the path of names above the value."""
 
     def __init__(self, item: type[T], path: tuple[str, ...], leaf: Any) -> None:
         self.path = path
@@ -51,7 +51,7 @@ class _Decoder(Generic[T]):
             raise Unreadable(f"{place}: nested too deeply") from None
 
     def _unwrap(self, value: Any, needed: int) -> tuple[Any, bool]:
-        """Go down the path where its names are there; say whether the last one was."""
+        """Go down the path where its names are there; return whether the last one was."""
         found = not self.path
         for name in self.path[:needed]:
             found = isinstance(value, dict) and name in value
@@ -168,7 +168,7 @@ def _load(body: bytes) -> Any:
 
 
 def _coerce(value: Any, kind: inspect.Type, place: str) -> Any:
-    """Bring an untyped value into the form that ``kind`` asks for; _NOTHING: leave it out."""
+    """Convert an untyped value to the form that ``kind`` requires; _NOTHING: leave it out."""
     if isinstance(kind, inspect.UnionType):
         kinds = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
         return _coerce(value, kinds[0], place)

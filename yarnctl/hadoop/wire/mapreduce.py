@@ -1,8 +1,8 @@
-"""The wire, second part: what the REST answers of a MapReduce master and of the history server look like.
+"""The wire, second part: the REST answers of a MapReduce master and of the history server.
 
 Law: as in ``wire``. ``elapsedTime`` is not decoded at all: it is 0 for a running reduce attempt
 (facts, section 2); spans are computed from instants. Both daemons write counters and configuration of a job
-alike; the history server says ``finishTime`` where YARN says ``finishedTime``. Instants are milliseconds
+alike; the history server writes ``finishTime`` where YARN writes ``finishedTime``. Instants are milliseconds
 since the epoch, 0 while the thing has not happened; progress is percent of what *Java* has consumed.
 """
 
@@ -22,27 +22,27 @@ NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.
 MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
 MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
 LIMITS = (MAP_LIMIT, REDUCE_LIMIT)
-"""At most so many maps, and so many reduces, run at once; 0: no limit."""
+"""The most maps, and the most reduces, that run at once; 0: no limit."""
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 MASTER = 1
-"""Containers that a job's master takes."""
+"""Containers of a job's master."""
 
 TAGS_MAX, TAG_MAX = 10, 100
-"""What YARN takes: so many tags, each of so many characters. It keeps them in small letters."""
+"""YARN's limits: the number of tags, the characters of each. It converts tags to small letters."""
 ADMISSION_TAG = "yarnctl-admission-"
-"""Before the id of an admission: the tag by which its application is known."""
+"""Before the id of an admission: the tag that identifies its application."""
 DEADLINE_TAG = "deadline:"
 DEADLINE = re.compile(DEADLINE_TAG + r"([0-9]{1,13})", re.IGNORECASE)
 """A deadline: seconds since the epoch, or ms if 13 digits."""
 
 
 def deadline_tag(at_ms: int) -> str:
-    """Return the tag that names a deadline (ms since the epoch)."""
+    """Return the tag of a deadline (ms since the epoch)."""
     return f"{DEADLINE_TAG}{at_ms}"
 
 
 def deadline_in(tag: str) -> int | None:
-    """Return the deadline that a tag names, in ms since the epoch; None if it names none."""
+    """Return a tag's deadline, in ms since the epoch; None if it has none."""
     match = DEADLINE.fullmatch(tag)
     if match is None:
         return None
@@ -50,7 +50,7 @@ def deadline_in(tag: str) -> int | None:
 
 
 def deadline_tag_ms(tags: Sequence[str]) -> int | None:
-    """Return the instant that a tag ``deadline:`` names (seconds, or ms if 13 digits)."""
+    """Return the instant of the tag ``deadline:`` (seconds, or ms if 13 digits)."""
     found = (deadline_in(tag) for tag in tags)
     return next((at_ms for at_ms in found if at_ms is not None), None)
 
@@ -78,7 +78,7 @@ class EndedJob(msgspec.Struct, frozen=True):
     """GET /jobs and /jobs/{job} of the history server: a job that has ended.
 
     A row of the list comes from the *name* of the job's file: its ``name`` is cut after
-    ``mapreduce.jobhistory.jobname.limit`` bytes (50), and it does not tell ``uberized``.
+    ``mapreduce.jobhistory.jobname.limit`` bytes (50), and it lacks ``uberized``.
     """
 
     job: str = field(name="id")
@@ -129,7 +129,7 @@ class TaskAttempt(msgspec.Struct, frozen=True):
 
     @property
     def phase(self) -> Phase:
-        """Where a reduce attempt stands; only in ``reduce`` is there anything to checkpoint.
+        """The phase of a reduce attempt; only in ``reduce`` is there anything to checkpoint.
 
         ``new``: no container's process yet. An instant of a phase's end is 0 (or -1) until then.
         """
@@ -150,7 +150,7 @@ class TaskAttempt(msgspec.Struct, frozen=True):
 
 
 class Counter(msgspec.Struct, frozen=True, gc=False):
-    """One counter; jobs tell a total, tasks and attempts a value."""
+    """One counter; jobs have a total, tasks and attempts a value."""
 
     name: str
     total: int | None = field(name="totalCounterValue", default=None)

@@ -1,8 +1,8 @@
-"""Views: from what the ResourceManager's answers say to what deciding wants to know.
+"""Views: from the ResourceManager's answers to the records that deciding needs.
 
 Law: pure. Here, and only here, percentages become absolute vectors, rows for nodes and racks are
 left out of the demand, MapReduce's priorities get their meaning, and a queue gets one name: its last
-name where that is the only such leaf, otherwise its path (versions before 3.4 tell an application's
+name where that is the only such leaf, otherwise its path (versions before 3.4 write an application's
 queue one way, later ones the other).
 """
 
@@ -21,7 +21,7 @@ from yarnctl.units import NOTHING, Resources, plus, times
 
 ANYWHERE = "*"
 NAME_MAX = 200
-"""So much of a job's name is kept: its user may write anything."""
+"""The characters kept of a job's name: its user may write anything."""
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
 
@@ -29,7 +29,7 @@ _WAITING_FOR_LIMIT = "not yet activated"
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """One leaf queue with its path from the root and the one name it has for us."""
+    """One leaf queue with its path from the root and its one name."""
 
     name: str
     path: str
@@ -55,7 +55,7 @@ def queue_names(tree: Iterable[Leaf]) -> dict[str, str]:
 
 
 def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
-    """Return the leaf queues as deciding sees them, ordered by name.
+    """Return the leaf queues as records of deciding, ordered by name.
 
     ``total`` is the sum over live nodes; it turns shares into vectors where a version gives none.
     """
@@ -65,7 +65,7 @@ def queue_views(root: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]
 def queue_view(leaf: Leaf, total: Resources) -> QueueView:
     """Return one leaf queue. Its user limit is the hard one, guarantee x factor (-1: none).
 
-    The softer share by minimum-user-limit-percent moves with the active users and is left out.
+    The softer share by minimum-user-limit-percent changes with the active users and is left out.
     """
     queue = leaf.queue
     guaranteed = _vector(queue.guaranteed, queue.guaranteed_percent, total)
@@ -88,7 +88,7 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
 
 
 def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
-    """Return the demand: the ``*`` rows that still want something, summed by priority and size.
+    """Return the demand: the ``*`` rows that are not yet met, summed by priority and size.
 
     Rows for nodes and racks repeat the same containers; rows of 0 are left over.
     """
@@ -101,7 +101,7 @@ def asks(requests: Iterable[yarn.ResourceRequest]) -> tuple[ContainerAsk, ...]:
 
 
 def pending(application: yarn.AppInfo) -> Resources:
-    """Return what is asked for in sum: ``uses`` if told, else from the asks, else nothing."""
+    """Return the pending sum: from ``uses`` if given, else from the asks, else nothing."""
     if application.uses is not None:
         return application.uses.pending()
     total = NOTHING
@@ -111,12 +111,12 @@ def pending(application: yarn.AppInfo) -> Resources:
 
 
 def activated(application: yarn.AppInfo) -> bool:
-    """Say whether the queue's AM limit lets its master be scheduled (only its diagnostics tell)."""
+    """Return whether the queue's AM limit lets its master be scheduled (only its diagnostics show it)."""
     return application.state != "ACCEPTED" or _WAITING_FOR_LIMIT not in application.diagnostics
 
 
 def deadline_at_ms(application: yarn.AppInfo) -> int | None:
-    """Return the deadline that one of the application's tags names, as ``deadline_of`` does."""
+    """Return the deadline of the application's tags, as ``deadline_of`` does."""
     return deadline_of(application.tags) if application.tags else None
 
 
@@ -145,7 +145,7 @@ def application_view(
     demand: Sequence[ContainerAsk] = (),
     why_not: EligibilityReason | None = None,
 ) -> ApplicationView:
-    """Return one application as deciding sees it; a count of -1 (3.5.0, just accepted) is none.
+    """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) is none.
 
     ``why_not``: why its reduces cannot be suspended.
     """
@@ -187,7 +187,7 @@ def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
 def cluster_room(nodes: Sequence[yarn.NodeRow]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
     """Return the total over nodes, the largest node, and the free room of each node that has some.
 
-    A node that is being decommissioned counts in the total (its containers run) but offers no room.
+    A node that is being decommissioned counts in the total (its containers run) but has no free room.
     """
     sizes = [node.total for node in nodes]
     total = Resources(sum([size[0] for size in sizes]), sum([size[1] for size in sizes]))
@@ -198,7 +198,7 @@ def cluster_room(nodes: Sequence[yarn.NodeRow]) -> tuple[Resources, Resources, M
 
 
 def reserved(application: yarn.AppInfo) -> Resources:
-    """Return what the scheduler holds back on nodes for this application's larger asks."""
+    """Return the resources that the scheduler reserves on nodes for this application's larger asks."""
     return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
 
 
@@ -212,7 +212,7 @@ def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInf
 
 
 def _vector(told: yarn.Vector | None, percent: float, total: Resources) -> Resources:
-    """Return the vector that was told, or the share of the whole cluster."""
+    """Return the given vector, or else the share of the whole cluster."""
     if told is not None and told.memory_mib > 0:
         return told.resources
     return Resources(*(int(part * percent / 100) for part in total))

@@ -1,9 +1,9 @@
-"""The wire: what the REST answers of YARN look like, field by needed field.
+"""The wire: the REST answers of YARN, field by needed field.
 
-Law: no I/O, no decisions. A field is named in our words with its unit and carries Hadoop's spelling
+Law: no I/O, no decisions. A field has our name with its unit and carries Hadoop's spelling
 beside it; what is not needed is not decoded. Fields that identify a thing have no default, so that
 an error page in JSON is never taken for an answer. Sources: the DAO classes of Hadoop 3.3 to 3.5 as
-listed in the facts (sections 1 and 2); ``shapes`` mends what a version spells otherwise.
+listed in the facts (sections 1 and 2); ``decoders`` coerces other spellings of a version.
 
 Spans and instants are milliseconds since the epoch, memory MiB, shares percent (0 to 100).
 """
@@ -25,7 +25,7 @@ class Vector(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def resources(self) -> Resources:
-        """The vector as the rest of the program knows it."""
+        """The vector as the program's own record."""
         return Resources(self.memory_mib, self.vcores)
 
 
@@ -39,7 +39,7 @@ class ClusterInfo(msgspec.Struct, frozen=True):
 
 
 class ClusterMetrics(msgspec.Struct, frozen=True):
-    """GET /metrics: the cheap gate. ``pending_mib`` is None before 3.3.0 (YARN-9464)."""
+    """GET /metrics: for the demand probe. ``pending_mib`` is None before 3.3.0 (YARN-9464)."""
 
     total_mib: int = field(name="totalMB")
     available_mib: int = field(name="availableMB", default=0)
@@ -65,12 +65,12 @@ class Uses(msgspec.Struct, frozen=True, gc=False):
     partitions: tuple[PartitionUse, ...] = field(name="resourceUsagesByPartition", default=())
 
     def pending(self) -> Resources:
-        """What is asked for and not yet granted, over all partitions."""
+        """The demand that is not yet granted, over all partitions."""
         return _sum(tuple(row.pending for row in self.partitions))
 
 
 class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
-    """One row of resourceRequests: a node's, a rack's or ``*``, which stands for all of them."""
+    """One row of resourceRequests: a node's, a rack's or ``*``, which is the sum of all of them."""
 
     location: str = field(name="resourceName")
     count: int = field(name="numContainers", default=0)
@@ -82,8 +82,8 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
 class AppInfo(msgspec.Struct, frozen=True, gc=False):
     """GET /apps and /apps/{id}; fields in Hadoop's order, which decodes fastest.
 
-    ``uses`` is None just after submission (seen in 3.4.2). What needs the right VIEW_APP (all from
-    ``submitted_at_ms`` on) keeps its default without it.
+    ``uses`` is None just after submission (seen in 3.4.2). Fields that need the right VIEW_APP (all from
+    ``submitted_at_ms`` on) keep their default without it.
     """
 
     application: str = field(name="id")
@@ -117,7 +117,7 @@ class ApplicationOutcome(msgspec.Struct, frozen=True):
 
 
 class AppAttempt(msgspec.Struct, frozen=True):
-    """GET /apps/{id}/appattempts: one life of the application's master."""
+    """GET /apps/{id}/appattempts: one attempt of the application's master."""
 
     number: int = field(name="id")
     attempt: str = field(name="appAttemptId", default="")
@@ -126,7 +126,7 @@ class AppAttempt(msgspec.Struct, frozen=True):
 
 
 class ContainerRow(msgspec.Struct, frozen=True, gc=False):
-    """GET .../containers: a live container. MapReduce tells its kind by the priority."""
+    """GET .../containers: a live container. MapReduce encodes its kind in the priority."""
 
     container: str = field(name="containerId")
     memory_mib: int = field(name="allocatedMB", default=0)
@@ -196,7 +196,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
     """GET /scheduler: one queue of the capacity scheduler, root included.
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
-    version does not tell; shares are then the percentages of the whole cluster.
+    version lacks them; shares are then the percentages of the whole cluster.
     """
 
     name: str = field(name="queueName")
@@ -225,12 +225,12 @@ class QueueInfo(msgspec.Struct, frozen=True):
         return self.below.rows if self.below is not None else ()
 
     def pending(self) -> Resources:
-        """What its applications ask for and have not got."""
+        """The pending sum of its applications."""
         return self.uses.pending() if self.uses is not None else NOTHING
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """GET /userinfo: whom the ResourceManager takes us for."""
+    """GET /userinfo: the user that the ResourceManager authenticates."""
 
     user: str = field(name="requestedUser")
 
