@@ -1,8 +1,8 @@
-"""Endings: what the ResourceManager, or else the history server, says of an application's end.
+"""Terminal states: how an application ended, by the ResourceManager, or else the history server.
 
-Law: reading only; a source that does not answer, or does not know, gives an ending without a state: unknown
-is not finished. How long ago it was is reckoned by the slower of the cluster's clock and ours, and where the
-cluster does not tell its time it is not known.
+Law: reading only; a source that does not answer, or does not know the application, gives no state: unknown is
+not finished. The time since the end is computed by the slower of the cluster's clock and ours; where the
+cluster's time is not known, neither is it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 
 
 class ApplicationEnd(msgspec.Struct, frozen=True):
-    """``state`` "" : unknown, ``why`` says so. ``ended_at_ms`` 0: not ended, or not told.
+    """``state`` "": unknown, with the reason in ``why``. ``ended_at_ms`` 0: not ended, or not known.
 
-    ``is_forgotten``: ResourceManager and history server both answered, and neither knows it.
+    ``is_forgotten``: ResourceManager and history server both answered that they do not know it.
     """
 
     state: str = ""
@@ -33,7 +33,7 @@ class ApplicationEnd(msgspec.Struct, frozen=True):
 
 
 class ApplicationEnds:
-    """Asks the ResourceManager, then the history server if there is one; remembers what is unreachable."""
+    """Reads the ResourceManager, then the history server if there is one; notes which is unreachable."""
 
     def __init__(self, manager: Transport, history: Transport | None = None) -> None:
         self._manager: Transport | None = manager
@@ -42,7 +42,7 @@ class ApplicationEnds:
         self.has_history = history is not None
 
     def of(self, application: str) -> ApplicationEnd:
-        """Return what is known of an application's end."""
+        """Return an application's terminal state, as far as it is known."""
         number = application.removeprefix("application_")
         if not JOB.fullmatch(f"job_{number}"):
             return ApplicationEnd(why="no application's id")
@@ -67,7 +67,7 @@ class ApplicationEnds:
     def now_ms(self, clock_ms: Callable[[], int]) -> int | None:
         """Return an instant that is surely not later than now by any clock; None: not known.
 
-        Every source that answers must tell its time, for an end may be by its clock.
+        The time of every source that answers must be known, for an end may be by its clock.
         """
         asked = [(self._manager, MANAGER_INFO), (self._history, HISTORY_INFO)]
         ahead = [to.ahead_ms(path, clock_ms) for to, path in asked if to is not None]

@@ -1,15 +1,16 @@
-"""Collecting: which jobs' checkpoints may go, and why each other one stays.
+"""Collecting: which jobs' checkpoints may be deleted, and why each other one stays.
 
-Law: pure. Only what the ResourceManager or the history server calls ended, with an end that is known and
-long enough ago, may go. Unknown is not finished; what no runner would have written is not ours to delete.
+Law: pure. Only files of a job that has ended by the ResourceManager or the history server, with an end that
+is known and long enough ago, may be deleted. Unknown is not finished; what no runner would have written
+stays.
 
-The one exception must be asked for (``ForgottenJobs``, ``gc --unknown-after``). Why no running job loses its
+The one exception needs an option (``ForgottenJobs``, ``gc --unknown-after``). Why no running job loses its
 checkpoints by it: an application that runs is known to the active ResourceManager of its cluster, restarted
 or not (what it does not recover, it ends); one that answers and does not know it does not run it. A job of
 *another* cluster is unknown here too: therefore an id that is younger than this ResourceManager stays, and so
-does everything that was written to within the span, which is a week at least; whose clusters share a store
-must not ask for it, and the option's help says so. Both servers must have answered that they do not know
-the job (silence is not ignorance), every file's time must be known, and it is all asked again right before.
+does everything that was written to within the span, which is a week at least; the option must not be used
+where clusters share a store, as its help says. Both servers must have answered that they do not know the job
+(no answer is not enough), every file's time must be known, and all is checked again right before.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from yarnctl.checkpoint.application_ends import ApplicationEnd
 from yarnctl.checkpoint.contents import JobCheckpoints, application_of
 
 TERMINAL = ("FINISHED", "FAILED", "KILLED", "SUCCEEDED", "ERROR")
-"""YARN's states of an application and the history server's of a job that nothing follows."""
+"""YARN's states of an application and the history server's of a job that are final."""
 DAY_MS = 24 * 3_600_000
-"""Nothing goes sooner after its job's end."""
+"""Nothing is deleted sooner after its job's end."""
 WEEK_MS = 7 * DAY_MS
 """Nothing of an unknown job is deleted sooner after it was written to."""
 
 
 class ForgottenJobs(msgspec.Struct, frozen=True):
-    """What is needed to judge jobs that neither server knows: after which span their files may go.
+    """What is needed to judge jobs unknown to both servers: after which span their files may be deleted.
 
     ``epoch_ms``: when the ResourceManager was started (None: not known). ``written_at_ms``: by what and job,
     when the newest of a folder's files was written (0, or not there: not known).
@@ -43,7 +44,7 @@ class ForgottenJobs(msgspec.Struct, frozen=True):
 
 
 class JudgedFolder(msgspec.Struct, frozen=True):
-    """One folder below a root, and what is to become of it. ``what``: checkpoints or requests."""
+    """One folder below a root, and whether it is deleted. ``what``: checkpoints or requests."""
 
     what: Literal["checkpoints", "requests"]
     job: str
@@ -54,7 +55,7 @@ class JudgedFolder(msgspec.Struct, frozen=True):
 
 
 def why_kept(ending: ApplicationEnd | None, now_ms: int | None, older_than_ms: int) -> str:
-    """Return why a job's files must stay; "" if they may go. ``now_ms`` None: not known."""
+    """Return why a job's files must stay; "" if they may be deleted. ``now_ms`` None: not known."""
     if ending is None or not ending.state:
         why = f" ({ending.why})" if ending is not None and ending.why else ""
         return f"its state is unknown{why}"
@@ -75,7 +76,7 @@ def why_kept(ending: ApplicationEnd | None, now_ms: int | None, older_than_ms: i
 def why_unknown_kept(
     what: str, job: str, ending: ApplicationEnd, now_ms: int | None, forgotten: ForgottenJobs
 ) -> str:
-    """Return why the files of an unknown job must stay; "" if they may go."""
+    """Return why the files of an unknown job must stay; "" if they may be deleted."""
     if not ending.is_unknown:
         return f"its state is unknown ({ending.why})"
     if forgotten.epoch_ms is None:

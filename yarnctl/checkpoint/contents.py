@@ -1,4 +1,4 @@
-"""Holding: which jobs and tasks the store holds, and what their manifests say.
+"""Contents: the jobs and tasks in the store, and the contents of their manifests.
 
 Law: reading only, with the task runner's own readers. A name from the store is used only if it is one of
 Hadoop's ids or one of the runner's names; folders only, so nothing leads out of the root. What cannot be
@@ -30,7 +30,7 @@ TASK = re.compile(r"task_([0-9]{1,20}_[0-9]{1,10})_r_[0-9]{1,10}")
 
 
 class TaskCheckpoints(msgspec.Struct, frozen=True):
-    """One task's folder. ``problem`` says why its entries are not known; "" if they are."""
+    """One task's folder. ``problem``: why its entries are not known; "" if they are."""
 
     job: str
     task: str
@@ -41,7 +41,7 @@ class TaskCheckpoints(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """What its files take, without replication."""
+        """The bytes of its files, without replication."""
         return sum(entry.bytes for entry in self.entries if not entry.is_folder)
 
     @property
@@ -68,7 +68,7 @@ class JobCheckpoints(msgspec.Struct, frozen=True):
 
     @property
     def bytes(self) -> int:
-        """What its files take, without replication."""
+        """The bytes of its files, without replication."""
         return sum(task.bytes for task in self.tasks)
 
     @property
@@ -83,7 +83,7 @@ def application_of(job: str) -> str:
 
 
 def job_of(name: str) -> tuple[str, str]:
-    """Take a job's, a task's or an application's id; return job and task ("": all of them)."""
+    """Parse a job's, a task's or an application's id; return job and task ("": all of them)."""
     spelled = "job_" + name.removeprefix("application_") if name.startswith("application_") else name
     if JOB.fullmatch(spelled):
         return spelled, ""
@@ -95,7 +95,7 @@ def job_of(name: str) -> tuple[str, str]:
 
 
 class RunnerFolders(NamedTuple):
-    """What a runner's folders look like: a job's folders, and whether a file in them is ours."""
+    """The names of a runner's folders: a job's folders, and whether a file in them is ours."""
 
     folder: re.Pattern[str]
     is_ours: Callable[[str], bool]
@@ -114,7 +114,7 @@ REQUESTS = RunnerFolders(ATTEMPT, lambda name: bool(REQUEST.fullmatch(name)))
 def stored_jobs(
     store: Store, jobs: Sequence[str] = (), layout: RunnerFolders = CHECKPOINTS
 ) -> tuple[JobCheckpoints, ...]:
-    """Return what lies below the root, or of ``jobs`` only, ordered by id; raises StoreError for the root."""
+    """Return the jobs below the root, or of ``jobs`` only, ordered by id; raises StoreError for the root."""
     found = {entry.name: entry for entry in store.list("") if entry.is_folder and JOB.fullmatch(entry.name)}
     return tuple(_job(store, found[job], layout) for job in sorted(found) if not jobs or job in jobs)
 
@@ -145,7 +145,7 @@ def _task(store: Store, job: str, folder: Entry) -> TaskCheckpoints:
 
 
 def newest(store: Store, held: TaskCheckpoints) -> tuple[Manifest | None, str]:
-    """Return the readable manifest of the highest generation that is not set aside, and what is wrong."""
+    """Return the readable manifest of the highest generation not set aside, and the problems found."""
     problem = held.problem
     names = [name for name in held.manifests if name not in held.set_aside_files]
     for name in sorted(names, key=_rank, reverse=True):

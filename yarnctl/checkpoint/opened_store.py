@@ -1,6 +1,6 @@
-"""Opening: the store as the commands see it, with the cluster's word on each application beside it.
+"""The opened store: checkpoints and requests for the commands, with each application's terminal state.
 
-Law: one question, one answer; ``delete`` alone changes anything, and only folders named by an id directly
+Law: one call, one result; ``delete`` alone changes anything, and only folders named by an id directly
 below one of the two roots.
 """
 
@@ -65,7 +65,7 @@ class OpenedStore:
         self.requests = requests
 
     def jobs(self, jobs: Sequence[str] = ()) -> tuple[JobCheckpoints, ...]:
-        """Return what lies in the store; raises Unreachable, Rejected where it cannot be listed."""
+        """Return the jobs in the store; raises Unreachable, Rejected where it cannot be listed."""
         self._reach(self.checkpoints.root)
         return _stored(self.checkpoints, jobs, CHECKPOINTS)
 
@@ -99,7 +99,7 @@ class OpenedStore:
             return str(error)[:300]
 
     def verdicts(self, names: Sequence[str], quick: bool) -> list[CheckpointVerdict]:
-        """Verify all, or the named jobs and tasks; what is named and not there is bad."""
+        """Verify all, or the named jobs and tasks; a name that is not in the store is bad."""
         wanted = [job_of(name) for name in names]
         jobs = self.jobs(sorted({job for job, _ in wanted}))
         rows: list[CheckpointVerdict] = []
@@ -131,9 +131,9 @@ class OpenedStore:
     def judged(
         self, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None = None
     ) -> tuple[JudgedFolder, ...]:
-        """Return what ``gc`` would do with each folder, asking for each application's end once.
+        """Return what ``gc`` would do with each folder, reading each application's end once.
 
-        ``unknown_after_ms``: also unknown jobs whose files were written to so long ago (None: never).
+        ``unknown_after_ms``: also unknown jobs whose files were last written so long ago (None: never).
 
         ``now_ms`` by the slowest clock (:meth:`ApplicationEnds.now_ms`); raises Unreachable, Rejected where a
         root cannot be listed.
@@ -151,7 +151,7 @@ class OpenedStore:
         endings: dict[str, ApplicationEnd],
         after_ms: int | None,
     ) -> ForgottenJobs | None:
-        """Return by what unknown jobs are judged; None: they stay."""
+        """Return the data by which unknown jobs are judged; None: they stay."""
         if after_ms is None:
             return None
         written = {
@@ -172,9 +172,9 @@ class OpenedStore:
         older_than_ms: int,
         unknown_after_ms: int | None = None,
     ) -> dict[tuple[str, str], str]:
-        """Delete the folders that may go; return (what, job) -> why one could not be, or must not any more.
+        """Delete the folders that may be deleted; return (what, job) -> why one was not, or must not be.
 
-        Each is looked at again, and its application asked for again, right before.
+        Right before, each is read again, and so is its application's end.
         """
         failed: dict[tuple[str, str], str] = {}
         for row in rows:
@@ -194,7 +194,7 @@ class OpenedStore:
     def _changed(
         self, row: JudgedFolder, now_ms: int | None, older_than_ms: int, unknown_after_ms: int | None
     ) -> str:
-        """Say what speaks against deleting a folder that was judged before; "": nothing."""
+        """Return why a folder that was judged before must not be deleted now; "": it may be."""
         is_checkpoints = row.what == "checkpoints"
         ends = {application_of(row.job): self.application_ends.of(application_of(row.job))}
         held = self.jobs([row.job]) if is_checkpoints else self._requests([row.job])
@@ -214,7 +214,7 @@ class OpenedStore:
         return _stored(self.requests, jobs, REQUESTS)
 
     def _reach(self, root: str) -> None:
-        """Let what is wrong with the store itself be an error of its own kind; a missing root is empty."""
+        """Raise a problem of the store itself as an error of its own kind; a missing root is empty."""
         try:
             self._hdfs.listing(root)
         except Missing:
@@ -222,7 +222,7 @@ class OpenedStore:
 
 
 def _written_at_ms(store: Any, job: JobCheckpoints) -> int:
-    """Return when the newest file or folder of a job was written; 0 if one of them does not say."""
+    """Return when the newest file or folder of a job was written; 0 if one of them has no time."""
     paths = [job.job, *(f"{job.job}/{task.task}" for task in job.tasks)]
     paths += [f"{job.job}/{task.task}/{entry.name}" for task in job.tasks for entry in task.entries]
     try:

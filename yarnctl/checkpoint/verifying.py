@@ -1,8 +1,8 @@
-"""Verifying: is every checkpoint what its manifest says? Seal, ids, owner, fields, and every byte.
+"""Verifying: whether each checkpoint is as its manifest describes: seal, ids, owner, fields, every byte.
 
 Law: reading only; the runner's own readers judge what they can judge. A checkpoint that a runner has set
-aside is no error, and a file that no manifest names is only left over. Everything else that does not fit
-is a problem with its reason.
+aside is no error, and a file that no manifest names is only left over. Every other mismatch is a problem
+with its reason.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from yarnctl.task_runner.runner.protocol.manifests import (
 from yarnctl.task_runner.runner.protocol.stores import Store, StoreError, Unusable, check_owner
 
 Opened = Callable[[str], AbstractContextManager[Iterable[bytes]]]
-"""Opens a file below the store's root and gives its bytes; raises YarnctlError."""
+"""Opens a file below the store's root and returns its bytes; raises YarnctlError."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class CheckpointVerdict(msgspec.Struct, frozen=True):
-    """One manifest (or a task without a readable one): what is wrong with it, () if nothing."""
+    """One manifest (or a task without a readable one), and its problems, () if there are none."""
 
     job: str
     task: str
@@ -88,7 +88,7 @@ def _files(manifest: Manifest) -> tuple[Part, ...]:
 
 
 def _fields(manifest: Manifest, owner: str) -> list[str]:
-    """Judge the fields that a resume would believe."""
+    """Judge the fields that a resume would use."""
     raw, wrong = manifest.raw, []
     if not _SHA256.fullmatch(manifest.keys_digest):
         wrong.append("keys_digest is no sha256")
@@ -107,7 +107,7 @@ def _fields(manifest: Manifest, owner: str) -> list[str]:
 
 
 def _content(held: TaskCheckpoints, part: Part, opened: Opened) -> str:
-    """Read a file and say what does not fit, "" if all does."""
+    """Read a file and return its mismatch, "" if there is none."""
     digest, size = hashlib.sha256(), 0
     try:
         with opened(f"{held.job}/{held.task}/{part.name}") as pieces:
@@ -124,7 +124,7 @@ def _content(held: TaskCheckpoints, part: Part, opened: Opened) -> str:
 
 
 def _order(manifests: list[Manifest]) -> list[str]:
-    """Say where a later attempt has a lower generation, or two manifests have the same number."""
+    """Return where a later attempt has a lower generation, or two manifests have the same number."""
     wrong = []
     ranked = sorted(manifests, key=lambda one: (attempt_number(one.attempt), one.generation))
     for before, after in itertools.pairwise(ranked):

@@ -1,1 +1,1 @@
-"""What every HTTP server of this project checks before a request is answered."""
+"""The checks of every HTTP server of this project before a request is answered."""

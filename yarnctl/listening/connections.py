@@ -1,8 +1,8 @@
 """Connections: how long one may take to send a request, and which is closed when there are too many.
 
 Law: a caller that sends or reads slowly loses its own connection. A connection on which a whole request is
-being answered is never closed to make room; of the others the one that has waited longest goes first, those
-that owe the rest of a request before those that are idle. So a flood of connections keeps no caller out
+being answered is never closed to make room; of the others the one that has waited longest is closed first,
+those with an incomplete request before those that are idle. So a flood of connections keeps no caller out
 that sends a request at once. Everything here runs on the server's event loop; a request that comes whole
 costs one comparison and no reading of a clock.
 """
@@ -17,15 +17,15 @@ from typing import Any, NamedTuple, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 SWEEPS = 4
-"""So often within the shortest bound it is looked whose time is over."""
+"""The number of checks for late callers within the shortest bound."""
 
 
 class Bounds(NamedTuple):
     """Spans in seconds; 0: no bound.
 
     ``head_s``: from a connection's beginning, or a request's first byte, to the end of its headers.
-    ``body_s``: for the whole body, or for each piece of it (``each_piece``). ``taking_s``: how long an answer
-    may lie that the caller does not read. ``connections_max``: beyond so many one that waits is closed.
+    ``body_s``: for the whole body, or for each piece of it (``each_piece``). ``answer_read_s``: how long an
+    answer may stay unread by the caller. ``connections_max``: above it a connection that waits is closed.
     """
 
     head_s: float = 10.0
@@ -49,7 +49,7 @@ class Connections:
         self._period_s = min((span for span in spans if span), default=0.0) / SWEEPS
 
     def add(self, new: BoundedConnection) -> None:
-        """Count a connection, and make room for it."""
+        """Count a connection, and close another one if there are too many."""
         self.open.add(new)
         most = self.bounds.connections_max
         if most and len(self.open) > most:
@@ -78,7 +78,7 @@ class Connections:
 
 
 def oldest(connections: Iterable[BoundedConnection]) -> BoundedConnection | None:
-    """Return the connection to close for another: none that is being answered."""
+    """Return the connection to close in favour of another: none that is being answered."""
     waiting = [each for each in connections if each.is_waiting]
     return min(waiting, key=lambda each: (not each.has_unanswered_request, each.turn), default=None)
 
@@ -86,8 +86,9 @@ def oldest(connections: Iterable[BoundedConnection]) -> BoundedConnection | None
 class BoundedConnection(HttpToolsProtocol):
     """uvicorn's protocol, with a bound on how long each part of a request may take.
 
-    ``owes``: the caller has not yet sent a whole request, or does not read the answer; ``until_s``: when that
-    has to be done, by the loop's clock (0: whenever); ``turn``: the smaller, the earlier it began to wait.
+    ``has_unanswered_request``: the caller has not yet sent a whole request, or does not read the answer;
+    ``until_s``: its deadline for that, by the loop's clock (0: none); ``turn``: the smaller, the earlier the
+    wait began.
     """
 
     def __init__(self, *given: Any, among: Connections, **named: Any) -> None:
@@ -102,13 +103,13 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the caller owes something, or asks nothing at the moment."""
+        """Whether the rest of a request or the reading of an answer is due, or the connection is idle."""
         return self.has_unanswered_request or self.cycle.response_complete
 
     def is_late(self, now_s: float) -> bool:
         """Return whether the caller's time is over; while the server does not read, the caller is not late.
 
-        A caller that reads a part of an answer has as long for the next.
+        A caller that reads a part of an answer gets as long for the next.
         """
         if not self.has_unanswered_request or not 0 < self.until_s < now_s or self.flow.read_paused:
             return False
@@ -140,7 +141,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; then see whether more has to come."""
+        """Process the data; then check whether the request is complete."""
         HttpToolsProtocol.data_received(self, data)
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if cycle is not None and cycle.scope is self.scope and not cycle.more_body:
@@ -149,7 +150,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._owe(cycle is not None and cycle.scope is self.scope)
 
     def _owe(self, in_body: bool) -> None:
-        """Note that the rest of the headers or of the body is owed; its time runs from its beginning."""
+        """Note that the rest of the headers or of the body is due; its time runs from its beginning."""
         if self.has_unanswered_request and in_body == self._in_body and not (in_body and self._each_piece):
             return
         self._in_body = in_body
@@ -162,12 +163,12 @@ class BoundedConnection(HttpToolsProtocol):
         self._wait(self._taking_s)
 
     def resume_writing(self) -> None:
-        """Go on: the caller has read."""
+        """Stop waiting: the caller has read."""
         super().resume_writing()
         self._left_bytes = 0
         self.has_unanswered_request = False
 
 
 def protocol(bounds: Bounds) -> type[asyncio.Protocol]:
-    """Return what ``uvicorn.Config(http=...)`` takes: the connections of one server within these bounds."""
+    """Return a value for ``uvicorn.Config(http=...)``: the connections of one server within these bounds."""
     return cast("type[asyncio.Protocol]", partial(BoundedConnection, among=Connections(bounds)))

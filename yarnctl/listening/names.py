@@ -2,7 +2,7 @@
 
 Law: only names that the server was given are answered, so that a foreign name which is pointed at its address
 (DNS rebinding) reaches nothing, and a page of another origin neither. On loopback these are loopback's names;
-beyond loopback every IP address as well, because a rebound name cannot send an address. It touches no
+beyond loopback every IP address as well, because a rebound name cannot send an address. It uses no
 socket and no clock.
 """
 
@@ -17,15 +17,15 @@ from yarnctl.errors import BadInput
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 ANY_ADDRESS = "*.ip"
-"""Among the names that are answered: every IP address."""
+"""Stands for every IP address among the names that are answered."""
 KNOWN_MAX = 256
-"""So many values of Host are remembered as good."""
+"""The most values of Host remembered as good."""
 
 _NAME = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?|\[[0-9a-f:.]{2,45}\]")
 
 
 class RefusedRequest(NamedTuple):
-    """Why a request is not answered: HTTP status, a word, a sentence."""
+    """Why a request is not answered: HTTP status, a short name, a sentence."""
 
     status: int
     code: str
@@ -37,7 +37,7 @@ BAD_ORIGIN = RefusedRequest(403, "foreign-origin", "the Origin header names anot
 
 
 class Answered:
-    """The names that one server answers; ``why_not`` is asked for every request."""
+    """The names that one server answers; ``why_not`` is called for every request."""
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
@@ -72,7 +72,7 @@ class Answered:
         return True
 
     def _is_own(self, origin: str, host: str) -> bool:
-        """Return whether an Origin is this server, as the caller names it, or by a name it was given."""
+        """Return whether an Origin is this server, by the caller's name for it, or by a name it was given."""
         scheme, found, place = origin.strip().lower().partition("://")
         if not found or scheme not in ("http", "https"):
             return False
