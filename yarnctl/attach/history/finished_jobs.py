@@ -135,7 +135,7 @@ class FinishedJobs:
             return HistoryLost(row.job)
 
     def _of(self, row: EndedJob | None, job: str) -> fitting.FinishedJob | LessonReason:
-        """Return what is remembered of a job, else ask for its counters and its configuration."""
+        """Return the kept numbers of a job, else read its counters and its configuration."""
         if job in self._finished_jobs:
             self._finished_jobs.move_to_end(job)
             return self._finished_jobs[job]

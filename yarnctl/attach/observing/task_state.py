@@ -32,7 +32,7 @@ from yarnctl.units import Resources
 _LOG = logging.getLogger("yarnctl.attach")
 
 KEPT_MAX = 20_000
-"""Attempts whose progress is remembered; the oldest go first."""
+"""The number of attempts whose progress is kept; the oldest are dropped first."""
 
 
 COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROUPS"

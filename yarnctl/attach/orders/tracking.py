@@ -1,7 +1,7 @@
 """Tracking orders: what has become of each attempt under order, reported as facts, each once.
 
 Law: facts are observations, at the instant of the poll, ends before grants. A manifest is reported only if
-the task's next attempt would resume from it (``checkpoints``); an end only when YARN's list of live
+the task's next attempt would resume from it (``saved_work``); an end only when YARN's list of live
 containers lacks the container, with the terminal state that the master shows. What is not known yet is
 reported later, not guessed.
 

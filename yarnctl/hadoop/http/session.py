@@ -56,7 +56,7 @@ Fault = Literal[
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of every call; spans in milliseconds.
 
-    ``silence_ms`` is the longest wait for the next byte, ``answer_ms`` for a whole answer. One call
+    ``read_timeout_ms`` is the longest wait for the next byte, ``answer_ms`` for a whole answer. One call
     to one address lasts at most ``(retries + 1) * (connect_ms + answer_ms)`` and the back-off.
     """
 
