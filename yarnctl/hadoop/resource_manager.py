@@ -76,7 +76,7 @@ class ResourceManager:
         return self._to.read(f"{ROOT}/userinfo", yarn.CALLER)
 
     def metrics(self) -> yarn.ClusterMetrics:
-        """Return the cluster's counters: a cheap demand probe."""
+        """Return the cluster's counters: the cheapest read of its demand."""
         return self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
 
     def root_queue(self) -> yarn.QueueInfo:

@@ -1,6 +1,6 @@
 """How an attached port reaches its cluster: settings, addresses, many calls at once.
 
-Law: it knows addresses and protocols, not the purpose of a call. It imports no other folder of attach, and
+Law: it contains addresses and protocols, not the purpose of a call. It imports no other folder of attach, and
 every other folder may import it. Nothing here changes the cluster. The contract "attach: what writes stands
 above what reads" checks it.
 """

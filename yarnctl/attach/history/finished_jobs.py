@@ -80,7 +80,7 @@ class FinishedJobs:
     def first_asks(self, name: str, user: str) -> tuple[ContainerAsk, ...]:
         """Return the first asks of the last run of a user's job; (): not known.
 
-        It costs a list and the counters of one job, because a job is starting while the call lasts.
+        It costs only a list and the counters of one job, because the next run is starting meanwhile.
         """
         rows = self._server.jobs(ALL_TIMES_MS, user)
         last = next((row for row in rows if _succeeded(row) and fitting.same_name(row.name, name)), None)

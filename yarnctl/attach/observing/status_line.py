@@ -139,7 +139,7 @@ class Progress:
     def _enter(self, phase: str, row: TaskAttempt, now_ms: int) -> None:
         """Enter a phase: work on new keys begins with the reduce phase, or when the runner works again.
 
-        At its first observation a resumed attempt counts as at work since then, too, but for its skip.
+        At its first observation a resumed attempt, too, counts as at work from there, but for its skip.
         """
         if phase in WORKING and self.phase not in WORKING:
             first = not self.phase

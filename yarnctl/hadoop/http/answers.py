@@ -182,7 +182,7 @@ def _peek(answer: HttpAnswer) -> tuple[str, str]:
 
 
 def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
-    """Raise for an answer that is a refusal, comes from another daemon, or is temporary."""
+    """Raise for an answer that is a refusal, comes from a standby, or shows a temporary state."""
     if answer.body[:256].lstrip().startswith(NO_ACTIVE):
         raise Standby(explain(answer.url, f"no {daemon} is active", "", "wait for the failover to end"))
     if answer.status < 400:

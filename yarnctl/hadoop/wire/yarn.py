@@ -39,7 +39,7 @@ class ClusterInfo(msgspec.Struct, frozen=True):
 
 
 class ClusterMetrics(msgspec.Struct, frozen=True):
-    """GET /metrics: for the demand probe. ``pending_mib`` is None before 3.3.0 (YARN-9464)."""
+    """GET /metrics: the counters of the cluster. ``pending_mib`` is None before 3.3.0 (YARN-9464)."""
 
     total_mib: int = field(name="totalMB")
     available_mib: int = field(name="availableMB", default=0)
