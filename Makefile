@@ -38,7 +38,7 @@ demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded wo
 test: $(VENV)/.dev ## run the tests, of what repeats itself only the first (some minutes)
 	$(PYTEST) $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
-test-unit: $(VENV)/.dev ## run what is pure and quick (a minute)
+test-unit: $(VENV)/.dev ## run what is pure and quick (forty seconds)
 	$(PYTEST) tests/unit tests/golden -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 test-thorough: $(VENV)/.dev ## run every test and draw every example
