@@ -16,7 +16,9 @@ from yarnctl.deciding.reasons.orders import MoveReason, QueueReason, Unclaimed
 from yarnctl.deciding.reasons.outcomes import AttemptOver, OutcomeReason, OwnOutcome
 from yarnctl.deciding.reasons.rooting import Reason, Said, kebab
 from yarnctl.deciding.reasons.verdicts import (
+    CannotPay,
     ClosedReason,
+    CostsMore,
     EndedOtherwise,
     FreeNow,
     GateReason,
@@ -25,7 +27,9 @@ from yarnctl.deciding.reasons.verdicts import (
     Needs,
     NeedsMoreThanItCanUse,
     NeedsMoreThanThereIs,
+    NoAccount,
     NotSubmitted,
+    PaidFor,
     PlanReason,
 )
 from yarnctl.journal.rendering import MADE, SENTENCES, joined, text
@@ -46,6 +50,7 @@ UNIONS = {
 """What each table holds; an outcome may have any reason of a mode or of eligibility, too."""
 EXAMPLES: dict[object, object] = {
     int: 7,
+    int | None: 8,
     bool: True,
     Literal["known", "unknown", "too-late"]: "too-late",
     tuple[str, ...]: ("bob", "cyd"),
@@ -123,6 +128,20 @@ def test_every_reason_reads_as_the_table_says(union: str) -> None:
             "it needs 12 containers to end by its deadline, it can use 10 at once",
         ),
         (NeedsMoreThanThereIs(12, 8), "it needs 12 containers to end by its deadline, the cluster has 8"),
+        (PaidFor(48_200), "its deadline costs 48.2 tokens"),
+        (PaidFor(1_000), "its deadline costs 1 token"),
+        (NoAccount(), "it names no account to pay from"),
+        (NoAccount("analytics"), "there is no account analytics"),
+        (
+            CostsMore(52_000, 8, 40_000, 9),
+            "for 52 tokens it could be done by 8 ms, and 40 tokens at most were agreed;"
+            " within these it could be done by 9 ms",
+        ),
+        (
+            CostsMore(52_000, 8, 1),
+            "for 52 tokens it could be done by 8 ms, and 0.001 tokens at most were agreed",
+        ),
+        (CannotPay(52_000, 8, 0), "for 52 tokens it could be done by 8 ms, and its account holds 0 tokens"),
         (LeaseOver(120_000), "nobody has asked for it for 120 s: nobody waits any more"),
         (NotSubmitted(60_000), "nothing was submitted with its tag within 60 s"),
         (EndedOtherwise("KILLED"), "it ended KILLED, so that its work is not known"),

@@ -76,6 +76,38 @@ def _more_than_there_is(why: verdicts.NeedsMoreThanThereIs) -> str:
     return f"it needs {counted(why.containers)} to end by its deadline, the cluster has {why.capacity}"
 
 
+def tokens_text(mtokens: int) -> str:
+    """Say milli-tokens in tokens: ``48.2 tokens``."""
+    whole, rest = divmod(mtokens, 1000)
+    told = f"{whole}.{rest:03}".rstrip("0").rstrip(".")
+    return f"{told} token{'' if told == '1' else 's'}"
+
+
+def _paid_for(why: verdicts.PaidFor) -> str:
+    return f"its deadline costs {tokens_text(why.price_mtokens)}"
+
+
+def _no_account(why: verdicts.NoAccount) -> str:
+    return f"there is no account {why.account}" if why.account else "it names no account to pay from"
+
+
+def _costs_more(why: verdicts.CostsMore) -> str:
+    told = (
+        f"for {tokens_text(why.price_mtokens)} it could be done by {why.deadline_at_ms} ms,"
+        f" and {tokens_text(why.most_mtokens)} at most were agreed"
+    )
+    if why.within_at_ms is not None:
+        told += f"; within these it could be done by {why.within_at_ms} ms"
+    return told
+
+
+def _cannot_pay(why: verdicts.CannotPay) -> str:
+    return (
+        f"for {tokens_text(why.price_mtokens)} it could be done by {why.deadline_at_ms} ms,"
+        f" and its account holds {tokens_text(why.held_mtokens)}"
+    )
+
+
 def _lease_over(why: verdicts.LeaseOver) -> str:
     return f"nobody has asked for it for {why.lease_ms // 1000} s: nobody waits any more"
 
@@ -212,6 +244,7 @@ SENTENCES: dict[type[Reason], str] = {
     verdicts.DeadlineUnreachable: "the deadline can no longer be met, whatever it is given",
     verdicts.WorkUnknown: "nobody knows how much it computes, and this allocator must",
     verdicts.NoDeadline: "it names no deadline, and this mechanism needs one",
+    verdicts.TooEarly: "its deadline is before the earliest that breaks no promise, {earliest_at_ms} ms",
     verdicts.WithdrawnByAsker: "withdrawn by who asked",
     verdicts.EndedAs: "{state}",
     verdicts.ManagerForgot: "the ResourceManager does not know it any more",
@@ -246,6 +279,10 @@ MADE: dict[type[Reason], Callable[..., str]] = {
     verdicts.Needs: _needs,
     verdicts.NeedsMoreThanItCanUse: _more_than_it_can_use,
     verdicts.NeedsMoreThanThereIs: _more_than_there_is,
+    verdicts.PaidFor: _paid_for,
+    verdicts.NoAccount: _no_account,
+    verdicts.CostsMore: _costs_more,
+    verdicts.CannotPay: _cannot_pay,
     verdicts.LeaseOver: _lease_over,
     verdicts.NotSubmitted: _not_submitted,
     verdicts.EndedOtherwise: _ended_otherwise,

@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from yarnctl.deciding.admission.mechanisms import ALLOCATORS, MECHANISMS, Memory, OwnChoices, choices_of
+from yarnctl.deciding.admission.mechanisms import (
+    ALLOCATORS,
+    MECHANISMS,
+    SIZINGS,
+    Memory,
+    OwnChoices,
+    choices_of,
+)
 from yarnctl.deciding.admission.mechanisms.justice import JusticeChoices, fraction
 from yarnctl.deciding.admission.mechanisms.oracle import NO_DROP_FS, REACTIVE_FS, OracleChoices, SharerChoices
 from yarnctl.deciding.admission.mechanisms.pythia import PythiaChoices
@@ -180,7 +187,7 @@ def test_each_mechanism_takes_its_own_part_of_what_is_said():
     assert choices_of("pythia", said) == PythiaChoices(order="earliest", reach="requested")
     assert choices_of("oracle", said) == OracleChoices(order="earliest")
     assert choices_of("no_drop_fs", said) == SharerChoices(order="earliest", sharing="rebalanced")
-    taken = {field for name in MECHANISMS for field in choices_of(name, said).__struct_fields__}
+    taken = {field for name in SIZINGS for field in choices_of(name, said).__struct_fields__}
     assert taken == set(Choices.__struct_fields__), "nothing can be said that no mechanism hears"
 
 

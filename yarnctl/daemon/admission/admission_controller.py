@@ -269,7 +269,7 @@ class AdmissionController:
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
-        after, decided = decide(gate, now_ms, loads)
+        after, decided = decide(gate, now_ms, loads, self.store.balances())
         plans = self.store.has_changed(decided)
         if not self._is_changed(plans, now_ms):
             return

@@ -163,6 +163,10 @@ class AdmissionStore:
         """Return how many admissions that have not ended are in a state."""
         return len(self.open(state))
 
+    def balances(self) -> dict[str, int]:
+        """Return what each account may spend."""
+        return {name: each.balance_mtokens for name, each in self.accounts.accounts.items()}
+
     def has_changed(self, plans: Sequence[Plan]) -> tuple[Plan, ...]:
         """Return the plans that are new for waiting requests."""
         return tuple(plan for plan in plans if self._plan(plan.sequence) != plan)
@@ -193,6 +197,7 @@ class AdmissionStore:
             memory=kept.memory if same else fresh.memory,
             waiting=kept.waiting,
             reserved=kept.reserved,
+            promised=kept.promised if same else fresh.promised,
         )
         self.trained = self.trained and same
 
@@ -222,7 +227,7 @@ class AdmissionStore:
     def _round(self, record: AdmissionRound) -> None:
         if self.gate is None:
             return
-        self.gate = gating.expected_end(self.gate, record.at_ms, record.plans, record.granted)
+        self.gate = gating.expected_end(self.gate, record.at_ms, record.plans, record.granted, record.loads)
         granted = {each.request.sequence: each for each in record.granted}
         states: dict[str, State] = {"admit": "admitted", "reject": "rejected", "defer": "waiting"}
         for plan in record.plans:
@@ -359,7 +364,7 @@ class AdmissionStore:
         return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
 
     def _round_problem(self, record: AdmissionRound, gate: Gate) -> str:
-        after, decided = gating.decide(gate, record.at_ms, record.loads)
+        after, decided = gating.decide(gate, record.at_ms, record.loads, self.balances())
         plans = self.has_changed(decided)
         for was, now in zip(record.plans, plans, strict=False):
             if was != now:

@@ -8,14 +8,14 @@ not count as capacity. The caller gives the backlog (``loads``) and the time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from yarnctl.deciding.admission.capacity import Load, Pool
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, Memory, OwnChoices
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation
-from yarnctl.deciding.admission.rounds import Seen
+from yarnctl.deciding.admission.rounds import NO_BALANCES, Promised, Seen
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -27,6 +27,7 @@ class Gate(msgspec.Struct, frozen=True):
     memory: Memory
     waiting: tuple[Request, ...] = ()
     reserved: tuple[Reservation, ...] = ()
+    promised: Promised | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def capacity(self) -> int:
@@ -80,27 +81,44 @@ def expired(gate: Gate, now_ms: int) -> tuple[Reservation, ...]:
     return tuple(each for each in gate.reserved if not each.application and each.expires_at_ms <= now_ms)
 
 
-def decide(gate: Gate, now_ms: int, loads: Sequence[Load] = ()) -> tuple[Gate, tuple[Plan, ...]]:
+def decide(
+    gate: Gate, now_ms: int, loads: Sequence[Load] = (), balances: Mapping[str, int] = NO_BALANCES
+) -> tuple[Gate, tuple[Plan, ...]]:
     """Hold a round: return the gate after it, and a plan for everybody who waited, in order.
 
-    ``loads`` is what came in past the gate.
+    ``loads`` is what came in past the gate, ``balances`` what accounts may spend.
     """
     late = {each.request.sequence for each in expired(gate, now_ms)}
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
-    seen = Seen(gate.waiting, kept, tuple(loads), gate.pools, now_ms)
+    seen = Seen(gate.waiting, kept, tuple(loads), gate.pools, now_ms, balances, gate.promised)
     plans, granted = MECHANISMS[gate.mechanism].round(gate.memory, gate.choices, seen)
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)
-    return msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted)), plans
+    after = msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted))
+    return _carried(after, seen, granted), plans
 
 
-def expected_end(gate: Gate, now_ms: int, plans: Sequence[Plan], granted: Sequence[Reservation]) -> Gate:
+def _carried(after: Gate, seen: Seen, granted: Sequence[Reservation]) -> Gate:
+    """Return the gate with what is promised after a round, of a mechanism that carries that."""
+    carry = MECHANISMS[after.mechanism].carry
+    return after if carry is None else msgspec.structs.replace(after, promised=carry(seen, granted))
+
+
+def expected_end(
+    gate: Gate,
+    now_ms: int,
+    plans: Sequence[Plan],
+    granted: Sequence[Reservation],
+    loads: tuple[Load, ...] = (),
+) -> Gate:
     """Return the gate after a round of which only the record is left: what it decided is decided."""
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     late = {each.request.sequence for each in expired(gate, now_ms)}
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)
-    return msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted))
+    seen = Seen(gate.waiting, kept, loads, gate.pools, now_ms, promised=gate.promised)
+    after = msgspec.structs.replace(gate, waiting=waiting, reserved=(*kept, *granted))
+    return _carried(after, seen, granted)
 
 
 def granted_in(before: Gate, after: Gate) -> tuple[Reservation, ...]:

@@ -12,22 +12,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.pricing.timeline import Due
 from yarnctl.deciding.admission.records import Finished, Plan, Request, Reservation, Terms
 from yarnctl.deciding.admission.sizing import Sizing
 from yarnctl.deciding.reasons.verdicts import DeadlinePassed, PlanReason
 
+NO_BALANCES: Mapping[str, int] = MappingProxyType({})
+
+
+class Promised(msgspec.Struct, frozen=True):
+    """What each promise has still to do at one instant, and beside what load: the plan of a round."""
+
+    at_ms: int
+    capacity: int
+    loads: tuple[Load, ...]
+    dues: tuple[Due, ...]
+
 
 class Seen(NamedTuple):
-    """What a round is given: who waits (in order), what is reserved, what others hold, pools and time."""
+    """What a round is given: who waits (in order), what is reserved, what others hold, pools and time.
+
+    ``balances``: what each account may spend, in milli-tokens. ``promised``: what was promised after the last
+    round, of a mechanism that carries that.
+    """
 
     waiting: tuple[Request, ...]
     reserved: tuple[Reservation, ...]
     loads: tuple[Load, ...]
     pools: tuple[Pool, ...]
     now_ms: int
+    balances: Mapping[str, int] = NO_BALANCES
+    promised: Promised | msgspec.UnsetType = msgspec.UNSET
 
 
 class Round(NamedTuple):
@@ -42,7 +63,8 @@ class Mechanism(NamedTuple):
 
     ``begin`` returns its memory before anything has finished, ``learn`` its memory after one job more,
     ``round`` its plans for all waiting requests. ``choices`` are our readings of its paper, of its own type,
-    as its memory is. ``needs_estimate``, ``needs_deadline``: it rejects requests without one.
+    as its memory is. ``carry`` returns the promises after a round. ``needs_estimate``, ``needs_deadline``:
+    it rejects requests without one.
     """
 
     name: str
@@ -54,6 +76,7 @@ class Mechanism(NamedTuple):
     needs_estimate: bool = False
     needs_deadline: bool = True
     learns: bool = False
+    carry: Callable[[Seen, Sequence[Reservation]], Promised] | None = None
 
 
 def water_level(counts: Mapping[int, int], free: int) -> tuple[int, int]:

@@ -67,6 +67,41 @@ class NeedsMoreThanThereIs(Reason, frozen=True):
     capacity: int
 
 
+class PaidFor(Reason, frozen=True):
+    """Its deadline has this price, which was agreed and can be paid."""
+
+    price_mtokens: int
+
+
+class NoAccount(Reason, frozen=True):
+    """It names no account that is known ("": none at all), and deadlines have a price."""
+
+    account: str = ""
+
+
+class TooEarly(Reason, frozen=True):
+    """Its deadline is before the earliest that breaks no promise."""
+
+    earliest_at_ms: int
+
+
+class CostsMore(Reason, frozen=True):
+    """The deadline costs more than was agreed; ``within_at_ms``: the earliest that would not."""
+
+    price_mtokens: int
+    deadline_at_ms: int
+    most_mtokens: int
+    within_at_ms: int | None = None
+
+
+class CannotPay(Reason, frozen=True):
+    """The deadline costs more than the account holds."""
+
+    price_mtokens: int
+    deadline_at_ms: int
+    held_mtokens: int
+
+
 PlanReason = (
     Undecided
     | FreeNow
@@ -78,6 +113,11 @@ PlanReason = (
     | NoDeadline
     | NeedsMoreThanItCanUse
     | NeedsMoreThanThereIs
+    | PaidFor
+    | NoAccount
+    | TooEarly
+    | CostsMore
+    | CannotPay
     | Said
 )
 

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from yarnctl.deciding.admission.mechanisms.justice import JUSTICE, JusticeChoices, JusticeMemory
+from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices, MrmMemory, carry, hold_market
+from yarnctl.deciding.admission.mechanisms.mrm import learn as learn_work
 from yarnctl.deciding.admission.mechanisms.oracle import (
     NO_DROP_FS,
     ORACLE,
@@ -25,9 +27,9 @@ from yarnctl.deciding.admission.rounds import Mechanism
 from yarnctl.deciding.admission.shared_round import hold_round
 from yarnctl.deciding.admission.sizing import NoMemory, Sizing
 
-Memory = NoMemory | PythiaMemory | JusticeMemory
+Memory = NoMemory | PythiaMemory | JusticeMemory | MrmMemory
 """What a mechanism has learned, in the journal told apart by the field ``mechanism``."""
-OwnChoices = SharerChoices | OracleChoices | PythiaChoices | JusticeChoices
+OwnChoices = SharerChoices | OracleChoices | PythiaChoices | JusticeChoices | MrmChoices
 """How a mechanism reads its paper, told apart in the same way."""
 
 SIZINGS: dict[str, Sizing[Any, Any]] = {
@@ -49,7 +51,23 @@ def _shared(sizing: Sizing[Any, Any]) -> Mechanism:
     )
 
 
-MECHANISMS: dict[str, Mechanism] = {name: _shared(sizing) for name, sizing in SIZINGS.items()}
+MRM = Mechanism(
+    name="mrm",
+    paper="MRM Eq 13, section 5",
+    choices=MrmChoices(),
+    begin=lambda choices: MrmMemory(),
+    learn=learn_work,
+    round=hold_market,
+    needs_estimate=True,
+    needs_deadline=False,
+    learns=True,
+    carry=carry,
+)
+
+MECHANISMS: dict[str, Mechanism] = {
+    **{name: _shared(sizing) for name, sizing in SIZINGS.items()},
+    MRM.name: MRM,
+}
 
 ALLOCATORS = SIZINGS
 """The old name, for one release."""
@@ -58,7 +76,7 @@ ALLOCATORS = SIZINGS
 def choices_of(name: str, said: Choices) -> OwnChoices:
     """Return a mechanism's own choices, of those that are given for all of them."""
     own = MECHANISMS[name].choices
-    known = {field: getattr(said, field) for field in own.__struct_fields__}
+    known = {field: getattr(said, field) for field in own.__struct_fields__ if hasattr(said, field)}
     choices: OwnChoices = msgspec.structs.replace(own, **known)
     return choices
 

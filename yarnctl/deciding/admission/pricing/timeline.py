@@ -117,6 +117,16 @@ def served(profile: Profile, dues: Iterable[Due], from_ms: int) -> dict[str, int
     return {due.who: steps.serve(due) for due in by_deadline(dues)}
 
 
+def left_at(profile: Profile, dues: Iterable[Due], from_ms: int, until_ms: int) -> dict[str, int]:
+    """Return what each due has still to do at an instant if the earliest deadline is served first."""
+    steps, left_ms = _Steps(_begun(profile, from_ms)), {}
+    for due in by_deadline(dues):
+        before_ms = steps.given(from_ms, until_ms)
+        steps.serve(due)
+        left_ms[due.who] = due.work_ms - (before_ms - steps.given(from_ms, until_ms))
+    return left_ms
+
+
 def broken(profile: Profile, dues: Sequence[Due], from_ms: int) -> tuple[str, ...]:
     """Return the jobs whose deadline would be missed if the earliest is served first."""
     ends_ms = served(profile, dues, from_ms)
@@ -163,6 +173,10 @@ class _Steps:
 
     def __init__(self, profile: Profile) -> None:
         self.at_ms, self.free = list(profile.at_ms), list(profile.free)
+
+    def given(self, from_ms: int, until_ms: int) -> int:
+        """Return how much is free between two instants."""
+        return supply(Profile(tuple(self.at_ms), tuple(self.free)), from_ms).until(until_ms)
 
     def lay(self, due: Due) -> int:
         """Use the latest free time before the deadline; return what did not fit."""

@@ -1,0 +1,215 @@
+"""Golden: what MRM promises, at which price, and whom it turns away; one claim a row.
+
+Ten containers of one pool, now is 1,000,000 ms. Work is in container-ms; 1 milli-token is 1 container-ms.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from yarnctl.deciding.admission.capacity import Load, Pool
+from yarnctl.deciding.admission.mechanisms import MECHANISMS
+from yarnctl.deciding.admission.mechanisms.mrm import (
+    MrmChoices,
+    MrmMemory,
+    carry,
+    market,
+    priced,
+    promised_ms,
+)
+from yarnctl.deciding.admission.pricing.timeline import broken
+from yarnctl.deciding.admission.records import Budget, DueClaim, Estimate, Plan, Request, Reservation
+from yarnctl.deciding.admission.rounds import Round, Seen
+from yarnctl.deciding.reasons.verdicts import (
+    CannotPay,
+    CostsMore,
+    NoAccount,
+    PaidFor,
+    TooEarly,
+    WorkUnknown,
+)
+
+NOW = 1_000_000
+CHOICES = MrmChoices(job_ms=100_000)
+POOLS = (Pool("", 10, 1024),)
+
+
+def request(
+    sequence: int, deadline_ms: int | None, most: int = 10**9, work_ms: int = 100_000, tasks: int = 10
+) -> Request:
+    return Request(
+        sequence, NOW, deadline_ms, tasks, Estimate(work_ms, 0, "me"), budget=Budget("analytics", most)
+    )
+
+
+def held(sequence: int, work_ms: int, due_at_ms: int, most: int = 10, application: str = "") -> Reservation:
+    claim = DueClaim(work_ms, most, NOW, due_at_ms)
+    return Reservation(request(sequence, due_at_ms - NOW), claim, 1.0, NOW + 60_000, application)
+
+
+def round_of(*waiting: Request, balance: int = 10**9, **fields: object) -> Round:
+    seen = Seen(waiting, (), (), POOLS, NOW, {"analytics": balance})
+    return MECHANISMS["mrm"].round(MrmMemory(), CHOICES, seen._replace(**fields))
+
+
+def plan_of(*waiting: Request, **fields: object) -> Plan:
+    return round_of(*waiting, **fields).plans[-1]  # type: ignore[arg-type]
+
+
+PRICES = [
+    # deadline_ms from now, price: p / (F/m + 1), F what is free until the deadline once it is laid
+    (10_000, 100_000, "no slack: the whole work"),
+    (20_000, 50_000, "as much free as it computes: half"),
+    (40_000, 25_000, "three times as much: a quarter"),
+    (10_001, 99_991, "1 ms later, 10 container-ms free: 99,990.0009... is rounded up"),
+]
+
+
+@pytest.mark.parametrize(("deadline_ms", "price", "claim"), PRICES, ids=[row[2] for row in PRICES])
+def test_an_empty_cluster_prices_a_deadline_by_its_slack(deadline_ms: int, price: int, claim: str) -> None:
+    plan = plan_of(request(1, deadline_ms))
+    assert (plan.verdict, plan.price_mtokens, plan.reason) == ("admit", price, PaidFor(price))
+    assert plan.because == (("itself", price),)
+    assert plan.deadline_at_ms == NOW + deadline_ms
+    assert plan.finish_at_ms == NOW + 10_000
+    assert plan.late_ratio == 0.05
+
+
+def test_whoever_has_less_slack_because_of_it_is_a_term_of_the_price() -> None:
+    plan = plan_of(request(2, 10_000), reserved=(held(1, 100_000, NOW + 30_000),))
+    # before: 200,000 free until 1's deadline: 100,000 / 3. After: 100,000 free: 100,000 / 2.
+    assert plan.because == (("itself", 100_001), ("1", 16_666))
+    assert plan.price_mtokens == 116_667
+
+
+def test_one_that_runs_already_has_no_term() -> None:
+    plan = plan_of(
+        request(2, 10_000), reserved=(held(1, 100_000, NOW + 30_000, application="application_1"),)
+    )
+    assert plan.because == (("itself", 100_000),)
+
+
+REFUSED = [
+    (request(1, 9_999), {}, TooEarly(NOW + 10_000), "10 containers need 10 s"),
+    (request(1, 9_999, tasks=5), {}, TooEarly(NOW + 20_000), "5 containers need 20 s"),
+    (
+        request(1, 10_000),
+        {"loads": (Load("other", 5, 0),)},
+        TooEarly(NOW + 20_000),
+        "others hold 5 for ever",
+    ),
+    (
+        request(2, 10_000),
+        {"reserved": (held(1, 100_000, NOW + 10_000),)},
+        TooEarly(NOW + 20_000),
+        "another promise has no time to spare",
+    ),
+    (
+        request(1, 20_000, most=49_999),
+        {},
+        CostsMore(50_000, NOW + 20_000, 49_999, NOW + 20_001),
+        "a milli-token less was agreed than it costs",
+    ),
+    (request(1, 20_000), {"balance": 49_999}, CannotPay(50_000, NOW + 20_000, 49_999), "it cannot be paid"),
+    (request(1, None), {"balance": 0}, CannotPay(100_000, NOW + 10_000, 0), "nothing is left"),
+    (request(1, 20_000), {"balances": {}}, NoAccount("analytics"), "no such account"),
+    (Request(1, NOW, 20_000, 10, Estimate(1, 0, "me")), {}, NoAccount(), "no budget is said"),
+    (
+        Request(1, NOW, 20_000, 10, None, budget=Budget("analytics", 1)),
+        {},
+        WorkUnknown(),
+        "nobody knows how much it computes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "fields", "why", "claim"), REFUSED, ids=[row[3] for row in REFUSED])
+def test_who_is_turned_away_is_told_why(
+    asked: Request, fields: dict[str, object], why: object, claim: str
+) -> None:
+    found = round_of(asked, **fields)  # type: ignore[arg-type]
+    assert (found.plans[0].verdict, found.plans[0].reason, found.granted) == ("reject", why, ())
+    assert found.plans[0].price_mtokens is None
+
+
+BUDGETS = [
+    (100_000, NOW + 10_000, 100_000, "all of it: the earliest deadline"),
+    (50_000, NOW + 20_000, 50_000, "half: twice as late"),
+    (25_000, NOW + 40_000, 25_000, "a quarter: four times as late"),
+    (10**9, NOW + 10_000, 100_000, "more than it costs: the price is paid, not the budget"),
+]
+
+
+@pytest.mark.parametrize(
+    ("most", "deadline_at_ms", "price", "claim"), BUDGETS, ids=[row[3] for row in BUDGETS]
+)
+def test_a_budget_buys_the_earliest_deadline_within_it(
+    most: int, deadline_at_ms: int, price: int, claim: str
+) -> None:
+    plan = plan_of(request(1, None, most))
+    assert (plan.verdict, plan.deadline_at_ms, plan.price_mtokens) == ("admit", deadline_at_ms, price)
+
+
+def test_a_budget_is_no_more_than_what_the_account_holds() -> None:
+    assert plan_of(request(1, None), balance=50_000).deadline_at_ms == NOW + 20_000
+
+
+def test_two_of_one_round_pay_from_one_balance_one_after_the_other() -> None:
+    first, second = round_of(request(1, 20_000), request(2, 40_000), balance=60_000).plans
+    assert (first.verdict, first.price_mtokens) == ("admit", 50_000)
+    assert isinstance(second.reason, CannotPay)
+    assert second.reason.held_mtokens == 10_000
+
+
+def test_the_due_holds_the_work_with_its_margin_until_the_deadline() -> None:
+    asked = Request(1, NOW, 60_000, 4, Estimate(100_000, 10_000, "me"), budget=Budget("analytics", 10**9))
+    (held_now,) = round_of(asked).granted
+    assert held_now.claim == DueClaim(116_449, 4, NOW, NOW + 60_000)  # mean and 1.6449 s.d.
+    assert promised_ms(Estimate(100_000, 0, "me"), CHOICES) == 100_000
+
+
+LEFT = [
+    (NOW, 100_000, "nothing is done yet"),
+    (NOW + 4_000, 60_000, "4 s on ten containers"),
+    (NOW + 10_000, 0, "by the plan it is done"),
+]
+
+
+@pytest.mark.parametrize(("now_ms", "left_ms", "claim"), LEFT, ids=[row[2] for row in LEFT])
+def test_what_is_left_of_a_promise_is_what_the_plan_of_the_last_round_leaves(
+    now_ms: int, left_ms: int, claim: str
+) -> None:
+    asked = request(1, 60_000)
+    first = Seen((asked,), (), (), POOLS, NOW, {"analytics": 10**9})
+    granted = round_of(asked).granted
+    seen = first._replace(waiting=(), reserved=granted, now_ms=now_ms, promised=carry(first, granted))
+    assert sum(due.work_ms for due in market(MrmMemory(), CHOICES, seen).dues) == left_ms
+
+
+def test_who_is_late_is_expected_to_run_as_long_again() -> None:
+    late = held(1, 100_000, NOW - 90_000, application="application_1")
+    found = market(MrmMemory(), CHOICES, Seen((), (late,), (), POOLS, NOW))
+    assert found.dues == ()
+    assert (found.free.free_at(NOW + 89_999), found.free.free_at(NOW + 90_000)) == (0, 10)
+
+
+def test_where_a_later_deadline_would_break_a_promise_it_is_served_with_an_earlier_one() -> None:
+    """Two containers. Due in 7 ms it stands behind the second job and is too narrow to catch up."""
+    narrow = held(1, 5, NOW + 5, most=1)
+    wide = held(2, 3, NOW + 7, most=2)
+    seen = market(MrmMemory(), CHOICES, Seen((), (narrow, wide), (), (Pool("", 2, 1024),), NOW))
+    offered = priced(seen, "3", 6, 1, CHOICES)
+    assert offered is not None
+    assert offered.earliest_ms == NOW + 6
+    assert broken(seen.free, (*seen.dues, offered.job._replace(due_at_ms=NOW + 7)), NOW) == ("3",)
+    assert [offered.serve_by_ms(NOW + at_ms) for at_ms in (6, 7, 20)] == [NOW + 6, NOW + 6, NOW + 20]
+
+
+def test_no_room_at_any_time_is_no_market() -> None:
+    seen = market(MrmMemory(), CHOICES, Seen((), (), (), (Pool("", 0, 1024),), NOW))
+    assert priced(seen, "1", 1, 1, CHOICES) is None
+
+
+def test_finished_jobs_say_what_a_job_computes_on_average() -> None:
+    found = market(MrmMemory(4, 1_000), CHOICES, Seen((), (), (), POOLS, NOW))
+    assert found.mean_ms == 250.0

@@ -1,0 +1,274 @@
+"""MRM over random stories: every promise is kept, every price is paid once, and no token is lost or made.
+
+A story is played on records alone: who asks, a round, what is due from accounts, who runs by earliest
+deadline first, who ends. It dies after any of its records and goes on from the lines. The laws are functions
+of a seed; a planted bug replaces one function, and the law that should notice must fail on the same seeds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from yarnctl.deciding.admission import payments
+from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.capacity import Pool
+from yarnctl.deciding.admission.entries import (
+    AdmissionAsked,
+    AdmissionClosed,
+    AdmissionRound,
+    AdmissionTaken,
+    GateLearned,
+    GateSet,
+)
+from yarnctl.deciding.admission.gate import decide, granted_in
+from yarnctl.deciding.admission.mechanisms import mrm
+from yarnctl.deciding.admission.mechanisms.mrm import MrmChoices
+from yarnctl.deciding.admission.pricing import accounts
+from yarnctl.deciding.admission.pricing.accounts import (
+    AccountSet,
+    TokensCharged,
+    TokensGranted,
+    TokensRefunded,
+)
+from yarnctl.deciding.admission.records import Budget, DueClaim, Estimate, Finished, Request
+from yarnctl.deciding.reasons.verdicts import EndedAs, WithdrawnByAsker
+from yarnctl.deciding.records import Record, decode, encode
+
+SEEDS = range(80)
+NAMES = ("analytics", "research")
+STEPS = 40
+
+
+class Died(Exception):
+    """The process ends here."""
+
+
+class MarketStory:
+    """A random story of one seed. ``left_ms`` is what each admitted job has still to compute, in truth."""
+
+    def __init__(self, seed: int, dies_after: int | None = None) -> None:
+        self.chance = random.Random(seed)
+        self.capacity = self.chance.choice((1, 1, 2, 5))
+        self.refund = self.chance.choice(("none", "unused", "late", "both"))
+        self.dies_after = dies_after
+        self.lines: list[bytes] = []
+        self.store = AdmissionStore()
+        self.left_ms: dict[str, int] = {}
+        self.now_ms = 0
+
+    def write(self, record: Record) -> None:
+        assert self.store.problem(record) == ""
+        self.lines.append(encode(record))
+        if len(self.lines) == self.dies_after:
+            raise Died
+        self.store.take(record)
+        balanced(self.store)
+
+    def again(self) -> None:
+        """Start from the lines."""
+        self.dies_after = None
+        self.store = AdmissionStore()
+        for line in self.lines:
+            record = decode(line)
+            assert self.store.problem(record) == ""
+            self.store.take(record)
+        open_now = {each.admission: claim_of(each).work_ms for each in self.store.open("admitted", "taken")}
+        self.left_ms = {name: self.left_ms.get(name, work_ms) for name, work_ms in open_now.items()}
+        for name in [name for name, left_ms in self.left_ms.items() if not left_ms]:
+            self.end(name)
+        for application in list(self.store.unlearned):
+            self.write(GateLearned(self.now_ms, application, ()))
+
+    def play(self) -> None:
+        if self.store.gate is None:
+            self.write(GateSet(self.now_ms, "mrm", (Pool("", self.capacity, 1024),), MrmChoices(job_ms=50)))
+        for name in NAMES:
+            if name not in self.store.accounts.accounts:
+                self.write(AccountSet(self.now_ms, name))
+            self.write(TokensGranted(self.now_ms, name, self.chance.randint(0, 400)))
+        for _ in range(STEPS):
+            self.step()
+        self.finish()
+
+    def step(self) -> None:
+        self.settle()
+        what = self.chance.random()
+        if what < 0.5:
+            self.ask()
+        elif what < 0.55 and (waiting := self.store.open("admitted")):
+            gone = self.chance.choice(waiting)
+            self.write(AdmissionClosed(self.now_ms, gone.admission, "withdrawn", WithdrawnByAsker()))
+            self.left_ms.pop(gone.admission, None)
+        else:
+            self.run(self.chance.randint(1, 60))
+
+    def settle(self) -> None:
+        while (record := payments.due_record(self.store, self.now_ms)) is not None:
+            self.write(record)
+
+    def ask(self) -> None:
+        number = self.store.numbered + 1
+        deadline_ms = self.chance.choice((None, self.chance.randint(1, 400)))
+        request = Request(
+            number,
+            self.now_ms,
+            deadline_ms,
+            self.chance.randint(1, self.capacity),
+            Estimate(self.chance.randint(1, 120), 0, "me"),
+            budget=Budget(self.chance.choice(NAMES), self.chance.randint(1, 300), self.refund),
+        )
+        self.write(AdmissionAsked(self.now_ms, f"adm-0a-{number}", "job", "ann", "root.a", request))
+        self.hold_round()
+
+    def hold_round(self) -> None:
+        gate = self.store.gate
+        assert gate is not None
+        after, plans = decide(gate, self.now_ms, (), self.store.balances())
+        self.write(AdmissionRound(self.now_ms, (), self.store.has_changed(plans), granted_in(gate, after)))
+        for each in self.store.open("admitted"):
+            self.left_ms.setdefault(each.admission, claim_of(each).work_ms)
+        self.settle()
+
+    def run(self, span_ms: int) -> None:
+        """Serve the earliest deadline first, millisecond by millisecond; each promise is kept."""
+        for _ in range(span_ms):
+            running = sorted(
+                (each for each in self.store.open("admitted", "taken") if each.admission in self.left_ms),
+                key=lambda each: (claim_of(each).until_ms, each.sequence),
+            )
+            free = self.capacity
+            self.now_ms += 1
+            for each in running:
+                given = min(free, claim_of(each).most, self.left_ms[each.admission])
+                self.left_ms[each.admission] -= given
+                free -= given
+            for name in [name for name, left_ms in self.left_ms.items() if not left_ms]:
+                self.end(name)
+
+    def end(self, name: str) -> None:
+        found = self.store.admissions[name]
+        assert self.now_ms <= claim_of(found).until_ms <= found.plan.deadline_at_ms, "a promise is broken"
+        application = f"application_1_{found.sequence}"
+        if found.state == "admitted":
+            self.write(AdmissionTaken(self.now_ms, name, application))
+        self.write(AdmissionClosed(self.now_ms, name, "ended", EndedAs("FINISHED")))
+        claim = claim_of(found)
+        used_ms = self.chance.randint(1, claim.work_ms)
+        del self.left_ms[name]
+        learned = Finished(used_ms, claim.most, 1, claim.most, self.capacity, 1.0, met=True)
+        self.write(GateLearned(self.now_ms, application, (learned,)))
+
+    def finish(self) -> None:
+        while self.left_ms:
+            self.run(50)
+        self.settle()
+
+
+def claim_of(each) -> DueClaim:
+    assert each.reservation is not None
+    assert isinstance(each.reservation.claim, DueClaim)
+    return each.reservation.claim
+
+
+def balanced(store: AdmissionStore) -> None:
+    for account in store.accounts.accounts.values():
+        assert 0 <= account.spent_mtokens <= account.given_mtokens, "a balance below 0, or tokens were made"
+        assert account.balance_mtokens >= 0
+    spent = sum(each.spent_mtokens for each in store.accounts.accounts.values())
+    kept = sum(each.mtokens - (each.refunded_mtokens or 0) for each in store.accounts.payments.values())
+    assert spent == kept, "what was spent is not what payments keep"
+
+
+def paid_once(story: MarketStory) -> None:
+    """Each promise is charged its price once, and settled once; who was refused pays nothing."""
+    records = [decode(line) for line in story.lines]
+    charged = {each.admission: each.mtokens for each in records if isinstance(each, TokensCharged)}
+    assert len(charged) == sum(isinstance(each, TokensCharged) for each in records)
+    plans = [plan for each in records if isinstance(each, AdmissionRound) for plan in each.plans]
+    promised = {f"adm-0a-{plan.sequence}": plan for plan in plans if plan.verdict == "admit"}
+    assert charged == {name: plan.price_mtokens for name, plan in promised.items()}
+    settled = [each.admission for each in records if isinstance(each, TokensRefunded)]
+    assert sorted(settled) == sorted(charged)
+    for plan in promised.values():
+        assert sum(amount for _, amount in plan.because) == plan.price_mtokens
+        assert all(amount > 0 for _, amount in plan.because)
+
+
+def promises_are_kept(seed: int) -> None:
+    story = MarketStory(seed)
+    story.play()
+    paid_once(story)
+
+
+def no_death_loses_a_token(seed: int) -> None:
+    whole = MarketStory(seed)
+    whole.play()
+    for dies_after in random.Random(seed).sample(range(1, len(whole.lines) + 1), 6):
+        story = MarketStory(seed, dies_after)
+        with pytest.raises(Died):
+            story.play()
+        story.again()
+        story.settle()
+        if any(each.state == "waiting" for each in story.store.open()):
+            story.hold_round()
+        story.finish()
+        paid_once(story)
+
+
+LAWS = (promises_are_kept, no_death_loses_a_token)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_law(law: Callable[[int], None], seed: int) -> None:
+    law(seed)
+
+
+def _twice(store, each, now_ms):
+    return TokensCharged(now_ms, each.request.budget.account, each.admission, each.plan.price_mtokens)
+
+
+def _more_back(accounts_, at_ms, admission, used, choice="both"):
+    paid = accounts_.payments[admission]
+    return TokensRefunded(at_ms, paid.account, admission, paid.mtokens + 1)
+
+
+def _unbounded(offered, request, budget, balance):
+    return request.deadline_at_ms or offered.earliest_ms
+
+
+def _too_early(offered, request, budget, balance):
+    found = AGREED(offered, request, budget, balance)
+    return found - 1 if isinstance(found, int) else found
+
+
+AGREED = mrm._agreed
+BUGS = {
+    "a deadline 1 ms before the earliest": (mrm, "_agreed", _too_early, promises_are_kept),
+    "nobody looks at balances": (mrm, "_agreed", _unbounded, promises_are_kept),
+    "what others have to do is forgotten": (
+        mrm,
+        "_left",
+        lambda seen: {str(each.request.sequence): 0 for each in seen.reserved},
+        promises_are_kept,
+    ),
+    "charged again after a death": (payments, "_charge", _twice, no_death_loses_a_token),
+    "more goes back than was paid": (payments, "settle", _more_back, promises_are_kept),
+    "prices are rounded down": (mrm, "price_mtokens", int, promises_are_kept),
+}
+
+
+@pytest.mark.parametrize("bug", list(BUGS))
+def test_a_planted_bug_is_seen(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    holder, name, instead, law = BUGS[bug]
+    monkeypatch.setattr(holder, name, instead)
+    with pytest.raises((AssertionError, accounts.ImpossibleRecord)):
+        _on_all_seeds(law)
+
+
+def _on_all_seeds(law: Callable[[int], None]) -> None:
+    for seed in SEEDS:
+        law(seed)
