@@ -5,6 +5,8 @@ Ten containers of one pool, now is 1,000,000 ms. Work is in container-ms; 1 mill
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from yarnctl.deciding.admission.capacity import Load, Pool
@@ -47,13 +49,13 @@ def held(sequence: int, work_ms: int, due_at_ms: int, most: int = 10, applicatio
     return Reservation(request(sequence, due_at_ms - NOW), claim, 1.0, NOW + 60_000, application)
 
 
-def round_of(*waiting: Request, balance: int = 10**9, **fields: object) -> Round:
+def round_of(*waiting: Request, balance: int = 10**9, **fields: Any) -> Round:
     seen = Seen(waiting, (), (), POOLS, NOW, {"analytics": balance})
     return MECHANISMS["mrm"].round(MrmMemory(), CHOICES, seen._replace(**fields))
 
 
-def plan_of(*waiting: Request, **fields: object) -> Plan:
-    return round_of(*waiting, **fields).plans[-1]  # type: ignore[arg-type]
+def plan_of(*waiting: Request, **fields: Any) -> Plan:
+    return round_of(*waiting, **fields).plans[-1]
 
 
 PRICES = [
@@ -125,9 +127,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("asked", "fields", "why", "claim"), REFUSED, ids=[row[3] for row in REFUSED])
 def test_who_is_turned_away_is_told_why(
-    asked: Request, fields: dict[str, object], why: object, claim: str
+    asked: Request, fields: dict[str, Any], why: object, claim: str
 ) -> None:
-    found = round_of(asked, **fields)  # type: ignore[arg-type]
+    found = round_of(asked, **fields)
     assert (found.plans[0].verdict, found.plans[0].reason, found.granted) == ("reject", why, ())
     assert found.plans[0].price_mtokens is None
 

@@ -33,7 +33,7 @@ from yarnctl.deciding.admission.pricing.accounts import (
     TokensGranted,
     TokensRefunded,
 )
-from yarnctl.deciding.admission.records import Budget, DueClaim, Estimate, Finished, Request
+from yarnctl.deciding.admission.records import Budget, DueClaim, Estimate, Finished, Refund, Request
 from yarnctl.deciding.reasons.verdicts import EndedAs, WithdrawnByAsker
 from yarnctl.deciding.records import Record, decode, encode
 
@@ -52,7 +52,8 @@ class MarketStory:
     def __init__(self, seed: int, dies_after: int | None = None) -> None:
         self.chance = random.Random(seed)
         self.capacity = self.chance.choice((1, 1, 2, 5))
-        self.refund = self.chance.choice(("none", "unused", "late", "both"))
+        choices: tuple[Refund, ...] = ("none", "unused", "late", "both")
+        self.refund = self.chance.choice(choices)
         self.dies_after = dies_after
         self.lines: list[bytes] = []
         self.store = AdmissionStore()
