@@ -12,6 +12,7 @@ from yarnctl.daemon.admission.backlog import Size, tag_of
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.admission.request_queue import (
     AdmissionClient,
+    Command,
     PendingCommand,
     Refusal,
     RequestQueue,
@@ -197,7 +198,7 @@ class AtTheDesk:
         while self.now_ms < until_ms:
             self.tick(min(500, until_ms - self.now_ms))
 
-    def hand(self, wanted: AdmissionClient | WithdrawRequest) -> PendingCommand:
+    def hand(self, wanted: Command) -> PendingCommand:
         errand = PendingCommand(wanted)
         self.window._pending.append(errand)
         return errand
@@ -214,7 +215,7 @@ class AtTheDesk:
         assert isinstance(errand.answer, str)
         return self.book.admissions[errand.answer]
 
-    def refused(self, wanted: AdmissionClient | WithdrawRequest) -> str:
+    def refused(self, wanted: Command) -> str:
         errand = self.hand(wanted)
         self.go(1_500)
         assert isinstance(errand.answer, Refusal)

@@ -9,17 +9,22 @@ judged: no round, no expiry, no end while the ResourceManager does not answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
 
 import msgspec
 
 from yarnctl.daemon.admission.backlog import Size, Sizing
 from yarnctl.daemon.admission.feedback import Estimates, Feedback
 from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.market_desk import MarketDesk, Quote
 from yarnctl.daemon.admission.reconciler import Manager, Reconciler
 from yarnctl.daemon.admission.request_queue import (
+    AccountCommand,
     AdmissionClient,
     PendingCommand,
+    QuoteRequest,
     Refusal,
     RequestQueue,
     WithdrawRequest,
@@ -34,6 +39,7 @@ from yarnctl.deciding.admission.entries import (
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
+from yarnctl.deciding.admission.pricing.accounts import Account
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
 from yarnctl.deciding.reasons.verdicts import LeaseOver, Undecided, WithdrawnByAsker
 from yarnctl.deciding.records import Record
@@ -75,6 +81,8 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     lease_ms: int
     admissions: tuple[Admission, ...] = ()
+    accounts: Mapping[str, Account] = {}
+    quotes: Mapping[str, Quote] = {}
 
 
 class AdmissionController:
@@ -103,8 +111,9 @@ class AdmissionController:
         self._answers: dict[PendingCommand, str | Refusal] = {}
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
+        self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
-        self._shown: tuple[int, str, AdmissionStatus] | None = None
+        self._shown: tuple[int, str, int, AdmissionStatus] | None = None
 
     # --- after each tick ------------------------------------------------------------------------
 
@@ -118,6 +127,7 @@ class AdmissionController:
         active = bool(errands or self.store.opened)
         if active or self.store.gate is None:
             self._measure(write, now_ms)
+        self._settle(write, now_ms)
         if self._feedback is not None:
             self._feedback.reconcile(lambda record: self._note(write, record), now_ms)
         if active and self.store.gate is not None:
@@ -126,6 +136,8 @@ class AdmissionController:
     def _work(
         self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand], paused: bool
     ) -> None:
+        if self._is_market and errands:  # what things cost is told of a fresh look only
+            self._reconciler.reconcile(lambda record: self._note(write, record), now_ms, asked=True)
         for errand in errands[:ERRANDS_MAX]:
             self._carry_out(write, now_ms, errand)
         if len(errands) > ERRANDS_MAX and self._answers:
@@ -137,6 +149,17 @@ class AdmissionController:
             return
         if fresh or self._undecided():
             self._run_round(write, now_ms, seen.loads)
+
+    @property
+    def _is_market(self) -> bool:
+        """Say whether deadlines have a price."""
+        return self.store.gate is not None and self.store.gate.mechanism == "mrm"
+
+    def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
+        """Charge, pay back and refill what is due; what a job used is known when the history says so."""
+        self.market_desk.settle(
+            lambda record: self._note(write, record), now_ms, learning=self._feedback is not None
+        )
 
     def _note(self, write: Callable[[Record], None], record: Record) -> None:
         """Write down, then let it count."""
@@ -169,6 +192,13 @@ class AdmissionController:
         if isinstance(wanted, WithdrawRequest):
             self._answers[errand] = self._withdraw(write, now_ms, wanted.admission)
             return
+        if isinstance(wanted, AccountCommand):
+            note = partial(self._note, write)
+            self._answers[errand] = self.market_desk.account(note, now_ms, wanted)
+            return
+        if isinstance(wanted, QuoteRequest):
+            self._quote(errand, wanted, now_ms)
+            return
         known = self.store.by_key(wanted.key)
         if known is not None:
             same = _same(wanted, known)
@@ -177,8 +207,33 @@ class AdmissionController:
             self._answers[errand] = refusal
         elif isinstance(estimate := self._estimate(errand, wanted, now_ms), Refusal):
             self._answers[errand] = estimate
+        elif estimate is not None and (unseen := self._unpriced(wanted, *estimate, now_ms)):
+            if isinstance(unseen, Refusal):
+                self._answers[errand] = unseen
         elif estimate is not None and self.request_queue.start(errand):
             self._answers[errand] = self._ask(write, now_ms, errand, wanted, *estimate)
+
+    def _quote(self, errand: PendingCommand, wanted: QuoteRequest, now_ms: int) -> None:
+        """Answer with a quote's id, once the cluster has been seen."""
+        estimate, seen = self._estimate(errand, wanted, now_ms), self._reconciler.last
+        if not self._is_market:
+            told = f"the gate decides by {self.settings.allocator}: deadlines have no price"
+            self._answers[errand] = Refusal("no-account", told, "yarnctl run --admission mrm")
+        elif isinstance(estimate, Refusal):
+            self._answers[errand] = estimate
+        elif estimate is not None and seen is not None:
+            self._answers[errand] = self.market_desk.quote(wanted, *estimate, seen.loads, now_ms)
+
+    def _unpriced(
+        self, wanted: AdmissionClient, estimate: Estimate | None, now_ms: int
+    ) -> Refusal | Literal["unseen"] | None:
+        """Say why a request at a price is refused at once, or that the cluster has not been seen yet."""
+        if not self._is_market:
+            return None
+        seen = self._reconciler.last
+        if seen is None:
+            return "unseen"
+        return self.market_desk.refusal(wanted, estimate, seen.loads, now_ms)
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
@@ -190,7 +245,7 @@ class AdmissionController:
         return None
 
     def _estimate(
-        self, errand: PendingCommand, wanted: AdmissionClient, now_ms: int
+        self, errand: PendingCommand, wanted: AdmissionClient | QuoteRequest, now_ms: int
     ) -> tuple[Estimate | None] | Refusal | None:
         """Return the estimate there is, if any; None: it is still being asked for.
 
@@ -224,7 +279,15 @@ class AdmissionController:
         number = self.store.numbered + 1
         name = f"adm-{self.settings.instance}-{number}"
         asked_at_ms = now_ms - self.request_queue.waited_ms(errand)
-        request = Request(number, asked_at_ms, wanted.deadline_ms, wanted.containers, estimate, wanted.kind)
+        request = Request(
+            number,
+            asked_at_ms,
+            wanted.deadline_ms,
+            wanted.containers,
+            estimate,
+            wanted.kind,
+            budget=wanted.budget,
+        )
         self._note(
             write,
             AdmissionAsked(now_ms, name, wanted.name, wanted.user, wanted.queue, request, wanted.key),
@@ -275,6 +338,7 @@ class AdmissionController:
             return
         self._planned_at_ms = now_ms
         self._note(write, AdmissionRound(now_ms, loads, plans, granted_in(gate, after)))
+        self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":
                 name = f"adm-{self.settings.instance}-{plan.sequence}"
@@ -292,8 +356,8 @@ class AdmissionController:
         """Return what is to be published."""
         book, gate = self.store, self.store.gate
         problem = self._problem()
-        if self._shown is not None and self._shown[:2] == (book.version, problem):
-            return self._shown[2]
+        if self._shown is not None and self._shown[:3] == (book.version, problem, self.market_desk.numbered):
+            return self._shown[3]
         desked = AdmissionStatus(
             allocator=self.settings.allocator,
             capacity=None if gate is None else gate.capacity,
@@ -304,8 +368,10 @@ class AdmissionController:
             problem=problem,
             lease_ms=self.settings.lease_ms,
             admissions=tuple(reversed(book.admissions.values())),
+            accounts=book.accounts.accounts,
+            quotes=self.market_desk.quotes,
         )
-        self._shown = (book.version, problem, desked)
+        self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked
 
     def _problem(self) -> str:
@@ -329,13 +395,15 @@ class AdmissionController:
 def _same(wanted: AdmissionClient, known: Admission) -> bool:
     """Say whether a repeated request asks for what it asked for before."""
     before = known.request
-    return (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind) == (
+    asked = (wanted.name, wanted.user, wanted.queue, wanted.containers, wanted.deadline_ms, wanted.kind)
+    return (*asked, wanted.budget) == (
         known.name,
         known.user,
         known.queue,
         before.tasks,
         before.deadline_ms,
         before.kind,
+        before.budget,
     )
 
 

@@ -79,12 +79,13 @@ class Reconciler:
         self._queried: dict[str, int] = {}
         self._logged: set[tuple[str, str]] = set()
 
-    def reconcile(self, note: Write, now_ms: int) -> bool:
+    def reconcile(self, note: Write, now_ms: int, *, asked: bool = False) -> bool:
         """Look if it is time to; ``note`` writes down who has taken what, ended, or never came.
 
+        ``asked``: also while no admission is open.
         Says whether ``last`` is new.
         """
-        if not self._store.opened:
+        if not self._store.opened and not asked:
             return False
         busy = bool(self._store.open("waiting", "admitted"))
         every_ms = POLL_EVERY_MS if busy and not self._unreachable else REST_EVERY_MS

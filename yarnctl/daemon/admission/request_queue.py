@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.deciding.admission.book import PENDING_FOR_MAX_MS
-from yarnctl.deciding.admission.records import Estimate
+from yarnctl.deciding.admission.records import Budget, Estimate
 
 PENDING_MAX = 256
 """So many errands may lie at the window at once."""
@@ -31,10 +31,33 @@ class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     queue: str
     containers: int
-    deadline_ms: int
+    deadline_ms: int | None
     estimate: Estimate | None = None
     kind: str = "mapreduce"
     key: str = ""
+    budget: Budget | msgspec.UnsetType = msgspec.UNSET
+    quote: str = ""
+
+
+class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wants to know what deadlines of a job cost: so many ``points``."""
+
+    name: str
+    user: str
+    queue: str
+    containers: int
+    account: str
+    points: int = 8
+    estimate: Estimate | None = None
+
+
+class AccountCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator opens an account, or (``credit_mtokens``) gives tokens to one."""
+
+    account: str
+    credit_mtokens: int | None = None
+    daily_mtokens: int = 0
+    cap_mtokens: int = 0
 
 
 class WithdrawRequest(msgspec.Struct, frozen=True):
@@ -51,7 +74,15 @@ Code = Literal[
     "desk-full",
     "not-written",
     "no-estimate-yet",
+    "no-account",
+    "account-known",
+    "no-estimate",
+    "too-early",
+    "quote-moved",
 ]
+
+Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
+"""What may lie at the window."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -69,7 +100,7 @@ class PendingCommand:
     being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
     """
 
-    def __init__(self, wanted: AdmissionClient | WithdrawRequest, handed_at_ms: int | None = None) -> None:
+    def __init__(self, wanted: Command, handed_at_ms: int | None = None) -> None:
         self.command = wanted
         self.submitted_at_ms = handed_at_ms
         self.begun = False
@@ -113,7 +144,7 @@ class RequestQueue:
         """Let the loop come soon."""
         self.on_wake()
 
-    def submit(self, wanted: AdmissionClient | WithdrawRequest, wait_ms: int) -> str | Refusal:
+    def submit(self, wanted: Command, wait_ms: int) -> str | Refusal:
         """Hand an errand over and wait until it is done and published.
 
         Who asks and is not come to in time takes his request back: nobody would wait for what becomes of it.
@@ -143,13 +174,13 @@ class RequestQueue:
             return Refusal("not-written", f"the loop did not come to it in time{why}; {WITHDRAWN}", LATER)
         return errand.answer or NOT_DONE
 
-    def _queued(self, wanted: AdmissionClient | WithdrawRequest) -> PendingCommand | None:
+    def _queued(self, wanted: Command) -> PendingCommand | None:
         """Return the errand that lies there already: who repeats himself waits for the first answer."""
         if isinstance(wanted, AdmissionClient) and not wanted.key:
             return None
         return next((each for each in self._pending if each.command == wanted), None)
 
-    def _arrived_at(self, wanted: AdmissionClient | WithdrawRequest) -> int:
+    def _arrived_at(self, wanted: Command) -> int:
         """Return since when somebody asks for this, also if he was sent away before: he comes again."""
         now_ms = self._clock_ms()
         came_at_ms = (

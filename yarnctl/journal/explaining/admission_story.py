@@ -14,10 +14,12 @@ from yarnctl.deciding.admission.entries import (
     AdmissionTaken,
     GateLearned,
 )
-from yarnctl.deciding.admission.records import Plan
+from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensRefunded
+from yarnctl.deciding.admission.pricing.prices import ITSELF
+from yarnctl.deciding.admission.records import Budget, Plan
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import text, tokens_text
 
 LOADS_SHOWN = 3
 
@@ -42,6 +44,9 @@ class AdmissionStories:
             self._requested(record)
         elif isinstance(record, AdmissionRound) and now is not None and before is not now:
             self._tell(record.at_ms, now.admission, _verdict(now.plan) + _backlog(record.loads))
+        elif isinstance(record, TokensCharged | TokensRefunded) and now is not None:
+            if record.admission == now.admission:
+                self._tell(record.at_ms, record.admission, _paid(record))
         elif isinstance(record, AdmissionClosed) and now is not None and record.admission == now.admission:
             self._tell(record.at_ms, record.admission, f"{record.state}: {text(record.why)}")
         elif (
@@ -55,11 +60,12 @@ class AdmissionStories:
         self.stories.append(AdmissionStory(at_ms=at_ms, admission=admission, told=told))
 
     def _requested(self, record: AdmissionAsked) -> None:
-        request = record.request
-        told = (
-            f"{record.user} asked for {record.name} in {record.queue}: {request.tasks} containers at most,"
-            f" {request.deadline_ms} ms to its deadline at {request.deadline_at_ms} ms"
-        )
+        request, budget = record.request, record.request.budget
+        told = f"{record.user} asked for {record.name} in {record.queue}: {request.tasks} containers at most"
+        if request.deadline_ms is not None or not isinstance(budget, Budget):
+            told += f", {request.deadline_ms} ms to its deadline at {request.deadline_at_ms} ms"
+        if isinstance(budget, Budget):
+            told += f", for {tokens_text(budget.most_mtokens)} of {budget.account} at most"
         if request.estimate is not None:
             estimate = request.estimate
             told += (
@@ -88,11 +94,28 @@ class AdmissionStories:
 def _verdict(plan: Plan) -> str:
     why = text(plan.reason)
     if plan.verdict == "admit":
-        return f"admitted with {plan.containers} containers: {why}; to be done at {plan.finish_at_ms} ms"
+        told = f"admitted with {plan.containers} containers: {why}; to be done at {plan.finish_at_ms} ms"
+        return told if plan.price_mtokens is None else told + _price(plan)
     if plan.verdict == "reject":
         return f"rejected: {why}"
     when = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
     return f"waits: {why}{when}"
+
+
+def _price(plan: Plan) -> str:
+    """Tell a price term by term: the job itself, then whose slack becomes less."""
+    terms = ", ".join(
+        f"{tokens_text(amount)} {'for itself' if who == ITSELF else f'for the slack of number {who}'}"
+        for who, amount in plan.because
+    )
+    late = "" if plan.late_ratio is None else f"; it is late with a chance of at most {plan.late_ratio:.0%}"
+    return f"; promised by {plan.deadline_at_ms} ms for {terms}{late}"
+
+
+def _paid(record: TokensCharged | TokensRefunded) -> str:
+    if isinstance(record, TokensCharged):
+        return f"{record.account} paid {tokens_text(record.mtokens)}"
+    return f"{record.account} was paid back {tokens_text(record.mtokens)}"
 
 
 def _backlog(loads: tuple[Load, ...]) -> str:

@@ -121,6 +121,11 @@ STATUS = {
     "desk-full": 503,
     "not-written": 503,
     "no-estimate-yet": 503,
+    "no-account": 409,
+    "account-known": 409,
+    "no-estimate": 409,
+    "too-early": 409,
+    "quote-moved": 409,
 }
 
 Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")]

@@ -1,0 +1,209 @@
+"""The market at the desk: quotes, refusals by name, payments through restarts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Killed, asking
+from yarnctl.daemon.admission.market_desk import Quote
+from yarnctl.daemon.admission.request_queue import AccountCommand, QuoteRequest, Refusal
+from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensGranted, TokensRefunded
+from yarnctl.deciding.admission.records import Budget, Estimate, Finished
+from yarnctl.deciding.reasons.verdicts import CostsMore
+
+WORK_MS = 600_000
+ESTIMATE = Estimate(WORK_MS, 0, "me")
+MOST = 10**9
+
+
+def market(tokens_m: int = 5_000_000, **given: Any) -> AtTheDesk:
+    """Return a desk with one account."""
+    there = AtTheDesk("mrm", **given)
+    there.go(4_000)
+    for wanted in (AccountCommand(account="analytics"), credit(tokens_m)):
+        errand = there.hand(wanted)
+        there.tick()
+        assert errand.answer == "analytics"
+    return there
+
+
+def credit(mtokens: int, account: str = "analytics") -> AccountCommand:
+    return AccountCommand(account=account, credit_mtokens=mtokens)
+
+
+def priced(containers: int = 10, minutes: float = 2, most: int = MOST, **fields: Any) -> Any:
+    known = {"estimate": ESTIMATE, "budget": Budget("analytics", most), **fields}
+    return asking(containers, minutes, **known)
+
+
+def balance(there: AtTheDesk) -> int:
+    return there.book.balances()["analytics"]
+
+
+def quote(there: AtTheDesk, **fields: Any) -> Quote:
+    known: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", "containers": 10}
+    errand = there.hand(QuoteRequest(**{**known, "account": "analytics", "estimate": ESTIMATE, **fields}))
+    there.tick()
+    assert isinstance(errand.answer, str), errand.answer
+    return there.desk.shown().quotes[errand.answer]
+
+
+def test_a_quote_is_a_curve_that_never_rises_and_holds_nothing() -> None:
+    there = market()
+    written = len(there.records)
+    made = quote(there, points=6)
+    assert len(there.records) == written
+    assert made.earliest_at_ms == there.now_ms + MINUTE
+    prices = [point.price_mtokens for point in made.points]
+    assert len(prices) == 6
+    assert prices == sorted(prices, reverse=True)
+    assert prices[0] == WORK_MS
+    assert made.points[0].because == (("itself", WORK_MS),)
+    assert made.balance_mtokens == 5_000_000
+    assert made.valid_until_ms == there.now_ms + MINUTE
+
+
+def test_a_quote_names_whose_slack_becomes_less_by_its_admission() -> None:
+    there = market()
+    first = there.ask(10, 10, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    made = quote(there)
+    assert first.admission in dict(made.points[0].because)
+
+
+def test_who_agrees_is_admitted_at_once_and_charged_once_under_one_key() -> None:
+    there = market()
+    asked = there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST), key="k1")
+    assert asked.state == "admitted"
+    assert asked.plan.price_mtokens is not None
+    again = there.hand(priced(key="k1"))
+    there.tick()
+    assert again.answer == asked.admission
+    assert balance(there) == 5_000_000 - asked.plan.price_mtokens
+    assert sum(isinstance(each, TokensCharged) for each in there.records) == 1
+
+
+REFUSED = [
+    ({"minutes": 0.5}, "too-early", "ten containers need a minute"),
+    ({"budget": Budget("nobody", 1)}, "no-account", "no such account"),
+    ({"estimate": None}, "no-estimate", "nobody knows its work"),
+    ({"quote": "quo-a1b2-99"}, "quote-moved", "no such quote"),
+]
+
+
+@pytest.mark.parametrize(("fields", "code", "claim"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_what_is_refused_is_named_not_written_down_and_not_charged(
+    fields: dict[str, Any], code: str, claim: str
+) -> None:
+    there = market(history=False)
+    written = len(there.records)
+    assert there.refused(priced(**fields)) == code
+    assert len(there.records) == written
+
+
+def test_a_quote_that_has_become_dearer_is_refused_and_one_that_holds_is_taken() -> None:
+    there = market()
+    made = quote(there)
+    taken = there.hand(priced(minutes=2, quote=made.id))
+    there.tick()
+    assert isinstance(taken.answer, str)
+    assert there.refused(priced(minutes=2.5, quote=made.id, key="two")) == "quote-moved"
+
+
+def test_a_quote_is_too_old_after_a_minute() -> None:
+    there = market()
+    made = quote(there)
+    there.go(MINUTE + 500)
+    assert there.refused(priced(quote=made.id)) == "quote-moved"
+
+
+def test_more_than_was_agreed_is_rejected_with_what_it_would_cost() -> None:
+    there = market()
+    asked = there.ask(10, 1.5, estimate=ESTIMATE, budget=Budget("analytics", 1_000))
+    assert asked.state == "rejected"
+    assert isinstance(asked.why, CostsMore)
+    assert balance(there) == 5_000_000
+
+
+def test_an_account_is_opened_once_and_only_known_ones_get_tokens() -> None:
+    there = market()
+    assert there.refused(AccountCommand(account="analytics")) == "account-known"
+    assert there.refused(credit(5, "nobody")) == "no-account"
+
+
+def test_who_withdraws_or_never_comes_is_paid_back() -> None:
+    there = market()
+    first = there.ask(10, 10, estimate=ESTIMATE, budget=Budget("analytics", MOST, "none"))
+    assert balance(there) < 5_000_000
+    there.withdraw(first.admission)
+    there.tick()
+    assert balance(there) == 5_000_000
+    there.ask(10, 10, estimate=ESTIMATE, budget=Budget("analytics", MOST, "none"))
+    there.go(70_000)
+    assert balance(there) == 5_000_000
+
+
+REFUNDS = [
+    ("none", WORK_MS // 2, True, 0, "the paper: nothing"),
+    ("both", WORK_MS // 2, True, WORK_MS // 2, "half was used"),
+    ("unused", WORK_MS, True, 0, "all was used"),
+    ("late", WORK_MS // 2, True, 0, "in time"),
+    ("both", WORK_MS, False, WORK_MS, "late: all"),
+    ("unused", WORK_MS // 2, False, WORK_MS // 2, "late, but only what was not used"),
+]
+
+
+@pytest.mark.parametrize(
+    ("choice", "used_ms", "met", "back", "claim"), REFUNDS, ids=[row[4] for row in REFUNDS]
+)
+def test_what_comes_back_of_a_job_that_ran(
+    choice: Any, used_ms: int, met: bool, back: int, claim: str
+) -> None:
+    there = market()
+    asked = there.ask(10, 1.01, estimate=ESTIMATE, budget=Budget("analytics", MOST, choice))
+    price = asked.plan.price_mtokens
+    assert price is not None
+    running = there.submit(asked)
+    there.go(2_000)
+    there.past.jobs[running] = Finished(used_ms, 10, 60_000, 10, 10, 1.0, met)
+    there.yarn.end(running)
+    there.go(20_000)
+    refunds = [each.mtokens for each in there.records if isinstance(each, TokensRefunded)]
+    assert refunds == [price * back // WORK_MS]
+    assert balance(there) == 5_000_000 - price + refunds[0]
+
+
+def test_a_death_between_a_promise_and_its_charge_charges_it_once() -> None:
+    whole = market()
+    whole.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    before = sum(1 for each in whole.records[: whole.records.index(charge_of(whole))])
+    there = market()
+    there.dies_at = before
+    with pytest.raises(Killed):
+        there.ask(10, 2, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    assert not any(isinstance(each, TokensCharged) for each in there.records)
+    again = AtTheDesk("mrm", yarn=there.yarn, past=there.past, records=there.records, now_ms=there.now_ms)
+    again.tick()
+    assert sum(isinstance(each, TokensCharged) for each in again.records) == 1
+    assert balance(again) == balance(whole)
+
+
+def charge_of(there: AtTheDesk) -> TokensCharged:
+    return next(each for each in there.records if isinstance(each, TokensCharged))
+
+
+def test_no_quote_where_deadlines_have_no_price() -> None:
+    there = AtTheDesk("justice")
+    there.tick()
+    errand = there.hand(
+        QuoteRequest(name="job", user="ann", queue="root.production", containers=1, account="analytics")
+    )
+    there.go(1_500)
+    assert isinstance(errand.answer, Refusal)
+    assert errand.answer.code == "no-account"
+
+
+def test_an_operator_gives_tokens_by_a_record() -> None:
+    there = market(7)
+    assert [each.mtokens for each in there.records if isinstance(each, TokensGranted)] == [7]

@@ -1,0 +1,194 @@
+"""The market at the desk: quotes, what is refused at once, accounts, and which of their records are due.
+
+Law: a quote holds nothing and is not written down: what is chosen of it is decided again. Nothing is charged
+for what is refused. Who pays how much is decided in ``deciding``; what is due is written first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from yarnctl.daemon.admission.request_queue import (
+    AccountCommand,
+    AdmissionClient,
+    QuoteRequest,
+    Refusal,
+)
+from yarnctl.deciding.admission.capacity import Load
+from yarnctl.deciding.admission.gate import Gate
+from yarnctl.deciding.admission.mechanisms.mrm import (
+    MrmChoices,
+    MrmMemory,
+    Priced,
+    deadlines,
+    market,
+    priced,
+    promised_ms,
+)
+from yarnctl.deciding.admission.payments import due_record
+from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGranted
+from yarnctl.deciding.admission.records import Budget, Estimate
+from yarnctl.deciding.admission.rounds import Seen
+from yarnctl.deciding.records import Record
+
+if TYPE_CHECKING:
+    from yarnctl.deciding.admission.book import AdmissionStore
+
+QUOTED_FOR_MS = 60_000
+"""So long a quote may be chosen from."""
+QUOTES_MAX = 1_000
+NO_ESTIMATE = "run it once without the gate under this name, and the history knows it; or give an estimate"
+
+Note = Callable[[Record], None]
+
+
+class QuotePoint(msgspec.Struct, frozen=True):
+    """One deadline with its price; ``because``: the terms of the price, by admission."""
+
+    deadline_at_ms: int
+    price_mtokens: int
+    slack_ms: int
+    late_ratio: float
+    because: tuple[tuple[str, int], ...]
+
+
+class Quote(msgspec.Struct, frozen=True, kw_only=True):
+    """What each deadline of a job would cost as things stand; nothing is held."""
+
+    id: str
+    valid_until_ms: int
+    earliest_at_ms: int
+    account: str
+    balance_mtokens: int
+    points: tuple[QuotePoint, ...]
+    name: str
+    user: str
+
+
+class MarketDesk:
+    """``store`` is the desk's; ``instance`` its part of the ids. Quotes are kept for a minute, in memory."""
+
+    def __init__(self, store: AdmissionStore, instance: str) -> None:
+        self._store = store
+        self._instance = instance
+        self.numbered = 0
+        self.quotes: dict[str, Quote] = {}
+
+    def settle(self, note: Note, now_ms: int, *, learning: bool) -> None:
+        """Write down all that is due from accounts."""
+        while (record := due_record(self._store, now_ms, learning=learning)) is not None:
+            note(record)
+
+    def account(self, note: Note, now_ms: int, wanted: AccountCommand) -> str | Refusal:
+        """Open an account, or give it tokens; return its name."""
+        known = wanted.account in self._store.accounts.accounts
+        if wanted.credit_mtokens is not None:
+            if not known:
+                return unknown_account(wanted.account)
+            note(TokensGranted(now_ms, wanted.account, wanted.credit_mtokens))
+        elif known:
+            told = f"account {wanted.account} is there already"
+            return Refusal("account-known", told, "give it tokens with --credit")
+        else:
+            note(AccountSet(now_ms, wanted.account, wanted.daily_mtokens, wanted.cap_mtokens))
+        return wanted.account
+
+    # --- quotes ---------------------------------------------------------------------------------
+
+    def quote(
+        self, wanted: QuoteRequest, estimate: Estimate | None, loads: tuple[Load, ...], now_ms: int
+    ) -> str | Refusal:
+        """Make a quote and return its id."""
+        gate = self._store.gate
+        assert gate is not None
+        if wanted.account not in self._store.accounts.accounts:
+            return unknown_account(wanted.account)
+        if estimate is None:
+            return Refusal("no-estimate", "nobody knows how much it computes", NO_ESTIMATE)
+        offered = self._priced(gate, estimate, wanted.containers, loads, now_ms)
+        if offered is None:
+            return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
+        self._forget(now_ms)
+        self.numbered += 1
+        late_ratio = gate.choices.late_ratio if isinstance(gate.choices, MrmChoices) else 0.0
+        made = Quote(
+            id=f"quo-{self._instance}-{self.numbered}",
+            valid_until_ms=now_ms + QUOTED_FOR_MS,
+            earliest_at_ms=offered.earliest_ms,
+            account=wanted.account,
+            balance_mtokens=self._store.balances()[wanted.account],
+            points=tuple(self._point(offered, at, late_ratio) for at in deadlines(offered, wanted.points)),
+            name=wanted.name,
+            user=wanted.user,
+        )
+        self.quotes[made.id] = made
+        return made.id
+
+    def _point(self, offered: Priced, at_ms: int, late_ratio: float) -> QuotePoint:
+        slack_ms = max(0, offered.curve.state.slack_ms(offered.job.work_ms, at_ms))
+        because = tuple((self.admission_of(who), amount) for who, amount in offered.because(at_ms))
+        return QuotePoint(at_ms, offered.price_mtokens(at_ms), slack_ms, late_ratio, because)
+
+    def admission_of(self, who: str) -> str:
+        """Return the id of an admission that a price names by its number."""
+        return f"adm-{self._instance}-{who}" if who.isdigit() else who
+
+    def _priced(
+        self, gate: Gate, estimate: Estimate, tasks: int, loads: tuple[Load, ...], now_ms: int
+    ) -> Priced | None:
+        if not isinstance(gate.choices, MrmChoices) or not isinstance(gate.memory, MrmMemory):
+            return None
+        seen = Seen((), gate.reserved, loads, gate.pools, now_ms, promised=gate.promised)
+        found = market(gate.memory, gate.choices, seen)
+        return priced(found, "asked", promised_ms(estimate, gate.choices), tasks, gate.choices)
+
+    def _forget(self, now_ms: int) -> None:
+        """Let go of quotes that are too old, and of the oldest if there are too many."""
+        kept = [each for each in self.quotes.values() if each.valid_until_ms > now_ms]
+        self.quotes = {each.id: each for each in kept[-QUOTES_MAX + 1 :]}
+
+    # --- what is refused at once --------------------------------------------------------------------
+
+    def refusal(
+        self, wanted: AdmissionClient, estimate: Estimate | None, loads: tuple[Load, ...], now_ms: int
+    ) -> Refusal | None:
+        """Say why a request is not written down at all, None if it is; nothing is charged for these."""
+        gate, budget = self._store.gate, wanted.budget
+        if gate is None:
+            return None
+        if not isinstance(budget, Budget):
+            return Refusal("no-account", "deadlines have a price here", "give a budget and an account")
+        if budget.account not in self._store.accounts.accounts:
+            return unknown_account(budget.account)
+        if estimate is None:
+            return Refusal("no-estimate", "nobody knows how much it computes", NO_ESTIMATE)
+        offered = self._priced(gate, estimate, wanted.containers, loads, now_ms)
+        if offered is None:
+            return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
+        at_ms = None if wanted.deadline_ms is None else now_ms + wanted.deadline_ms
+        if at_ms is not None and at_ms < offered.earliest_ms:
+            told = f"the earliest deadline that breaks no promise is {offered.earliest_ms} ms"
+            return Refusal("too-early", told, "ask for that one or a later one")
+        return self._moved(wanted, offered, now_ms) if wanted.quote else None
+
+    def _moved(self, wanted: AdmissionClient, offered: Priced, now_ms: int) -> Refusal | None:
+        """Say that a quote is too old, or that what was chosen of it costs more by now."""
+        quoted = self.quotes.get(wanted.quote)
+        if quoted is None or quoted.valid_until_ms <= now_ms or quoted.name != wanted.name:
+            return Refusal("quote-moved", f"quote {wanted.quote} is too old, or no such one", "quote it anew")
+        at_ms = quoted.earliest_at_ms if wanted.deadline_ms is None else now_ms + wanted.deadline_ms
+        at_ms = max(at_ms, offered.earliest_ms)
+        agreed = [point.price_mtokens for point in quoted.points if point.deadline_at_ms <= at_ms]
+        price = offered.price_mtokens(at_ms)
+        if not agreed or price > agreed[-1]:
+            told = f"the deadline {at_ms} ms costs {price} mtokens by now"
+            return Refusal("quote-moved", told, "quote it anew")
+        return None
+
+
+def unknown_account(name: str) -> Refusal:
+    """Say that there is no such account."""
+    return Refusal("no-account", f"there is no account {name}", "ask an operator for one")
