@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tests.unit.daemon.at_the_desk import AtTheDesk, Past
-from yarnctl.deciding.admission.records import Estimate, Finished
+from yarnctl.daemon.admission.request_queue import AccountCommand
+from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.records import Record
 
 LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
@@ -43,4 +44,29 @@ def with_reservations() -> list[Record]:
     there.go(2_000)
     there.ask(9, minutes=60, name="large")
     there.ask(8, minutes=30, name="larger", user="bob", key="again")
+    return there.records
+
+
+def at_a_price() -> list[Record]:
+    """Return a story of a market: paid and ended, refused, refilled, one that runs, one admitted."""
+    there = AtTheDesk("mrm", past=Past())
+    there.go(4_000)
+    for wanted in (
+        AccountCommand(account="analytics", daily_mtokens=1_000, cap_mtokens=9_000_000),
+        AccountCommand(account="analytics", credit_mtokens=5_000_000),
+    ):
+        there.hand(wanted)
+        there.tick()
+    estimate, most = Estimate(600_000, 10_000, "history:3 runs of job"), Budget("analytics", 10**9)
+    there.past.jobs[FIRST] = LESSON
+    there.submit(there.ask(9, minutes=3, key="k", estimate=estimate, budget=most))
+    there.go(2_000)
+    there.ask(9, minutes=3, name="dear", estimate=estimate, budget=Budget("analytics", 1_000))
+    there.yarn.end(FIRST)
+    there.go(10_000)
+    there.tick(90_000_000)
+    taken = there.ask(6, minutes=30, name="another", estimate=estimate, budget=most)
+    there.submit(taken, "application_1_0002")
+    there.go(2_000)
+    there.ask(9, minutes=9, name="sooner", estimate=estimate, budget=most)
     return there.records

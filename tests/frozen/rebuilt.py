@@ -99,6 +99,7 @@ def admissions_of(book: AdmissionStore) -> dict[str, Any]:
         "trained": book.trained,
         "open": list(book.opened),
         "not_learned_from": book.unlearned,
+        **({"accounts": book.accounts} if book.accounts.accounts else {}),
     }
 
 

@@ -228,6 +228,7 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "format-6-deadlines": lambda: closed(deadlines()),
         "format-6-restarted": restarted,
         "format-6-gate-reservations": lambda: open_(admission_stories.with_reservations()),
+        "format-6-market": lambda: open_(admission_stories.at_a_price()),
         "format-6-in-files": lambda: in_files(virtual()),
         "format-6-lost-host": lambda: lost_host("here"),
         "format-6-after-lost-host": lambda: lost_host("elsewhere"),
