@@ -52,10 +52,10 @@ def size(memory_mib: int) -> dict[str, int]:
 
 
 def application(name: str, queue: str, runner: bool) -> dict[str, Any]:
-    counts = {"containers": 12, "used": size(3072), "pending": 3, "on_their_way": 1, "giving": 1}
+    counts = {"containers": 12, "used": size(3072), "pending": 3, "expected": 1, "suspending": 1}
     told = {"application": name, "class": "victim", "queue": queue, "user": "alice.of.research"}
     job = {"name": "sessions", "rank": 0, "submitted_at_ms": STAMP, "priority": 0, "deadline_at_ms": None}
-    state = {"foreseen": 0, "progress_ratio": 0.5, "activated": True}
+    state = {"predicted": 0, "progress_ratio": 0.5, "activated": True}
     return {**told, **job, **counts, **state, "runner": runner, "why_not": "" if runner else WHY_NOT}
 
 
@@ -92,7 +92,7 @@ RECLAIMS = {
     "queue": "production",
     "class": "hurried",
     "pending": 3,
-    "on_their_way": 1,
+    "expected": 1,
     "states": {"granted": 1},
     "entries": [ENTRY],
 }
@@ -102,7 +102,7 @@ DECISION = {
     "application": PRODUCTION,
     "queue": "production",
     "why": "asks that fit on no node",
-    "need": 4,
+    "shortfall": 4,
     "chosen": 4,
     "unmet": 0,
     "victims": [RESEARCH, f"application_{STAMP}_0900"],
@@ -175,8 +175,8 @@ SNAPSHOT = {
     "quiet": False,
     "total": size(3072),
     "free": size(0),
-    "hurried": OCCUPIED,
-    "victim": OCCUPIED,
+    "preempting": OCCUPIED,
+    "preemptable": OCCUPIED,
     "other": OCCUPIED,
     "queues": [
         {

@@ -90,10 +90,10 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, rename={"application_clas
 
 
 class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
-    """One unfinished application. ``pending`` are containers it waits for, ``foreseen`` of which it has not
+    """One unfinished application. ``pending`` are containers it waits for, ``predicted`` of which it has not
     asked for yet (its master starts).
 
-    ``on_their_way`` are asks that its open orders will meet, ``giving`` orders against it. ``why_not``, and
+    ``expected`` are asks that its open orders will meet, ``suspending`` orders against it. ``why_not``, and
     as a value ``reason``, say why its reduces cannot be suspended (then ``runner`` is false); ``left_alone``
     names single reduces that cannot be suspended now, each with its runner's words. ``name`` is the job's;
     ``rank`` its place in its queue, the lowest is served first.
@@ -108,7 +108,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     submitted_at_ms: int
     containers: int
     pending: Count
-    foreseen: Count
+    predicted: Count
     used: Size
     priority: int
     progress_ratio: float
@@ -116,8 +116,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     activated: bool
     runner: bool
     why_not: str
-    on_their_way: Count
-    giving: Count
+    expected: Count
+    suspending: Count
     left_alone: dict[str, str] = {}
     reason: ReasonOut | None = None
 
@@ -135,8 +135,8 @@ class OccupancySample(msgspec.Struct, frozen=True, kw_only=True):
 
     at_ms: int
     total: Size
-    hurried: Occupied
-    victim: Occupied
+    preempting: Occupied
+    preemptable: Occupied
     other: Occupied
     open_orders: Count
 
@@ -157,8 +157,8 @@ class SnapshotOut(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool
     total: Size | None
     free: Size | None
-    hurried: Occupied
-    victim: Occupied
+    preempting: Occupied
+    preemptable: Occupied
     other: Occupied
     queues: list[Queue]
     applications: Count

@@ -39,7 +39,7 @@ class TriggerOut(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     placed: int
     promised: int
-    need: int
+    shortfall: int
     why: str
     as_of_ms: int | None
     reason: ReasonOut | None = None

@@ -54,14 +54,14 @@ class ReclaimList(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     """The orders made on behalf of one hurried application, oldest first.
 
     ``queue``, ``class`` and ``pending`` are null if the snapshot does not show it any more. ``states``
-    counts the entries shown; ``on_their_way`` are asks that all its open orders will meet.
+    counts the entries shown; ``expected`` are asks that all its open orders will meet.
     """
 
     application: str
     queue: str | None
     application_class: ApplicationClass | None
     pending: int | None
-    on_their_way: Count
+    expected: Count
     states: dict[State, int]
     entries: list[EntryOut]
 
@@ -89,7 +89,7 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     application: str
     queue: str
     why: str
-    need: int
+    shortfall: int
     chosen: Count
     unmet: int
     victims: list[str]

@@ -51,8 +51,8 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
             each.used.memory_mib,
             each.used.vcores,
             each.pending,
-            each.on_their_way,
-            each.giving,
+            each.expected,
+            each.suspending,
             plain(_may_be_suspended(each)),
         )
         for each in page.items

@@ -67,7 +67,7 @@ def _row(each: DecisionSummary, now_ms: int) -> tuple[object, ...]:
         ago(each.at_ms, now_ms),
         plain(each.application),
         plain(each.queue),
-        each.need,
+        each.shortfall,
         each.chosen,
         each.unmet,
         plain(", ".join(each.victims)) or None,

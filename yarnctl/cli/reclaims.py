@@ -93,7 +93,7 @@ def _cost(entry: EntryOut) -> str | None:
 
 def _print_list(each: ReclaimList, now_ms: int) -> None:
     waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
-    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.on_their_way} on their way;"
+    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.expected} on their way;"
     rows = [
         (
             entry.order,

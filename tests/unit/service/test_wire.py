@@ -33,6 +33,7 @@ from yarnctl.api.paged import Count, ErrorBody, Page, Size
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.answers.describing import AnswerRoute, described
+from yarnctl.service.answers.old_fields import OLD_FIELDS, encoded
 from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
@@ -59,7 +60,7 @@ MISSING = ("/v1/reclaims/application_9", "/v1/decisions/4711", "/v1/explanations
 
 def same_bytes(content: bytes, kind: Any) -> bool:
     """Say whether a struct holds all that an answer says, in its order."""
-    return msgspec.json.encode(msgspec.json.decode(content, type=kind)) == content
+    return encoded(msgspec.json.decode(content, type=kind)) == content
 
 
 @pytest.mark.parametrize(("address", "kind"), READ)
@@ -184,3 +185,28 @@ def test_a_route_that_is_made_a_second_time_encodes_once() -> None:
     second = AnswerRoute("/told", first.endpoint)
     assert first.endpoint().body == second.endpoint().body == b'{"number":3}'
     assert first.response_model is second.response_model is described(Told)
+
+
+def members(value: Any) -> list[dict[str, Any]]:
+    """Return every object inside a JSON value."""
+    if isinstance(value, list):
+        return [found for each in value for found in members(each)]
+    if not isinstance(value, dict):
+        return []
+    return [value, *members(list(value.values()))]
+
+
+@pytest.mark.parametrize("kind", OLD_FIELDS)
+def test_an_old_name_is_answered_beside_the_new_one_and_is_deprecated(served: Served, kind: type) -> None:
+    served.view = busy()
+    answers = members([msgspec.json.decode(served.answer(address).content) for address, _ in READ])
+    schema = msgspec.json.decode(served.answer("/openapi.json").content)["components"]["schemas"][
+        kind.__name__
+    ]
+    for new, old in OLD_FIELDS[kind].items():
+        found = [each for each in answers if schema["properties"].keys() <= each.keys()]
+        assert found
+        assert all(each[old] == each[new] for each in found)
+        assert schema["properties"][old]["deprecated"] is True
+        assert "deprecated" not in schema["properties"][new]
+        assert {old, new} <= set(schema["required"])

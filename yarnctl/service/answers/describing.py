@@ -34,6 +34,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
+from yarnctl.service.answers.old_fields import OLD_FIELDS, encoded
 
 
 class Description(NamedTuple):
@@ -118,7 +119,7 @@ def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
     def answer(found: object) -> Response:
         if isinstance(found, Response):
             return found
-        return Response(msgspec.json.encode(found), status, media_type="application/json")
+        return Response(encoded(found), status, media_type="application/json")
 
     @wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Response:
@@ -139,10 +140,13 @@ def described(kind: Any) -> type[BaseModel]:
     """Return the pydantic model by which the OpenAPI document describes a struct."""
     origin = get_origin(kind) or kind
     told = _description(kind, origin)
-    fields: dict[str, Any] = {
-        each.encode_name: (_type_of(told.fields.get(each.name, each.type)), ...)
-        for each in msgspec.structs.fields(kind)
-    }
+    old = OLD_FIELDS.get(origin, {})
+    fields: dict[str, Any] = {}
+    for each in msgspec.structs.fields(kind):
+        shown = _type_of(told.fields.get(each.name, each.type))
+        fields[each.encode_name] = (shown, ...)
+        if each.name in old:
+            fields[old[each.name]] = (shown, Field(..., deprecated=f"it is {each.encode_name} now"))
     closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
     return create_model(told.name, __config__=closed, __doc__=told.text, **fields)
 

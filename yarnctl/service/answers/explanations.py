@@ -50,6 +50,7 @@ def summary(decided: Decided) -> DecisionSummary:
         at_ms=record.at_ms,
         why=text(trigger.why),
         reason=reason(trigger.why),
+        shortfall=trigger.need,
         chosen=len(record.picks),
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
         states=counted(decided.states),
@@ -107,7 +108,9 @@ def refusal(record: Refusal) -> RefusalOut:
 def trigger(seen: Trigger) -> TriggerOut:
     """Show what called for a decision."""
     asks = [read_off(AskOut, ask, size=size(ask.size)) for ask in seen.asks]
-    return read_off(TriggerOut, seen, asks=asks, why=text(seen.why), reason=reason(seen.why))
+    return read_off(
+        TriggerOut, seen, asks=asks, shortfall=seen.need, why=text(seen.why), reason=reason(seen.why)
+    )
 
 
 def _pick(pick: Pick, order: str | None, state: State | None) -> PickOut:

@@ -82,9 +82,13 @@ def occupied(held: ClassUsage) -> Occupied:
     return read_off(Occupied, held, used=size(held.used))
 
 
+_ROLES = {"hurried": "preempting", "victim": "preemptable"}
+"""The answers' names of the classes that have another one in a sample."""
+
+
 def sample(seen: Sample) -> OccupancySample:
     """Show the cluster by class at one instant."""
-    classes = {name: occupied(getattr(seen, name)) for name in CLASSES}
+    classes = {_ROLES.get(name, name): occupied(getattr(seen, name)) for name in CLASSES}
     return read_off(OccupancySample, seen, total=size(seen.total), **classes)
 
 
@@ -131,9 +135,9 @@ def _application(
         progress_ratio=float(each.progress_ratio),
         why_not=said(each.why_not),
         reason=reason(each.why_not),
-        foreseen=each.predicted,
-        on_their_way=coming,
-        giving=giving,
+        predicted=each.predicted,
+        expected=coming,
+        suspending=giving,
         left_alone=left_alone.get(each.application, {}),
     )
 
@@ -145,7 +149,7 @@ def snapshot(view: View) -> SnapshotOut:
     if seen is not None:
         summed = sample_of(seen, view.settings, view.now_ms, opened)
         held = {name: getattr(summed, name) for name in CLASSES}
-    classes = {name: occupied(each) for name, each in held.items()}
+    classes = {_ROLES.get(name, name): occupied(each) for name, each in held.items()}
     return read_off(
         SnapshotOut,
         view,
@@ -221,7 +225,7 @@ def reclaim_list(
         queue=None if seen is None else seen.queue,
         application_class=None if seen is None else class_of(seen, view.settings),
         pending=None if seen is None else pending_of(seen),
-        on_their_way=sum(each.order.serves for each in open_entries(view) if each.order.asker == application),
+        expected=sum(each.order.serves for each in open_entries(view) if each.order.asker == application),
         states=counted(each.order.state for each in shown),
         entries=[entry(each) for each in shown],
     )

@@ -63,8 +63,8 @@ function showGlance(seen) {
   if (!seen.total) { place.textContent = "nothing seen yet"; return; }
   const part = (name) => `${name} ${gib(seen[name].used)} in ${seen[name].containers} containers` +
     (seen[name].pending ? ` (${seen[name].pending} waited for)` : "");
-  place.textContent = `${part("hurried")} · ${part("victim")} · ${part("other")} · of ${gib(seen.total)}; ` +
-    `seen ${ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick${seen.quiet ? "; nobody hurried waits" : ""}`;
+  place.textContent = `${part("preempting")} · ${part("preemptable")} · ${part("other")} · of ${gib(seen.total)}; ` +
+    `seen ${ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick${seen.quiet ? "; no preempting application waits" : ""}`;
 }
 
 // --- the chart: areas stacked by class, and how many the hurried ones wait for ------------------------
@@ -78,14 +78,14 @@ function drawChart(samples) {
   const most = Math.max(1, ...samples.map((each) => each.total.memory_mib));
   const y = (mib) => CHART.height * (1 - mib / most);
   let base = samples.map(() => 0);
-  const areas = ["victim", "hurried", "other"].map((name) => {
+  const areas = ["preemptable", "preempting", "other"].map((name) => {
     const top = samples.map((each, i) => base[i] + each[name].used.memory_mib);
     const path = steps(samples, x, top.map(y)) + " " + steps(samples, x, base.map(y), true);
     base = top;
     return drawn("path", { d: `M${path.slice(1)} Z`, class: name });
   });
-  const waits = Math.max(1, ...samples.map((each) => each.hurried.pending));
-  const line = steps(samples, x, samples.map((each) => CHART.height * (1 - (0.9 * each.hurried.pending) / waits)));
+  const waits = Math.max(1, ...samples.map((each) => each.preempting.pending));
+  const line = steps(samples, x, samples.map((each) => CHART.height * (1 - (0.9 * each.preempting.pending) / waits)));
   areas.push(drawn("path", { d: `M${line.slice(1)}`, class: "waiting" }));
   chart.replaceChildren(...areas);
   byId("span").textContent = `the last ${span(last - first)}; dashed: up to ${waits} containers`;
@@ -164,7 +164,7 @@ function tableOf(columns, rows, caption) {
 
 function waitsBecause(job, vain) {
   // What is being done, or the newest reason why nothing is.
-  if (job.on_their_way) return `room for ${job.on_their_way} is on its way`;
+  if (job.expected) return `room for ${job.expected} is on its way`;
   const told = vain.items.find((each) => each.trigger.application === job.application);
   if (!told) return job.activated ? "its turn has not come, or room is about to appear" : "its master may not start yet";
   const jobs = told.refused_jobs.map((each) => `${who(each.application)}: ${each.meaning || each.why}`);
@@ -174,7 +174,7 @@ function waitsBecause(job, vain) {
 function showWaiting(vain) {
   const waiting = [...known.values()].filter((job) => job.pending > 0 && job.class === "hurried");
   waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
-  const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.pending, job.on_their_way,
+  const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.pending, job.expected,
     waitsBecause(job, vain), linkTo(job.application)] }));
   const columns = ["job", "user", "queue", "#waits for", "#on their way", "why", "application"];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "Nobody hurried waits.", "quiet");
@@ -190,7 +190,7 @@ function maySuspend(job) {
 
 function showApplications(page) {
   const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.class, job.containers,
-    job.pending, job.giving, maySuspend(job), linkTo(job.application)] }));
+    job.pending, job.suspending, maySuspend(job), linkTo(job.application)] }));
   const columns = ["job", "user", "queue", "class", "#holds", "#waits for", "#giving", "may be suspended", "application"];
   const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more: yarnctl apps`, "quiet")] : [];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet");
@@ -214,7 +214,7 @@ function captionOf(list, vain) {
   const waits = list.pending === null ? "is not there any more" : `waits for ${list.pending}`;
   const job = known.get(list.application);
   const told = counts(list.states) || `nothing asked for${job ? `: ${waitsBecause(job, vain)}` : ""}`;
-  return `${who(list.application)}: ${list.application} ${waits}, ${list.on_their_way} on their way: ${told}`;
+  return `${who(list.application)}: ${list.application} ${waits}, ${list.expected} on their way: ${told}`;
 }
 
 function rowOf(entry) {
@@ -252,7 +252,7 @@ function partsOf(each) {
   const became = each.withheld === each.chosen && each.chosen
     ? `nothing: ${each.withheld} would be asked` : counts(each.states);
   return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${each.queue}`,
-    `${each.chosen} of ${each.need} from ${each.victims.map(who).join(", ") || "nobody"}`, became,
+    `${each.chosen} of ${each.shortfall} from ${each.victims.map(who).join(", ") || "nobody"}`, became,
     `${each.application}: ${each.why}`];
 }
 
@@ -292,7 +292,7 @@ async function unfold(id) {
 function showRefusals(page) {
   const rows = page.items.map((each) => {
     const jobs = each.refused_jobs.map((job) => `${who(job.application)}: ${job.meaning || job.why}`);
-    return { cells: [timeOf(each.at_ms), who(each.trigger.application), each.trigger.queue, each.trigger.need,
+    return { cells: [timeOf(each.at_ms), who(each.trigger.application), each.trigger.queue, each.trigger.shortfall,
       each.why, jobs.join("; ") || "-", linkTo(each.trigger.application)] };
   });
   const columns = ["at", "job", "queue", "#waited for", "why", "who was looked at", "application"];

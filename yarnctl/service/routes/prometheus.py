@@ -87,7 +87,7 @@ def _cluster(view: View) -> Iterator[Metric]:
         GaugeMetricFamily("yarnctl_containers", "Containers held, by class.", labels=["class"]),
         GaugeMetricFamily("yarnctl_pending_containers", "Containers waited for, by class.", labels=["class"]),
     )
-    for name, held in (("hurried", shown.hurried), ("victim", shown.victim), ("other", shown.other)):
+    for name, held in (("hurried", shown.preempting), ("victim", shown.preemptable), ("other", shown.other)):
         row = (held.used.memory_mib * 2**20, held.used.vcores, held.containers, held.pending)
         for gauge, value in zip(gauges, row, strict=True):
             gauge.add_metric([name], value)
