@@ -1,8 +1,9 @@
-"""First asks: what starting jobs are going to ask for, by their last runs (``--predicted-demand``).
+"""First asks: predicted demand of starting jobs, from their last runs (``--predicted-demand``).
 
-Law: the loop never waits for it. What ran in the last day is learned at the start and again now and then; a
-job that is not among it is asked about once, when it starts. All that goes on beside the loop, and an answer
-counts from the look at which it is there. Nothing is told while ``may_foresee`` says no.
+Law: the loop never waits for it. The last day's runs are read at the start, and again when they
+are older than ``LEARNED_FOR_MS``; a job not among them is queried once, when it starts.
+The history worker does both beside the loop; an answer counts from the first observation after it. While
+``may_foresee`` returns False, nothing is predicted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWork
 from yarnctl.deciding.model import ContainerAsk
 
 KEPT_MAX = 1_000
-"""Of so many jobs the answer is kept, the oldest go first: a job starts for a minute at most."""
+"""The most jobs whose answers are kept; the oldest is dropped first: a job starts for a minute at most."""
 LEARNED_BACK_MS = 86_400_000
 LEARNED_FOR_MS = 600_000
 
@@ -24,7 +25,7 @@ Runs = Mapping[tuple[str, str], tuple[ContainerAsk, ...]]
 
 
 class FirstAsks:
-    """Asks ``clerk`` for the last runs of the jobs in ``queues``. ``may_foresee`` may be set later."""
+    """Queries the last runs of the jobs in ``queues`` by ``clerk``. ``may_predict`` may be set later."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class FirstAsks:
         self.may_predict = may_foresee
 
     def learn(self) -> None:
-        """Have the latest runs looked up, unless that was done lately; take what has been."""
+        """Queue a query for the latest runs, unless one was made recently; keep a finished one's result."""
         if self._learning is not None and self._learning.done:
             found, self._learning = self._learning.value, None
             self._runs = found if isinstance(found, dict) else self._runs
@@ -53,7 +54,7 @@ class FirstAsks:
             self._learning = self._history_worker.ask(_latest(now_ms - LEARNED_BACK_MS, self._queues))
 
     def of(self, job: StartingJob) -> tuple[ContainerAsk, ...]:
-        """Return what a job will ask for first, () as long as that is not known or must not count."""
+        """Return a job's predicted first asks; () while they are unknown or must not count."""
         if not self.may_predict():
             return ()
         self.learn()
@@ -69,7 +70,7 @@ class FirstAsks:
         return value if isinstance(value, tuple) else ()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop the history worker."""
         self._history_worker.close()
 
 

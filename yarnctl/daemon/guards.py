@@ -1,4 +1,4 @@
-"""Guards: when the loop may act, and when it must only look.
+"""Guards: when the loop may act, and when it must only observe.
 
 Law: not suspending is always allowed. Each guard can only hold something back; taking a request back
 (Withdraw), or putting a queue or a priority back as it was, is never held back. Who may not act sees the
@@ -49,7 +49,7 @@ class Lock(Protocol):
 
     @property
     def held(self) -> bool:
-        """Whether it is certain that nobody else holds it."""
+        """Whether it is certain that no other process has the lock."""
         ...
 
 
@@ -62,7 +62,7 @@ class FoldersState(Protocol):
         ...
 
     def recheck(self, now_ms: int) -> None:
-        """Look again, if it is time to."""
+        """Check again, if the pause is over."""
         ...
 
 

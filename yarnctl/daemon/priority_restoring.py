@@ -1,7 +1,7 @@
-"""Restoring priorities that an earlier life changed: written down first, done then, until YARN has them.
+"""Restores priorities that an earlier run changed: each try is journalled first, then performed.
 
-Law: what was changed is put back at the next start, whatever that start was told, whether anybody waits or
-not; a try that fails is made again. Only an answer that says so ends it.
+Law: a changed priority is restored after the next start, whatever its options are and whether or not asks are
+pending; a failed try is repeated. Only YARN's acceptance ends it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LOG = logging.getLogger("yarnctl.daemon")
 RETRY_MS = 5_000
 RETRY_MAX_MS = 600_000
 AT_ONCE_MAX = 8
-"""So many are tried after one tick: each may take the ResourceManager its time."""
+"""The most tries after one tick: each is a request that the ResourceManager may answer slowly."""
 
 
 class PriorityRestoring:
-    """Puts back the priorities ``changed``: application -> the one it had. ``perform`` carries one out."""
+    """Restores the priorities ``changed``: application -> its earlier one. ``perform`` performs an action."""
 
     def __init__(self, perform: Callable[[SetPriority], Outcome], changed: Mapping[str, int]) -> None:
         self._perform = perform
@@ -33,7 +33,7 @@ class PriorityRestoring:
         self._pause_ms = RETRY_MS
 
     def reconcile(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """After a tick: put back some of what is left; all again after a pause."""
+        """Restore some of the remaining priorities after a tick; repeat failed ones after a pause."""
         if not self.changed or now_ms < self._again_at_ms:
             return
         round_, self._pending = self._pending[:AT_ONCE_MAX], self._pending[AT_ONCE_MAX:]

@@ -47,7 +47,7 @@ Write = Callable[[Record], None]
 
 
 class ReadLimits(Protocol):
-    """Tells a victim queue's path and configured limits, or why they cannot be known."""
+    """Returns a preemptable queue's path and configured limits, or why they cannot be known."""
 
     def __call__(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Ask for one queue."""
@@ -55,7 +55,7 @@ class ReadLimits(Protocol):
 
 
 class QueueMaximum(Protocol):
-    """Tells a queue's configured maximum, None if there is no such queue, or why it cannot be known."""
+    """Returns a queue's configured maximum, None if it does not exist, or why it cannot be known."""
 
     def __call__(self, path: str) -> float | str | None:
         """Ask for one queue by its full path."""

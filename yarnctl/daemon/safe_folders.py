@@ -1,7 +1,7 @@
-"""Before anything is done: our folders in HDFS are there, ours, and safe; else the daemon does nothing.
+"""Checks that our folders in HDFS exist, are ours, and are safe; otherwise the daemon performs no action.
 
-Law: nothing is enforced over folders that have not been seen to be safe. They are looked at again now and
-then, for somebody may change them; while HDFS does not answer, what was seen last counts.
+Law: nothing is enforced over folders that have not been observed to be safe. The check is repeated, because
+folders may be changed later; while HDFS does not answer, the last result counts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ AGAIN_MS = 60_000
 
 
 class Folders:
-    """Keeps an eye on the folders. ``why`` says why nothing may be done, None if all is well.
+    """Checks the folders repeatedly. ``why`` is the reason why nothing may be done, None if there is none.
 
-    ``begin`` names the two roots and who we are.
+    ``begin`` names the two roots and our own user.
     """
 
     def __init__(self, hdfs: WebHdfs, begin: Facts) -> None:
@@ -36,14 +36,14 @@ class Folders:
         self.why: ModeReason | None = FoldersNotSeen()
 
     def require(self, now_ms: int) -> None:
-        """Look for the first time; raises BadInput for what is wrong. HDFS that is away is waited for."""
+        """Check for the first time; raises BadInput for a failed check, but not if HDFS is unreachable."""
         self.recheck(now_ms)
         bad = [word for word in self._logged if word.severity == "fail"]
         if bad:
             raise BadInput("HDFS", bad[0].observed, f"{bad[0].fix}, or run without --enforce")
 
     def recheck(self, now_ms: int) -> None:
-        """Look if it is time to: make what is missing, judge what is there."""
+        """Check if the pause is over: make missing folders, judge existing ones."""
         if now_ms < self._next_ms:
             return
         try:
