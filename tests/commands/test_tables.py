@@ -53,7 +53,7 @@ def size(memory_mib: int) -> dict[str, int]:
 
 def application(name: str, queue: str, runner: bool) -> dict[str, Any]:
     counts = {"containers": 12, "used": size(3072), "pending": 3, "expected": 1, "suspending": 1}
-    told = {"application": name, "class": "victim", "queue": queue, "user": "alice.of.research"}
+    told = {"application": name, "role": "preemptable", "queue": queue, "user": "alice.of.research"}
     job = {"name": "sessions", "rank": 0, "submitted_at_ms": STAMP, "priority": 0, "deadline_at_ms": None}
     state = {"predicted": 0, "progress_ratio": 0.5, "activated": True}
     return {**told, **job, **counts, **state, "runner": runner, "why_not": "" if runner else WHY_NOT}
@@ -90,7 +90,7 @@ ENTRY = {
 RECLAIMS = {
     "application": PRODUCTION,
     "queue": "production",
-    "class": "hurried",
+    "role": "preempting",
     "pending": 3,
     "expected": 1,
     "states": {"granted": 1},
@@ -159,8 +159,8 @@ SNAPSHOT = {
     "now_ms": NOW_MS,
     "version": 1,
     "loop": {
-        "mode": "observe",
-        "state": "running",
+        "enforce": False,
+        "loop_state": "running",
         "why": "",
         "reachable": True,
         "ticks": 3,
@@ -181,7 +181,7 @@ SNAPSHOT = {
     "queues": [
         {
             "queue": "root.analytics.interactive.production",
-            "class": "hurried",
+            "role": "preempting",
             "guaranteed": size(2918),
             "maximum": size(3072),
             "used": size(512),

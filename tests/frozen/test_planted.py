@@ -326,6 +326,11 @@ def test_answers_do_not_depend_on_when_they_are_asked() -> None:
             == server.ask("/healthz")
             == {
                 "status": 200,
-                "body": {"age_ms": answers.LATE_MS, "state": "running", "status": "ok"},
+                "body": {
+                    "age_ms": answers.LATE_MS,
+                    "loop_state": "running",
+                    "state": "running",
+                    "status": "ok",
+                },
             }
         )

@@ -99,7 +99,7 @@ def test_occupancy_is_drawn_by_class(page):
     paths = page.script(
         "return [...document.querySelectorAll('#chart path')].map(p => p.getAttribute('class'))"
     )
-    assert sorted(paths) == ["hurried", "other", "victim", "waiting"]
+    assert sorted(paths) == ["other", "preemptable", "preempting", "waiting"]
     heights = page.script("return [...document.querySelectorAll('#chart path')].map(p => p.getBBox().height)")
     assert max(heights) > 50
     assert not page.script("return document.querySelector('#chart').innerHTML.includes('NaN')")
@@ -107,7 +107,7 @@ def test_occupancy_is_drawn_by_class(page):
 
 def test_it_follows_the_view(page, served):
     served.view = last()
-    page.until("document.body.innerText.includes('nothing is being taken back')")
+    page.until("document.body.innerText.includes('no order is open')")
     served.view = msgspec.structs.replace(
         last(),
         loop=msgspec.structs.replace(last().loop, state="paused", why=(Paused("maintenance at noon"),)),
@@ -238,7 +238,7 @@ def test_applications_are_shown_by_job_user_and_queue_with_what_may_be_suspended
     served.view = with_jobs(busy(), more)
     page.until("document.querySelector('#applications').textContent.includes('carol')")
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "count"]
-    assert row[1:4] == ["carol", "research", "victim"]
+    assert row[1:4] == ["carol", "research", "preemptable"]
     assert row[-2:] == [f"no: {text(why)}", java]
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "r"]
     assert row[-2:] == ["yes", "application_1_000001"]
@@ -252,7 +252,7 @@ def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
     rows = rows_of(page, "waiting")
     assert [row[0] for row in rows] == ["sooner", "p", "later"]
     assert rows[1][1:3] == ["hadoop", "production"]
-    assert rows[1][5].startswith("room for ")
+    assert rows[1][5].startswith("containers for ")
     caption = "[...document.querySelectorAll('#reclaims caption')].map(c => c.textContent).join('\\n')"
     assert "later (hadoop): application_1_000003 waits for" in page.script(f"return {caption}")
     assert "nothing asked for: its turn has not come" in page.script(f"return {caption}")

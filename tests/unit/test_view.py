@@ -12,10 +12,10 @@ from tests.unit.service.played import PublishedRun, busy, last, views
 from yarnctl.daemon.view.occupancy import (
     SPACING_MAX_MS,
     SPACING_MIN_MS,
-    ClassUsage,
     Occupancy,
+    RoleUsage,
     Sample,
-    class_of,
+    role_of,
 )
 from yarnctl.daemon.view.published import BOUNDS_MS, Counting, Histogram, LoopStatus, Publisher, View, quieted
 from yarnctl.daemon.view.reclaim_lists import RecentDecisions
@@ -150,7 +150,7 @@ def test_when_nobody_hurried_waits_none_is_shown_waiting():
     shown = last().snapshot
     assert shown is not None
     for view in shown.applications:
-        assert not (view.asks and class_of(view, DEFAULT) == "hurried")
+        assert not (view.asks and role_of(view, DEFAULT) == "preempting")
     waiting = busy().snapshot
     assert waiting is not None
     assert any(view.asks for view in waiting.applications)
@@ -180,9 +180,9 @@ def sample(at_ms: int) -> Sample:
     return Sample(
         at_ms=at_ms,
         total=Resources(1, 1),
-        hurried=ClassUsage(),
-        victim=ClassUsage(),
-        other=ClassUsage(),
+        preempting=RoleUsage(),
+        preemptable=RoleUsage(),
+        other=RoleUsage(),
         open_orders=0,
     )
 

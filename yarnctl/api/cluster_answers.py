@@ -12,9 +12,12 @@ import msgspec
 from yarnctl.api.paged import Count, ReasonOut, Size
 
 LoopState = Literal["starting", "waiting", "running", "paused", "standing-aside", "stopped"]
-"""What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` because a guard says so."""
+"""What the loop does: ``waiting`` for a cluster or a lock, ``standing-aside`` while a guard blocks it."""
 
-ApplicationClass = Literal["hurried", "victim", "other"]
+BlockedState = Literal["starting", "waiting", "running", "paused", "blocked", "stopped"]
+"""The same as it is answered: ``blocked`` is ``standing-aside``, which journals hold."""
+
+Role = Literal["preempting", "preemptable", "other"]
 """What an application is to the controller."""
 
 Mode = Literal["observe", "enforce"]
@@ -29,8 +32,8 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     ``last_error`` is the last one there was, of ``last_error_at_ms``: it may be over.
     """
 
-    mode: Mode
-    state: LoopState
+    enforce: bool
+    loop_state: BlockedState
     why: str
     reachable: bool
     ticks: Count
@@ -46,7 +49,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """The process lives and its loop is not stuck; ``age_ms`` is that of the view."""
 
     status: Literal["ok"]
-    state: LoopState
+    loop_state: BlockedState
     age_ms: int
 
 
@@ -54,7 +57,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """The first tick is done and the ResourceManager answers."""
 
     status: Literal["ready"]
-    state: LoopState
+    loop_state: BlockedState
     ticks: Count
 
 
@@ -76,11 +79,11 @@ class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
     capabilities: list[str]
 
 
-class Queue(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
-    """One leaf queue as it stands; ``class`` is what its applications are to the controller."""
+class Queue(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf queue as it stands; ``role`` is what its applications are to the controller."""
 
     queue: str
-    application_class: ApplicationClass
+    role: Role
     guaranteed: Size
     maximum: Size
     used: Size
@@ -89,7 +92,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, rename={"application_clas
     pending: Count
 
 
-class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
+class Application(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application. ``pending`` are containers it waits for, ``predicted`` of which it has not
     asked for yet (its master starts).
 
@@ -100,7 +103,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True, rename={"applicatio
     """
 
     application: str
-    application_class: ApplicationClass
+    role: Role
     queue: str
     user: str
     name: str
@@ -142,10 +145,10 @@ class OccupancySample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything at a glance. ``snapshot_at_ms`` is the instant of the look at the cluster.
+    """The whole cluster in short. ``snapshot_at_ms`` is the instant of the observation.
 
-    ``snapshot_age_ms`` is how long that was before ``now_ms``. While nobody hurried waits (``quiet``) the
-    loop looks every few seconds only.
+    ``snapshot_age_ms`` is how long that was before ``now_ms``. While no preempting application waits
+    (``quiet``) the loop observes every few seconds only.
     """
 
     now_ms: int

@@ -101,13 +101,13 @@ class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
     """All that is remembered of one id, in words (``text``, one line each) and as data.
 
-    ``said``: sentences about it as a whole.
+    ``rendered``: sentences about it as a whole.
     """
 
     id: str
     roles: list[str]
     text: list[str]
-    said: list[str]
+    rendered: list[str]
     ran: Ran | None
     tallies: list[Tally]
     orders: list[OrderStory]

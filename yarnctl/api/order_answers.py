@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from yarnctl.api.cluster_answers import ApplicationClass
+from yarnctl.api.cluster_answers import Role
 from yarnctl.api.paged import Count, ReasonOut, Size
 from yarnctl.deciding.lifecycle import State
 
@@ -50,16 +50,16 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     reason: ReasonOut | None = None
 
 
-class ReclaimList(msgspec.Struct, frozen=True, kw_only=True, rename={"application_class": "class"}):
-    """The orders made on behalf of one hurried application, oldest first.
+class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
+    """The orders made on behalf of one preempting application, oldest first.
 
-    ``queue``, ``class`` and ``pending`` are null if the snapshot does not show it any more. ``states``
+    ``queue``, ``role`` and ``pending`` are null if the snapshot does not show it any more. ``states``
     counts the entries shown; ``expected`` are asks that all its open orders will meet.
     """
 
     application: str
     queue: str | None
-    application_class: ApplicationClass | None
+    role: Role | None
     pending: int | None
     expected: Count
     states: dict[State, int]

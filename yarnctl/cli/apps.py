@@ -14,15 +14,15 @@ from yarnctl.command_line import print_json, print_table
 
 COLUMNS = (
     "application",
-    "class",
+    "role",
     "queue",
     "user",
     "containers",
     "MiB",
     "vcores",
     "waits for",
-    "on their way",
-    "giving",
+    "expected",
+    "suspending",
     "may be suspended",
 )
 
@@ -44,7 +44,7 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
     rows = [
         (
             plain(each.application),
-            each.application_class,
+            each.role,
             plain(each.queue),
             plain(each.user),
             each.containers,

@@ -56,7 +56,7 @@ def command(
     url: str,
     output: str,
 ) -> None:
-    """Show the containers that are being taken back for each hurried application, or for ID."""
+    """Show the containers that are being freed for each preempting application, or for ID."""
     filters = {"victim": victim, "state": state, "retired": retired}
     if wanted is None:
         answer = ask_all(url, "v1/reclaims", {**filters, "queue": queue}, limit)
@@ -77,7 +77,7 @@ def _now_ms(url: str) -> int:
 
 def _print_lists(page: Page[ReclaimList]) -> None:
     if not page.items:
-        click.echo("no reclaim lists: nobody hurried waits, and nothing is being taken back")
+        click.echo("no reclaim lists: no preempting application has pending asks, and no order is open")
     for each in page.items:
         _print_list(each, page.now_ms)
     if page.total > len(page.items):
@@ -93,7 +93,7 @@ def _cost(entry: EntryOut) -> str | None:
 
 def _print_list(each: ReclaimList, now_ms: int) -> None:
     waits = "not there any more" if each.pending is None else f"waits for {each.pending}"
-    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.expected} on their way;"
+    title = f"{each.application} ({each.queue or '-'}): {waits}, {each.expected} expected;"
     rows = [
         (
             entry.order,

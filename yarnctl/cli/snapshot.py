@@ -13,7 +13,7 @@ from yarnctl.command_line import print_json, print_table
 
 COLUMNS = (
     "queue",
-    "class",
+    "role",
     "guaranteed MiB",
     "maximum MiB",
     "used MiB",
@@ -41,7 +41,8 @@ def command(url: str, output: str) -> None:
 def _lines(seen: SnapshotOut) -> list[str]:
     loop = seen.loop
     why = f": {loop.why}" if loop.why else ""
-    lines = [f"loop      {loop.state}{why} ({loop.mode}, {loop.ticks} ticks, {loop.tick_errors} failed)"]
+    mode = "enforce" if loop.enforce else "observe"
+    lines = [f"loop      {loop.loop_state}{why} ({mode}, {loop.ticks} ticks, {loop.tick_errors} failed)"]
     if loop.last_error:
         when = f" {ago(loop.last_error_at_ms, seen.now_ms)} ago" if loop.last_error_at_ms is not None else ""
         lines.append(f"          last error{when}: {loop.last_error}")
@@ -63,7 +64,7 @@ def _lines(seen: SnapshotOut) -> list[str]:
 def _row(queue: Queue) -> tuple[object, ...]:
     return (
         plain(queue.queue),
-        queue.application_class,
+        queue.role,
         queue.guaranteed.memory_mib,
         queue.maximum.memory_mib,
         queue.used.memory_mib,

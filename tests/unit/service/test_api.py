@@ -499,7 +499,7 @@ def test_an_application_that_is_left_alone_says_why(served):
         told = served.get(f"/v1/explanations/{name}")
         assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])
         held = f"holds {java.containers} containers"
-        assert told["said"] == [f"now: carol's in queue research (victim), {held}; left alone: {why}"]
+        assert told["said"] == [f"now: carol's in queue research (preemptable), {held}; left alone: {why}"]
         assert told["text"] == ["application_1_000777 (application)", f"  {told['said'][0]}"]
 
 

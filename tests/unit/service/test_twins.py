@@ -60,7 +60,7 @@ def test_tables(say):
         (("reclaims", PRODUCTION), (entry.order.order, "granted")),
         (("decisions",), (PRODUCTION, "asks that fit on no node")),
         (("decisions", "2"), ("why it   first by MR", entry.order.order)),
-        (("apps",), (PRODUCTION, "hurried", "research")),
+        (("apps",), (PRODUCTION, "preempting", "research")),
         (("checkpoints", "seen"), (saved.order, saved.attempt, PRODUCTION)),
         (("explain", entry.order.attempt), ("why it   first by MR", entry.order.order)),
         (("snapshot",), ("running", "3 nodes", "production", "virtual-1")),

@@ -33,7 +33,7 @@ from yarnctl.api.paged import Count, ErrorBody, Page, Size
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.admission.records import Estimate
 from yarnctl.service.answers.describing import AnswerRoute, described
-from yarnctl.service.answers.old_fields import OLD_FIELDS, encoded
+from yarnctl.service.answers.old_fields import OLD_FIELDS, OLD_VALUES, encoded
 from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
@@ -156,13 +156,16 @@ def test_the_document_has_the_structs_names_and_order() -> None:
         (Explained, "Explained"),
     ):
         schema = described(kind).model_json_schema(mode="serialization")
-        names = [field.encode_name for field in msgspec.structs.fields(kind)]
+        old = OLD_FIELDS.get(kind, {})
+        both = [(field.encode_name, old.get(field.name)) for field in msgspec.structs.fields(kind)]
+        names = [name for pair in both for name in pair if name is not None]
         assert (schema["title"], list(schema["properties"]), schema["required"]) == (name, names, names)
 
 
 def test_constraints_and_the_word_class_are_described() -> None:
     schema = described(Queue).model_json_schema()
     assert schema["properties"]["class"]["enum"] == ["hurried", "victim", "other"]
+    assert schema["properties"]["role"]["enum"] == ["preempting", "preemptable", "other"]
     assert schema["properties"]["containers"]["minimum"] == 0
     assert schema["additionalProperties"] is False
     assert "additionalProperties" not in described(Explained).model_json_schema()
@@ -206,7 +209,8 @@ def test_an_old_name_is_answered_beside_the_new_one_and_is_deprecated(served: Se
     for new, old in OLD_FIELDS[kind].items():
         found = [each for each in answers if schema["properties"].keys() <= each.keys()]
         assert found
-        assert all(each[old] == each[new] for each in found)
+        values = OLD_VALUES.get(old, {})
+        assert all(each[old] == (values.get(each[new], each[new]) if values else each[new]) for each in found)
         assert schema["properties"][old]["deprecated"] is True
         assert "deprecated" not in schema["properties"][new]
         assert {old, new} <= set(schema["required"])

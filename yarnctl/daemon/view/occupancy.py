@@ -11,19 +11,19 @@ from collections.abc import Sequence
 
 import msgspec
 
-from yarnctl.api.cluster_answers import ApplicationClass
+from yarnctl.api.cluster_answers import Role
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import NOTHING, Resources
 
-CLASSES: tuple[ApplicationClass, ...] = ("hurried", "victim", "other")
+ROLES: tuple[Role, ...] = ("preempting", "preemptable", "other")
 
 SAMPLES_MAX = 2048
 SPACING_MIN_MS = 1_000
 SPACING_MAX_MS = 16_000
 
 
-class ClassUsage(msgspec.Struct, frozen=True):
+class RoleUsage(msgspec.Struct, frozen=True):
     """What one class holds (``used``, in ``containers``) and how many containers it waits for."""
 
     used: Resources = NOTHING
@@ -36,22 +36,22 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     at_ms: int
     total: Resources
-    hurried: ClassUsage
-    victim: ClassUsage
-    other: ClassUsage
+    preempting: RoleUsage
+    preemptable: RoleUsage
+    other: RoleUsage
     open_orders: int
 
 
-def class_of(view: ApplicationView, settings: Settings) -> ApplicationClass:
+def role_of(view: ApplicationView, settings: Settings) -> Role:
     """Say what an application is to the controller.
 
     By its queue; with deadlines, where all stand in one queue, those that have one are hurried.
     """
     if settings.mode == "deadlines":
-        return "victim" if view.deadline_at_ms is None else "hurried"
+        return "preemptable" if view.deadline_at_ms is None else "preempting"
     if view.queue in settings.hurried_queues:
-        return "hurried"
-    return "victim" if view.queue in settings.victim_queues else "other"
+        return "preempting"
+    return "preemptable" if view.queue in settings.victim_queues else "other"
 
 
 def pending_of(view: ApplicationView) -> int:
@@ -61,24 +61,24 @@ def pending_of(view: ApplicationView) -> int:
 
 def sample_of(snapshot: Snapshot, settings: Settings, at_ms: int, open_orders: int) -> Sample:
     """Add up a snapshot by class."""
-    sums = {name: [0, 0, 0, 0] for name in CLASSES}
+    sums = {name: [0, 0, 0, 0] for name in ROLES}
     for view in snapshot.applications:
-        row = sums[class_of(view, settings)]
+        row = sums[role_of(view, settings)]
         memory_mib, vcores = view.used
         row[0] += memory_mib
         row[1] += vcores
         row[2] += view.containers
         if view.asks:
             row[3] += pending_of(view)
-    hurried, victim, other = (
-        ClassUsage(Resources(memory_mib, vcores), containers, pending)
+    preempting, preemptable, other = (
+        RoleUsage(Resources(memory_mib, vcores), containers, pending)
         for memory_mib, vcores, containers, pending in sums.values()
     )
     return Sample(
         at_ms=at_ms,
         total=snapshot.total,
-        hurried=hurried,
-        victim=victim,
+        preempting=preempting,
+        preemptable=preemptable,
         other=other,
         open_orders=open_orders,
     )

@@ -15,7 +15,7 @@ import msgspec
 
 from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
-from yarnctl.daemon.view.occupancy import Occupancy, Sample, class_of, sample_of
+from yarnctl.daemon.view.occupancy import Occupancy, Sample, role_of, sample_of
 from yarnctl.daemon.view.reclaim_lists import (
     Checkpoint,
     Decided,
@@ -202,7 +202,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
     """Say whether this is somebody hurried who waits for containers."""
-    return bool(view.asks) and (settings.mode == "deadlines" or class_of(view, settings) == "hurried")
+    return bool(view.asks) and (settings.mode == "deadlines" or role_of(view, settings) == "preempting")
 
 
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:

@@ -400,6 +400,7 @@ class _Reader:
             refused=self.refused,
             priorities=self.priorities,
             admissions=self.admitted.stories,
+            rendered=self.said,
             said=self.said,
         )
 

@@ -90,7 +90,7 @@ REASONS: dict[str, str] = {
 def in_words(explanation: Explanation) -> list[str]:
     """Return the explanation as lines of text."""
     lines = [f"{explanation.id} ({_named(explanation)})"]
-    lines += [f"  {said}" for said in explanation.said]
+    lines += [f"  {sentence}" for sentence in explanation.rendered]
     lines += [_tally_in_words(tally) for tally in explanation.tallies]
     for story, before in zip(explanation.orders, [None, *explanation.orders], strict=False):
         lines += ["", *_order_in_words(story, before)]

@@ -165,7 +165,8 @@ class Tally(msgspec.Struct, kw_only=True):
 class Explanation(msgspec.Struct, kw_only=True):
     """All that a journal records of one id; ``roles`` are the kinds of thing that it names.
 
-    ``said`` are sentences about it as a whole: what a decision was for, what state an application is in.
+    ``rendered`` are sentences about it as a whole: what a decision was for, what state an application is in.
+    ``said`` is its old name, the same list.
     """
 
     id: str
@@ -176,6 +177,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     refused: list[RefusalStory]
     priorities: list[PriorityStory]
     admissions: list[AdmissionStory] = []
+    rendered: list[str] = []
     said: list[str] = []
 
     @property

@@ -34,7 +34,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
-from yarnctl.service.answers.old_fields import OLD_FIELDS, encoded
+from yarnctl.service.answers.old_fields import OLD_FIELDS, OLD_TYPES, encoded
 
 
 class Description(NamedTuple):
@@ -146,7 +146,11 @@ def described(kind: Any) -> type[BaseModel]:
         shown = _type_of(told.fields.get(each.name, each.type))
         fields[each.encode_name] = (shown, ...)
         if each.name in old:
-            fields[old[each.name]] = (shown, Field(..., deprecated=f"it is {each.encode_name} now"))
+            was = old[each.name]
+            may_be_null = type(None) in get_args(each.type)
+            kept = OLD_TYPES.get(was, shown)
+            kept = kept | None if may_be_null and was in OLD_TYPES else kept
+            fields[was] = (kept, Field(..., deprecated=f"it is {each.encode_name} now"))
     closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
     return create_model(told.name, __config__=closed, __doc__=told.text, **fields)
 

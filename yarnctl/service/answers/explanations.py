@@ -10,7 +10,7 @@ from heapq import merge
 
 import msgspec
 
-from yarnctl.api.cluster_answers import ApplicationClass
+from yarnctl.api.cluster_answers import Role
 from yarnctl.api.decision_answers import (
     AskOut,
     DecisionDetail,
@@ -24,7 +24,7 @@ from yarnctl.api.decision_answers import (
 )
 from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import ReasonOut
-from yarnctl.daemon.view.occupancy import class_of, pending_of
+from yarnctl.daemon.view.occupancy import pending_of, role_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
@@ -200,20 +200,20 @@ def everything_about(view: View, wanted: str) -> Explanation:
     known = () if view.snapshot is None else view.snapshot.applications
     for each in known:
         if each.application == wanted:
-            found.said.append(_now(each, class_of(each, view.settings)))
+            found.rendered.append(_now(each, role_of(each, view.settings)))
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):
-            found.said.append(f"now: {attempt} cannot be suspended, its runner says: {why!a}")
+            found.rendered.append(f"now: {attempt} cannot be suspended, its runner says: {why!a}")
             found.roles = found.roles or ["attempt"]
     return found
 
 
-def _now(each: ApplicationView, kind: ApplicationClass) -> str:
+def _now(each: ApplicationView, kind: Role) -> str:
     """Say whose an unfinished application is, what it holds, and whether it may be asked."""
     held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
-    if kind == "hurried":
-        return f"now: {held}{waits}; room is made for it"
+    if kind == "preempting":
+        return f"now: {held}{waits}; containers are freed for it"
     may = "may be suspended" if each.runner else f"left alone: {said(each.why_not)}"
     return f"now: {held}{waits}; {may}"

@@ -13,17 +13,19 @@ import msgspec
 
 from yarnctl.api.cluster_answers import (
     Application,
-    ApplicationClass,
+    BlockedState,
     ClusterOut,
     Loop,
+    LoopState,
     OccupancySample,
     Occupied,
     Queue,
+    Role,
     SnapshotOut,
 )
 from yarnctl.api.order_answers import CheckpointOut, EntryOut, ReclaimList
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
-from yarnctl.daemon.view.occupancy import CLASSES, ClassUsage, Sample, class_of, pending_of, sample_of
+from yarnctl.daemon.view.occupancy import ROLES, RoleUsage, Sample, pending_of, role_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
@@ -63,7 +65,19 @@ def reason(why: Reason | None) -> ReasonOut | None:
 def loop(status: LoopStatus) -> Loop:
     """Show the loop's status."""
     first = status.why[0] if status.why else None
-    return read_off(Loop, status, why=joined(status.why), reason=reason(first))
+    return read_off(
+        Loop,
+        status,
+        enforce=status.mode == "enforce",
+        loop_state=loop_state(status.state),
+        why=joined(status.why),
+        reason=reason(first),
+    )
+
+
+def loop_state(state: LoopState) -> BlockedState:
+    """Return a loop's state as it is answered."""
+    return "blocked" if state == "standing-aside" else state
 
 
 def cluster(status: LoopStatus) -> ClusterOut | None:
@@ -77,19 +91,15 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
 # --- the cluster --------------------------------------------------------------------------------------
 
 
-def occupied(held: ClassUsage) -> Occupied:
-    """Show what a class holds."""
+def occupied(held: RoleUsage) -> Occupied:
+    """Show what the applications of one role use."""
     return read_off(Occupied, held, used=size(held.used))
 
 
-_ROLES = {"hurried": "preempting", "victim": "preemptable"}
-"""The answers' names of the classes that have another one in a sample."""
-
-
 def sample(seen: Sample) -> OccupancySample:
-    """Show the cluster by class at one instant."""
-    classes = {_ROLES.get(name, name): occupied(getattr(seen, name)) for name in CLASSES}
-    return read_off(OccupancySample, seen, total=size(seen.total), **classes)
+    """Show the cluster by role at one instant."""
+    used = {name: occupied(getattr(seen, name)) for name in ROLES}
+    return read_off(OccupancySample, seen, total=size(seen.total), **used)
 
 
 def open_entries(view: View) -> list[Entry]:
@@ -129,7 +139,7 @@ def _application(
     return read_off(
         Application,
         each,
-        application_class=class_of(each, settings),
+        role=role_of(each, settings),
         pending=pending_of(each),
         used=size(each.used),
         progress_ratio=float(each.progress_ratio),
@@ -145,11 +155,11 @@ def _application(
 def snapshot(view: View) -> SnapshotOut:
     """Show everything at a glance."""
     seen, opened = view.snapshot, len(open_entries(view))
-    held = dict.fromkeys(CLASSES, ClassUsage())
+    held = dict.fromkeys(ROLES, RoleUsage())
     if seen is not None:
         summed = sample_of(seen, view.settings, view.now_ms, opened)
-        held = {name: getattr(summed, name) for name in CLASSES}
-    classes = {_ROLES.get(name, name): occupied(each) for name, each in held.items()}
+        held = {name: getattr(summed, name) for name in ROLES}
+    used = {name: occupied(each) for name, each in held.items()}
     return read_off(
         SnapshotOut,
         view,
@@ -164,7 +174,7 @@ def snapshot(view: View) -> SnapshotOut:
         open_orders=opened,
         unreachable=list(view.unreachable),
         decisions=view.counts.decisions,
-        **classes,
+        **used,
     )
 
 
@@ -184,7 +194,7 @@ def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Setting
     return read_off(
         Queue,
         each,
-        application_class=queue_class(each.queue, settings),
+        role=queue_role(each.queue, settings),
         guaranteed=size(each.guaranteed),
         maximum=size(each.maximum),
         used=size(each.used),
@@ -194,13 +204,13 @@ def _queue(each: QueueView, inside: Sequence[ApplicationView], settings: Setting
     )
 
 
-def queue_class(name: str, settings: Settings) -> ApplicationClass:
+def queue_role(name: str, settings: Settings) -> Role:
     """Say what a queue's applications are to the controller (with deadlines: it depends)."""
     if settings.mode == "deadlines":
         return "other"
     if name in settings.hurried_queues:
-        return "hurried"
-    return "victim" if name in settings.victim_queues else "other"
+        return "preempting"
+    return "preemptable" if name in settings.victim_queues else "other"
 
 
 # --- reclaim lists ------------------------------------------------------------------------------------
@@ -223,7 +233,7 @@ def reclaim_list(
     return ReclaimList(
         application=application,
         queue=None if seen is None else seen.queue,
-        application_class=None if seen is None else class_of(seen, view.settings),
+        role=None if seen is None else role_of(seen, view.settings),
         pending=None if seen is None else pending_of(seen),
         expected=sum(each.order.serves for each in open_entries(view) if each.order.asker == application),
         states=counted(each.order.state for each in shown),

@@ -44,9 +44,9 @@ const gib = (size) => `${(size.memory_mib / 1024).toFixed(size.memory_mib < 10_2
 
 function showLoop(seen) {
   const loop = seen.loop;
-  byId("state").textContent = loop.state;
-  byId("state").className = `badge ${loop.state}`;
-  byId("mode").textContent = loop.mode === "observe" ? "observes only" : "enforces";
+  byId("state").textContent = loop.loop_state;
+  byId("state").className = `badge ${loop.loop_state}`;
+  byId("mode").textContent = loop.enforce ? "enforces" : "observes only";
   const parts = [loop.why];
   if (!loop.reachable) parts.push("the ResourceManager does not answer");
   if (loop.tick_errors) {
@@ -67,7 +67,7 @@ function showGlance(seen) {
     `seen ${ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick${seen.quiet ? "; no preempting application waits" : ""}`;
 }
 
-// --- the chart: areas stacked by class, and how many the hurried ones wait for ------------------------
+// --- the chart: areas stacked by role, and the pending asks of the preempting ones ------------------------
 
 function drawChart(samples) {
   const chart = byId("chart");
@@ -164,20 +164,20 @@ function tableOf(columns, rows, caption) {
 
 function waitsBecause(job, vain) {
   // What is being done, or the newest reason why nothing is.
-  if (job.expected) return `room for ${job.expected} is on its way`;
+  if (job.expected) return `containers for ${job.expected} are being freed`;
   const told = vain.items.find((each) => each.trigger.application === job.application);
-  if (!told) return job.activated ? "its turn has not come, or room is about to appear" : "its master may not start yet";
+  if (!told) return job.activated ? "its turn has not come, or containers are about to be freed" : "its master may not start yet";
   const jobs = told.refused_jobs.map((each) => `${who(each.application)}: ${each.meaning || each.why}`);
   return `${told.why}${jobs.length ? ` (${jobs.join("; ")})` : ""}`;
 }
 
 function showWaiting(vain) {
-  const waiting = [...known.values()].filter((job) => job.pending > 0 && job.class === "hurried");
+  const waiting = [...known.values()].filter((job) => job.pending > 0 && job.role === "preempting");
   waiting.sort((one, other) => one.queue.localeCompare(other.queue) || one.rank - other.rank);
   const rows = waiting.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.pending, job.expected,
     waitsBecause(job, vain), linkTo(job.application)] }));
-  const columns = ["job", "user", "queue", "#waits for", "#on their way", "why", "application"];
-  const shown = rows.length ? tableOf(columns, rows) : element("p", "Nobody hurried waits.", "quiet");
+  const columns = ["job", "user", "queue", "#waits for", "#expected", "why", "application"];
+  const shown = rows.length ? tableOf(columns, rows) : element("p", "No preempting application waits.", "quiet");
   byId("waiting").replaceChildren(shown);
 }
 
@@ -189,9 +189,9 @@ function maySuspend(job) {
 }
 
 function showApplications(page) {
-  const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.class, job.containers,
+  const rows = page.items.map((job) => ({ cells: [job.name || "-", job.user, job.queue, job.role, job.containers,
     job.pending, job.suspending, maySuspend(job), linkTo(job.application)] }));
-  const columns = ["job", "user", "queue", "class", "#holds", "#waits for", "#giving", "may be suspended", "application"];
+  const columns = ["job", "user", "queue", "role", "#containers", "#waits for", "#suspending", "may be suspended", "application"];
   const more = page.total > rows.length ? [element("p", `${page.total - rows.length} more: yarnctl apps`, "quiet")] : [];
   const shown = rows.length ? tableOf(columns, rows) : element("p", "None.", "quiet");
   byId("applications").replaceChildren(shown, ...more);
@@ -206,7 +206,7 @@ function showReclaims(page, vain) {
     const caption = element("caption", captionOf(list, vain));
     return tableOf(COLUMNS, list.entries.slice(-100).map(rowOf), caption);
   });
-  if (!tables.length) tables.push(element("p", "Nobody hurried waits, and nothing is being taken back.", "quiet"));
+  if (!tables.length) tables.push(element("p", "No preempting application waits, and no order is open.", "quiet"));
   byId("reclaims").replaceChildren(...tables);
 }
 
@@ -214,7 +214,7 @@ function captionOf(list, vain) {
   const waits = list.pending === null ? "is not there any more" : `waits for ${list.pending}`;
   const job = known.get(list.application);
   const told = counts(list.states) || `nothing asked for${job ? `: ${waitsBecause(job, vain)}` : ""}`;
-  return `${who(list.application)}: ${list.application} ${waits}, ${list.expected} on their way: ${told}`;
+  return `${who(list.application)}: ${list.application} ${waits}, ${list.expected} expected: ${told}`;
 }
 
 function rowOf(entry) {
@@ -252,7 +252,7 @@ function partsOf(each) {
   const became = each.withheld === each.chosen && each.chosen
     ? `nothing: ${each.withheld} would be asked` : counts(each.states);
   return [String(each.id), instant(each.at_ms), `for ${who(each.application)} in ${each.queue}`,
-    `${each.chosen} of ${each.shortfall} from ${each.victims.map(who).join(", ") || "nobody"}`, became,
+    `${each.chosen} of ${each.shortfall} from ${each.victims.map(who).join(", ") || "no job"}`, became,
     `${each.application}: ${each.why}`];
 }
 
@@ -295,7 +295,7 @@ function showRefusals(page) {
     return { cells: [timeOf(each.at_ms), who(each.trigger.application), each.trigger.queue, each.trigger.shortfall,
       each.why, jobs.join("; ") || "-", linkTo(each.trigger.application)] };
   });
-  const columns = ["at", "job", "queue", "#waited for", "why", "who was looked at", "application"];
+  const columns = ["at", "job", "queue", "#waited for", "why", "jobs considered", "application"];
   byId("refusals").replaceChildren(rows.length ? tableOf(columns, rows) : element("p", "Never.", "quiet"));
 }
 

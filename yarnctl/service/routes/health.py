@@ -20,7 +20,7 @@ from yarnctl.daemon.view.published import Control, View
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
-from yarnctl.service.answers.from_view import loop
+from yarnctl.service.answers.from_view import loop, loop_state
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes import prometheus as metrics
 from yarnctl.service.routes.admissions import PauseRequest
@@ -63,7 +63,7 @@ def _add_alive(
         if age_ms > stuck_ms:
             told = f"the loop has published nothing for {age_ms} ms"
             raise ApiProblem(503, "stuck", told, "see the daemon's log, then restart it")
-        return Health(status="ok", state=view.loop.state, age_ms=age_ms)
+        return Health(status="ok", loop_state=loop_state(view.loop.state), age_ms=age_ms)
 
 
 def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
@@ -84,7 +84,7 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
         if status.store_problem:
             remedy = "wait, or see hdfs dfsadmin -report and the daemon's log"
             raise ApiProblem(503, "store-unavailable", text(status.store_problem), remedy)
-        return Readiness(status="ready", state=status.state, ticks=status.ticks)
+        return Readiness(status="ready", loop_state=loop_state(status.state), ticks=status.ticks)
 
 
 # --- pausing ------------------------------------------------------------------------------------------

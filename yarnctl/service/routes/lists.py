@@ -18,7 +18,7 @@ from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOu
 from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
 from yarnctl.api.order_answers import CheckpointOut, DecisionSummary, ReclaimList
 from yarnctl.api.paged import Page
-from yarnctl.daemon.view.occupancy import class_of
+from yarnctl.daemon.view.occupancy import role_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.reclaim_lists import Decided, Entry
 from yarnctl.deciding.model import ApplicationView
@@ -141,7 +141,7 @@ def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView 
     filtered = (asked.victim, asked.state, asked.since_ms, asked.until_ms) != (None,) * 4
     if not filtered:  # also those that wait and have been promised nothing
         for name, each in seen.items():
-            if each.asks and class_of(each, view.settings) == "hurried":
+            if each.asks and role_of(each, view.settings) == "preempting":
                 by_asker.setdefault(name, [])
     rows = [(name, seen.get(name), entries) for name, entries in sorted(by_asker.items())]
     if asked.queue is None:

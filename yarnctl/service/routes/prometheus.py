@@ -18,7 +18,8 @@ from yarnctl.api.cluster_answers import LoopState
 from yarnctl.daemon.view.published import BOUNDS_MS, Histogram, View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.service.answers.from_view import counted, snapshot
+from yarnctl.service.answers.from_view import counted, loop_state, snapshot
+from yarnctl.service.answers.old_fields import OLD_CLASSES
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -46,11 +47,16 @@ class _OfView(Collector):
             yield from part(self.view)
 
 
+ROLE = ("role", "class")
+"""The labels of what is summed by role; ``class`` has the old name of the role."""
+
+
 def _loop(view: View) -> Iterator[Metric]:
     status = view.loop
     state = GaugeMetricFamily("yarnctl_loop_state", "1 for the state the loop is in.", labels=["state"])
     for name in get_args(LoopState):
-        state.add_metric([name], float(name == status.state))
+        for shown in dict.fromkeys((name, loop_state(name))):  # "standing-aside" is the old name of "blocked"
+            state.add_metric([shown], float(name == status.state))
     yield state
     enforcing = float(status.mode == "enforce")
     yield GaugeMetricFamily("yarnctl_enforcing", "1 if the loop acts, 0 if it only observes.", enforcing)
@@ -75,22 +81,23 @@ def _cluster(view: View) -> Iterator[Metric]:
     if shown.snapshot_at_ms is None or shown.total is None:
         return
     yield GaugeMetricFamily(
-        "yarnctl_snapshot_timestamp_seconds", "Instant of the last look.", shown.snapshot_at_ms / 1000
+        "yarnctl_snapshot_timestamp_seconds", "Instant of the last observation.", shown.snapshot_at_ms / 1000
     )
     yield GaugeMetricFamily(
         "yarnctl_cluster_memory_bytes", "Memory of the cluster.", shown.total.memory_mib * 2**20
     )
     yield GaugeMetricFamily("yarnctl_cluster_vcores", "Virtual cores of the cluster.", shown.total.vcores)
     gauges = (
-        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory held, by class.", labels=["class"]),
-        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores held, by class.", labels=["class"]),
-        GaugeMetricFamily("yarnctl_containers", "Containers held, by class.", labels=["class"]),
-        GaugeMetricFamily("yarnctl_pending_containers", "Containers waited for, by class.", labels=["class"]),
+        GaugeMetricFamily("yarnctl_used_memory_bytes", "Memory in use, by role.", labels=ROLE),
+        GaugeMetricFamily("yarnctl_used_vcores", "Virtual cores in use, by role.", labels=ROLE),
+        GaugeMetricFamily("yarnctl_containers", "Containers, by role.", labels=ROLE),
+        GaugeMetricFamily("yarnctl_pending_containers", "Containers asked for, by role.", labels=ROLE),
     )
-    for name, held in (("hurried", shown.preempting), ("victim", shown.preemptable), ("other", shown.other)):
+    used = {"preempting": shown.preempting, "preemptable": shown.preemptable, "other": shown.other}
+    for role, held in used.items():
         row = (held.used.memory_mib * 2**20, held.used.vcores, held.containers, held.pending)
         for gauge, value in zip(gauges, row, strict=True):
-            gauge.add_metric([name], value)
+            gauge.add_metric([role, OLD_CLASSES.get(role, role)], value)
     yield from gauges
 
 
