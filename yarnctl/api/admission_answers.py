@@ -38,6 +38,9 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
     finish_at_ms: int | None
     reason: str
     reason_code: str = ""
+    price_mtokens: int | None = None
+    late_ratio: float | None = None
+    because: list[tuple[str, int]] = []
 
 
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ except KeyboardInterrupt:  # before anything that would report it is loaded
     raise SystemExit(130) from None
 
 COMMANDS = {
+    "accounts": ("yarnctl.cli.market:accounts", "Show and fill the accounts that pay for deadlines."),
     "admit": ("yarnctl.cli.admit:command", "Submit a job with a deadline once the gate lets it in."),
     "admissions": ("yarnctl.cli.admissions:command", "Show who waits at a running daemon's gate."),
     "apps": ("yarnctl.cli.apps:command", "Show applications as a running daemon sees them."),
@@ -21,6 +22,7 @@ COMMANDS = {
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and collect checkpoints in HDFS."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions, and why."),
     "explain": ("yarnctl.cli.explain:command", "Say why a decision was taken, and what it cost."),
+    "quote": ("yarnctl.cli.market:quote", "Say what each deadline of a job would cost."),
     "reclaims": ("yarnctl.cli.reclaims:command", "Show what a running daemon is taking back."),
     "replay": ("yarnctl.cli.replay:command", "Decide a whole journal again and compare."),
     "run": ("yarnctl.cli.run:command", "Attach to a cluster; observes unless told to --enforce."),

@@ -51,6 +51,16 @@ class EndedBySignal(KeyboardInterrupt):
 @click.option("--deadline", metavar="SPAN", help="Until when from now: 90s, 15m, 1h30m, 2d.")
 @click.option("--deadline-at", metavar="INSTANT", help="Or the instant: ISO 8601, or seconds since 1970.")
 @click.option(
+    "--budget", metavar="TOKENS", help="What it may cost at most; alone: the earliest deadline for it."
+)
+@click.option("--account", metavar="NAME", help="Who pays.  [default: the account of your token]")
+@click.option("--quote", metavar="ID", help="The quote that --budget and --deadline were chosen from.")
+@click.option(
+    "--refund",
+    type=click.Choice(["none", "unused", "late", "both"]),
+    help="What is paid back of a job that ran.  [default: both]",
+)
+@click.option(
     "--containers",
     type=click.IntRange(2, 1_000_000),
     metavar="N",
@@ -81,10 +91,13 @@ def command(words: tuple[str, ...], url: str, output: str, **given: Any) -> int:
     job = framework.command_of(words)
     if not given["print_it"] and shutil.which(words[0]) is None:
         raise BadInput(words[0], "is no program on the PATH")
-    settings = {**job.settings(), **_named(framework, job, given["name"], given["queue"])}
-    deadlines = (given["deadline"], given["deadline_at"])
+    settings = job_settings(framework, job, given["name"], given["queue"])
+    budget = budget_of(given)
+    deadlines = (
+        None if _is_budget_alone(given, framework, settings) else (given["deadline"], given["deadline_at"])
+    )
     request = request_of(framework, job, settings, deadlines, given["user"], given["containers"], url)
-    asking = GateRequest(url, request, uuid4().hex, StderrNotes())
+    asking = GateRequest(url, request | budget, uuid4().hex, StderrNotes())
     with _with_signals():
         try:
             how = (not given["no_wait"], given["print_it"], output == "json")
@@ -136,6 +149,35 @@ def _leave(asking: GateRequest) -> bool:
 # --- what is asked ------------------------------------------------------------------------------------
 
 
+def job_settings(
+    framework: Framework, job: Submission, name: str | None, queue: str | None
+) -> dict[str, str]:
+    """Return the job's settings with the name and the queue that options give."""
+    return {**job.settings(), **_named(framework, job, name, queue)}
+
+
+def budget_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request says of payment; BadInput for an option without --budget."""
+    from yarnctl.cli.market import mtokens_of
+
+    if given["budget"] is None:
+        for option in ("account", "quote", "refund"):
+            if given[option] is not None:
+                raise BadInput(
+                    f"--{option}", "says how to pay, and there is no --budget", "give --budget TOKENS"
+                )
+        return {}
+    said = {"budget_mtokens": mtokens_of("--budget", given["budget"])}
+    return said | {name: given[name] for name in ("account", "quote", "refund") if given[name] is not None}
+
+
+def _is_budget_alone(given: dict[str, Any], framework: Framework, settings: dict[str, str]) -> bool:
+    from yarnctl.hadoop.wire.mapreduce import deadline_tag_ms
+
+    dated = given["deadline"], given["deadline_at"], deadline_tag_ms(framework.tags_of(settings))
+    return given["budget"] is not None and all(each is None for each in dated)
+
+
 def _named(framework: Framework, job: Submission, name: str | None, queue: str | None) -> dict[str, str]:
     """Return name and queue where the options say them; BadInput where the command says otherwise."""
     own = job.settings()
@@ -164,7 +206,7 @@ def request_of(
     framework: Framework,
     job: Submission,
     settings: dict[str, str],
-    deadlines: tuple[str | None, str | None],
+    deadlines: tuple[str | None, str | None] | None,
     user: str | None,
     containers: int | None,
     url: str,
@@ -189,8 +231,9 @@ def request_of(
         "name": _checked("--name", name),
         "user": _checked("--user", user),
         "queue": _checked("--queue", settings.get(framework.QUEUE, job.queue_default)),
-        "deadline_ms": _span_ms(deadlines, tagged_ms, int(time.time() * 1000)),
     }
+    if deadlines is not None:
+        request["deadline_ms"] = _span_ms(deadlines, tagged_ms, int(time.time() * 1000))
     most = containers or framework.most_containers(settings)
     if most is None:
         from yarnctl.attach.history.fitting import folded

@@ -52,9 +52,8 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
     from yarnctl.daemon.admission.building import AdmissionOptions
     from yarnctl.deciding.admission.mechanisms import MECHANISMS
 
-    offered = [each for each in MECHANISMS if each != "mrm"]  # nobody can pay yet: accounts have no command
-    if name not in offered:
-        raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(offered)}")
+    if name not in MECHANISMS:
+        raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(MECHANISMS)}")
     return AdmissionOptions(
         allocator=name,
         queues=given["admission_queues"],

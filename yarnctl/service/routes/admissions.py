@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
@@ -23,7 +23,7 @@ from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal, RequestQueue, WithdrawRequest
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import Admission
-from yarnctl.deciding.admission.records import Estimate, State
+from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
 from yarnctl.journal.rendering import text
@@ -87,10 +87,21 @@ class AdmissionRequest(BaseModel):
     user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
     queue: Word
     containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
-    deadline_ms: Span
+    deadline_ms: Span | None = None
     estimate: EstimateIn | None = None
+    budget_mtokens: Annotated[int, Field(ge=1, le=10**15), NUMBER] | None = None
+    account: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")] | None = None
+    refund: Refund = "both"
+    quote: Annotated[str, Field(pattern=r"^quo-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")] | None = None
     kind: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")] = "mapreduce"
     request_key: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,100}$")] | None = None
+
+    @model_validator(mode="after")
+    def _says_when_or_for_how_much(self) -> AdmissionRequest:
+        """A deadline may be left out only where a budget says how early it is to be."""
+        if self.deadline_ms is None and self.budget_mtokens is None:
+            raise ValueError("give deadline_ms, or budget_mtokens")
+        return self
 
 
 class AdmissionsQuery(ByNumber):
@@ -186,7 +197,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
         if not caller.may_touch(request.user):
             told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        return _shown(source, _done(desk.submit(_request_of(request), DONE_MS)))
+        return _shown(source, _done(desk.submit(_request_of(caller, request), DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
@@ -218,9 +229,14 @@ def _admission(
     """Return who may hand something over, and the desk's window."""
     caller = require(tokens, given, "submit")
     if window is None:
-        told = "this daemon keeps no gate"
-        raise ApiProblem(409, "gate-off", told, "start it with yarnctl run --admission")
+        raise gate_off()
     return caller, window
+
+
+def gate_off() -> ApiProblem:
+    """Say that there is no gate."""
+    told = "this daemon keeps no gate"
+    return ApiProblem(409, "gate-off", told, "start it with yarnctl run --admission")
 
 
 def _done(answer: str | Refusal) -> str:
@@ -229,7 +245,29 @@ def _done(answer: str | Refusal) -> str:
     return answer
 
 
-def _request_of(request: AdmissionRequest) -> AdmissionClient:
+def _budget_of(caller: Caller, request: AdmissionRequest) -> Budget | msgspec.UnsetType:
+    """Return what it may cost; raises ApiProblem (403) for an account that is not the token's."""
+    if request.budget_mtokens is None:
+        return msgspec.UNSET
+    return Budget(account_of(caller, request.account), request.budget_mtokens, request.refund)
+
+
+def account_of(caller: Caller, asked: str | None) -> str:
+    """Return the account that pays; raises ApiProblem (403) for one that is not the token's."""
+    if asked is None:
+        if not caller.account:
+            told = f"the token {caller.name} has no account"
+            raise ApiProblem(
+                403, "other-account", told, 'name an account, or give the token account = "NAME"'
+            )
+        return caller.account
+    if asked != caller.account and not caller.may("operate"):
+        told = f"the token {caller.name} does not spend from {asked}"
+        raise ApiProblem(403, "other-account", told, "use that account's token, or an operator's")
+    return asked
+
+
+def _request_of(caller: Caller, request: AdmissionRequest) -> AdmissionClient:
     told = request.estimate
     return AdmissionClient(
         name=request.name,
@@ -240,6 +278,8 @@ def _request_of(request: AdmissionRequest) -> AdmissionClient:
         estimate=None if told is None else Estimate(told.mean_ms, told.stdev_ms, told.source),
         kind=request.kind,
         key=request.request_key or "",
+        budget=_budget_of(caller, request),
+        quote=request.quote or "",
     )
 
 
@@ -287,6 +327,18 @@ def gate(desk: AdmissionStatus) -> GateOut:
     return msgspec.convert(desk, GateOut, from_attributes=True)
 
 
+def _serve_by_ms(each: Admission) -> int:
+    """Return by which deadline YARN is to serve it: of what is paid for, what its claim says."""
+    if each.plan.price_mtokens is not None and each.reservation is not None:
+        return each.reservation.until_ms
+    return each.request.due_ms
+
+
+def _named(each: Admission, who: str) -> str:
+    """Return the id of an admission of the same desk, which a price names by its number."""
+    return f"{each.admission.rpartition('-')[0]}-{who}" if who.isdigit() else who
+
+
 def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
@@ -301,7 +353,9 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
             user=each.user,
             queue=each.queue,
             containers=request.tasks,
-            deadline_ms=request.span_ms,
+            deadline_ms=request.span_ms
+            if request.deadline_ms is not None or plan.verdict != "admit"
+            else plan.deadline_at_ms - request.submitted_at_ms,
             submitted_at_ms=request.submitted_at_ms,
             estimate=request.estimate,
             kind=request.kind,
@@ -314,10 +368,13 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
             finish_at_ms=plan.finish_at_ms,
             reason=text(plan.reason),
             reason_code=code(plan.reason),
+            price_mtokens=plan.price_mtokens,
+            late_ratio=plan.late_ratio,
+            because=[(_named(each, who), amount) for who, amount in plan.because],
         ),
         application=each.application or None,
         expires_at_ms=None if held is None else held.expires_at_ms,
         lease_ms=desk.lease_ms,
-        tags=[deadline_tag(request.due_ms), tag_of(each.admission)],
+        tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else framework.given(plan.containers),
     )

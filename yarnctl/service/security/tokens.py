@@ -12,6 +12,7 @@ that there are, each in constant time.
     user = "ann"                    # whose admissions these are; needed for submit
     scopes = ["read", "submit"]
     file = "tokens/ann-laptop"      # its first and only line is the secret
+    account = "analytics"           # where deadlines have a price: the one account it spends from
 """
 
 from __future__ import annotations
@@ -53,11 +54,15 @@ def digest(secret: str) -> bytes:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whom a token belongs to, and what it allows. ``user`` "": nobody's admissions are its own."""
+    """Whom a token belongs to, and what it allows. ``user`` "": nobody's admissions are its own.
+
+    ``account``: the one account that it spends from ("": none).
+    """
 
     name: str
     user: str
     scopes: frozenset[str]
+    account: str = ""
 
     def may(self, scope: Scope) -> bool:
         """Say whether this is allowed."""
@@ -99,6 +104,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     scopes: list[Scope]
     file: str
     user: str = ""
+    account: str = ""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -170,7 +176,7 @@ def _token(file: Path, number: int, entry: _Entry) -> tuple[Caller, str]:
     if "submit" in entry.scopes and not entry.user:
         raise BadInput(where, "submits for no user", 'give user = "NAME": its admissions are that user\'s')
     secret = read_secret(file.parent / entry.file, f"{where}: {entry.file}")
-    return Caller(entry.name, entry.user, frozenset(entry.scopes)), secret
+    return Caller(entry.name, entry.user, frozenset(entry.scopes), entry.account), secret
 
 
 def _require_distinct(tokens: list[tuple[Caller, str]]) -> None:

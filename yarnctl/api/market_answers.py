@@ -1,0 +1,49 @@
+"""Answers about prices and accounts.
+
+Law: as in :mod:`yarnctl.api`. 1 token is 1 container-second; amounts are whole milli-tokens. A quote holds
+nothing: what is chosen of it is decided again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from yarnctl.api.paged import Count
+
+
+class QuotePointOut(msgspec.Struct, frozen=True, kw_only=True):
+    """One deadline: what it costs, the slack that it leaves, and who pays for what (``because``)."""
+
+    deadline_at_ms: int
+    price_mtokens: Count
+    slack_ms: Count
+    late_ratio: float
+    because: list[tuple[str, int]]
+
+
+class QuoteOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A curve of deadlines with prices, earliest first."""
+
+    id: str
+    valid_until_ms: int
+    earliest_at_ms: int
+    account: str
+    balance_mtokens: Count
+    points: list[QuotePointOut]
+
+
+class AccountOut(msgspec.Struct, frozen=True, kw_only=True):
+    """One account; a refill gives ``daily_mtokens`` a day until it holds ``cap_mtokens``."""
+
+    name: str
+    balance_mtokens: Count
+    given_mtokens: Count
+    spent_mtokens: Count
+    daily_mtokens: Count
+    cap_mtokens: Count
+
+
+class AccountList(msgspec.Struct, frozen=True, kw_only=True):
+    """All accounts, by name."""
+
+    items: list[AccountOut]

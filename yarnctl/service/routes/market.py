@@ -1,0 +1,186 @@
+"""Prices and accounts: what deadlines cost, who pays, and what an operator gives.
+
+Law: as of admissions: what is read is read from one view, what is handed to the desk is answered once it is
+written down and shown. A token with an ``account`` spends from that account only; granting needs ``operate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi import Path as PathParameter
+from pydantic import BaseModel, ConfigDict, Field
+
+from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut, QuotePointOut
+from yarnctl.daemon.admission.request_queue import AccountCommand, Command, QuoteRequest, RequestQueue
+from yarnctl.daemon.view.published import View
+from yarnctl.deciding.admission.records import Estimate
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.paging import NoParameters
+from yarnctl.service.routes.admissions import (
+    CONTAINERS_MAX,
+    DONE_MS,
+    NUMBER,
+    PRINTED,
+    STATUS,
+    EstimateIn,
+    Word,
+    account_of,
+    gate_off,
+)
+from yarnctl.service.security.middleware import Credentials, require
+from yarnctl.service.security.tokens import Tokens
+
+MTOKENS_MAX = 10**15
+POINTS_MAX = 64
+ACCOUNT = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+AccountName = Annotated[str, Field(pattern=ACCOUNT)]
+AccountId = Annotated[str, PathParameter(pattern=ACCOUNT)]
+Tokens_ = Annotated[int, Field(ge=0, le=MTOKENS_MAX), NUMBER]
+Source = Callable[[], View]
+
+
+class QuoteIn(BaseModel):
+    """A job whose deadlines are to be priced; without ``account`` the token's pays."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: Word
+    user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
+    queue: Word
+    containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
+    account: AccountName | None = None
+    points: Annotated[int, Field(ge=2, le=POINTS_MAX), NUMBER] = 8
+    estimate: EstimateIn | None = None
+
+
+class AccountIn(BaseModel):
+    """An account to open: ``daily_mtokens`` a day, until it holds ``cap_mtokens``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: AccountName
+    daily_mtokens: Tokens_ = 0
+    cap_mtokens: Tokens_ = 0
+
+
+class CreditIn(BaseModel):
+    """Tokens to give."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mtokens: Annotated[int, Field(ge=1, le=MTOKENS_MAX), NUMBER]
+
+
+def market_routes(source: Source, tokens: Tokens, window: RequestQueue | None) -> APIRouter:
+    """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
+    router = APIRouter(tags=["market"], responses=responses(401, 421), route_class=AnswerRoute)
+    _add_quotes(router, source, tokens, window)
+    _add_accounts(router, source, tokens, window)
+    return router
+
+
+def _add_quotes(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
+    @router.post("/v1/quotes", responses=responses(400, 403, 409, 413, 503))
+    def quote(given: Credentials, _: Annotated[NoParameters, Query()], request: QuoteIn) -> QuoteOut:
+        """Say what each deadline of a job costs as things stand. Nothing is held, nothing is written."""
+        caller = require(tokens, given, "submit")
+        if not caller.may_touch(request.user):
+            told = f"the token {caller.name} is for jobs of {caller.user}, and not of {request.user}"
+            raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
+        known = request.estimate
+        wanted = QuoteRequest(
+            name=request.name,
+            user=request.user,
+            queue=request.queue,
+            containers=request.containers,
+            account=account_of(caller, request.account),
+            points=request.points,
+            estimate=None if known is None else Estimate(known.mean_ms, known.stdev_ms, known.source),
+        )
+        return _quoted(source, _handed(window, wanted))
+
+
+def _add_accounts(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
+    @router.get("/v1/accounts")
+    def accounts(_: Annotated[NoParameters, Query()]) -> AccountList:
+        """All accounts, by name."""
+        view = source()
+        found = {} if view.admission is None else view.admission.accounts
+        return AccountList(items=[_account(source, name) for name in sorted(found)])
+
+    @router.get("/v1/accounts/{account}", responses=responses(404))
+    def one(account: AccountId, _: Annotated[NoParameters, Query()]) -> AccountOut:
+        """One account."""
+        return _account(source, account)
+
+    @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))
+    def add(given: Credentials, _: Annotated[NoParameters, Query()], request: AccountIn) -> AccountOut:
+        """Open an account."""
+        require(tokens, given, "operate")
+        wanted = AccountCommand(
+            account=request.name, daily_mtokens=request.daily_mtokens, cap_mtokens=request.cap_mtokens
+        )
+        return _account(source, _handed(window, wanted))
+
+    @router.post("/v1/accounts/{account}/credit", responses=responses(400, 403, 409, 413, 503))
+    def credit(
+        account: AccountId, given: Credentials, _: Annotated[NoParameters, Query()], request: CreditIn
+    ) -> AccountOut:
+        """Give tokens to an account."""
+        require(tokens, given, "operate")
+        return _account(
+            source, _handed(window, AccountCommand(account=account, credit_mtokens=request.mtokens))
+        )
+
+
+def _handed(window: RequestQueue | None, wanted: Command) -> str:
+    if window is None:
+        raise gate_off()
+    answer = window.submit(wanted, DONE_MS)
+    if isinstance(answer, str):
+        return answer
+    raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)
+
+
+def _quoted(source: Source, name: str) -> QuoteOut:
+    desk = source().admission
+    made = None if desk is None else desk.quotes.get(name)
+    if made is None:
+        raise ApiProblem(409, "quote-moved", f"quote {name} is too old", "quote it anew")
+    points = [
+        QuotePointOut(
+            deadline_at_ms=each.deadline_at_ms,
+            price_mtokens=each.price_mtokens,
+            slack_ms=each.slack_ms,
+            late_ratio=each.late_ratio,
+            because=list(each.because),
+        )
+        for each in made.points
+    ]
+    return QuoteOut(
+        id=made.id,
+        valid_until_ms=made.valid_until_ms,
+        earliest_at_ms=made.earliest_at_ms,
+        account=made.account,
+        balance_mtokens=made.balance_mtokens,
+        points=points,
+    )
+
+
+def _account(source: Source, name: str) -> AccountOut:
+    desk = source().admission
+    found = None if desk is None else desk.accounts.get(name)
+    if found is None:
+        raise ApiProblem(404, "not-found", f"there is no account {name}", "GET /v1/accounts lists them")
+    return AccountOut(
+        name=name,
+        balance_mtokens=found.balance_mtokens,
+        given_mtokens=found.given_mtokens,
+        spent_mtokens=found.spent_mtokens,
+        daily_mtokens=found.daily_mtokens,
+        cap_mtokens=found.cap_mtokens,
+    )
