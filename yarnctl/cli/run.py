@@ -54,6 +54,9 @@ def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
 
     if name not in MECHANISMS:
         raise BadInput("--admission", f"no allocator {name!r}", f"use one of {', '.join(MECHANISMS)}")
+    if name == "mrm" and given["mode"] != "deadlines":
+        told = "promises deadlines, which YARN keeps only if they are served in their order"
+        raise BadInput("--admission mrm", told, "give --mode deadlines (and --allow-priority), too")
     return AdmissionOptions(
         allocator=name,
         queues=given["admission_queues"],
