@@ -36,10 +36,23 @@ ROWS = {
     "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own",
     "DELETE /v1/admissions/{admission_id}": "own",
+    "GET /v1/accounts": "read",
+    "GET /v1/accounts/{account}": "read",
+    "POST /v1/accounts": "operate",
+    "POST /v1/accounts/{account}/credit": "operate",
+    "POST /v1/quotes": "ask",
     "POST /v1/loop/pause": "operate",
     "POST /v1/loop/continue": "operate",
 }
 """Endpoint -> what it needs."""
+
+QUOTED = {name: value for name, value in WISH.items() if name != "deadline_ms"}
+BODIES: dict[str, dict[str, Any]] = {
+    "POST /v1/admissions": WISH,
+    "POST /v1/quotes": {**QUOTED, "account": "analytics"},
+    "POST /v1/accounts": {"name": "analytics"},
+    "POST /v1/accounts/{account}/credit": {"mtokens": 1},
+}
 
 WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "operate")
 DONE, NO, SCOPE, NOT_OWN, OTHER = "done", "401", "missing-scope", "not-own", "other-user"
@@ -71,7 +84,7 @@ def caller(name: str, user: str, *scopes: Scope) -> tuple[Caller, str]:
 TOKENS = Tokens(
     [
         caller("read", "", "read"),
-        caller("submit, own", "ann", "submit"),
+        (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
         caller("submit, foreign", "bob", "submit"),
         caller("operate", "", "operate"),
     ]
@@ -92,9 +105,9 @@ class Place:
     def asked(self, endpoint: str, who: str, **headers: str) -> http_client.Response:
         method, _, path = endpoint.partition(" ")
         told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2"}
-        path = path.format(**told, admission_id=getattr(self, "known", ""))
+        path = path.format(**told, admission_id=getattr(self, "known", ""), account="analytics")
         given = {"Authorization": f"Bearer {SECRETS[who]}"} if who in SECRETS else {}
-        body: dict[str, Any] = {"json": WISH} if endpoint == "POST /v1/admissions" else {}
+        body: dict[str, Any] = {"json": BODIES[endpoint]} if endpoint in BODIES else {}
         with http_client.Session() as session:
             session.trust_env = False
             return session.request(method, self.url + path, headers={**given, **headers}, timeout=60, **body)
