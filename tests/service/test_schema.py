@@ -19,10 +19,10 @@ from tests.unit.service.conftest import TOKEN, Served
 
 EXAMPLES = os.environ.get("YARNCTL_API_EXAMPLES", "")
 SLICE = "10" if is_thorough() else "3"
-OPERATIONS = 20
+OPERATIONS = 25
 ONLY: dict[str, tuple[tuple[str, ...], int]] = {
-    "writes": (("--include-method", "POST"), 4),
-    "with an id": (("--include-path-regex", r"\{"), 6),
+    "writes": (("--include-method", "POST"), 7),
+    "with an id": (("--include-path-regex", r"\{"), 8),
     "admissions": (("--include-path-regex", "admissions"), 5),
 }
 """What of the API is enough, and how many operations that is."""

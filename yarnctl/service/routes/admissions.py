@@ -10,7 +10,7 @@ refused. Work is in container-ms, a deadline is asked for as a span.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Query, Request
@@ -73,6 +73,13 @@ class EstimateIn(BaseModel):
     source: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)] = "request"
 
 
+WHEN_OR_HOW_MUCH: list[Any] = [
+    {"required": [name], "properties": {name: {"type": "integer"}}}
+    for name in ("deadline_ms", "budget_mtokens")
+]
+"""A request says by when, or for how much: what the document says of the check below."""
+
+
 class AdmissionRequest(BaseModel):
     """A job that asks to be let in.
 
@@ -81,7 +88,7 @@ class AdmissionRequest(BaseModel):
     same key again gets the same admission, so that a request may be repeated.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": WHEN_OR_HOW_MUCH})
 
     name: Word
     user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
