@@ -41,10 +41,17 @@ ALWAYS = (
     "/v1/refusals",
     "/v1/checkpoints",
     "/v1/occupancy",
+    "/v1/accounts",
     "/v1/admissions",
     "/v1/admissions?state=waiting",
 )
-UNKNOWN = ("/v1/reclaims/application_9", "/v1/decisions/4711", "/v1/admissions/adm-a-99", "/v1/nothing")
+UNKNOWN = (
+    "/v1/accounts/unknown",
+    "/v1/reclaims/application_9",
+    "/v1/decisions/4711",
+    "/v1/admissions/adm-a-99",
+    "/v1/nothing",
+)
 """Addresses of what there is not."""
 
 
