@@ -201,6 +201,16 @@ ITEMS: dict[str, list[dict[str, Any]]] = {
     "/v1/decisions": [DECISION],
     "/v1/checkpoints": [SEEN],
     "/v1/admissions": [ADMISSION],
+    "/v1/accounts": [
+        {
+            "name": "analytics-of-the-research-department",
+            "balance_mtokens": 851_800,
+            "given_mtokens": 900_000,
+            "spent_mtokens": 48_200,
+            "daily_mtokens": 900_000,
+            "cap_mtokens": 1_800_000,
+        }
+    ],
 }
 
 
@@ -270,6 +280,7 @@ TABLES: dict[str, Callable[[], object]] = {
     "snapshot": asked("snapshot"),
     "admissions": asked("admissions"),
     "admission": asked("admissions", "adm-1f2e3d4c-7"),
+    "accounts": asked("accounts"),
     "checkpoints seen": asked("checkpoints", "seen"),
     "checkpoints list": in_store(checkpoints.list_command),
     "checkpoints verify": in_store(checkpoints.verify_command, names=(), quick=False),
@@ -283,6 +294,7 @@ ANY_TABLE = {
         "apps.py",
         "checkpoints.py",
         "decisions.py",
+        "market.py",
         "reclaims.py",
         "snapshot.py",
     },

@@ -82,7 +82,7 @@ def quote(words: tuple[str, ...], url: str, output: str, **given: Any) -> None:
         )
         for each in made.points
     ]
-    print_table(("DONE BY", "TOKENS", "LATER BY", "LATE AT MOST", "BECAUSE"), rows)
+    print_table(("done by", "tokens", "later by", "late at most", "because"), rows)
 
 
 @click.command()
@@ -153,4 +153,4 @@ def _print(raw: dict[str, Any], url: str, output: str) -> None:
         )
         for each in items
     ]
-    print_table(("ACCOUNT", "BALANCE", "GIVEN", "SPENT", "DAILY"), rows)
+    print_table(("account", "balance", "given", "spent", "daily"), rows)
