@@ -42,6 +42,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import explain, in_words
+from yarnctl.journal.explaining.explanation_text import instant
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.units import Resources
 
@@ -232,3 +233,19 @@ def test_a_round_that_changes_nothing_for_it_is_not_told() -> None:
     desk.ask(2)
     assert sum(isinstance(record, AdmissionRound) for record in desk.records) > rounds
     assert len(explain(desk.records, "application_1_0001").admissions) == before
+
+
+def test_the_end_of_another_admission_is_not_told() -> None:
+    desk = AtTheDesk()
+    first, other = desk.ask(2), desk.ask(1)
+    desk.withdraw(other.admission)
+    assert desk.state(other) == "withdrawn"
+    told = [each.told for each in explain(desk.records, first.admission).admissions]
+    assert told
+    assert not any("withdrawn" in each for each in told)
+    assert any("withdrawn" in each.told for each in explain(desk.records, other.admission).admissions)
+
+
+@pytest.mark.parametrize(("at_ms", "is_span"), [(10**11 - 1, True), (10**11, False)])
+def test_an_instant_before_march_1973_is_one_of_a_virtual_run(at_ms: int, is_span: bool) -> None:
+    assert (instant(at_ms) == f"at {at_ms} ms") is is_span

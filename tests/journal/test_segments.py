@@ -244,3 +244,14 @@ def test_half_a_line_at_the_end_of_a_file_that_was_set_aside_is_cut_off(
     assert before == steps[: len(before)]
     written(path, steps[len(before) :])
     assert records_of(path) == steps
+
+
+def test_a_journal_with_half_a_line_is_not_gone_on_with(tmp_path: Path, steps: list[Record]) -> None:
+    path = tmp_path / "journal.jsonl"
+    with JournalFile(path, durable=False) as journal:
+        journal.append(steps[:3])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3])
+    with pytest.raises(BadInput, match="the last line is torn"):
+        JournalFile(path, durable=False)
+    assert path.read_bytes() == whole[:-3]
