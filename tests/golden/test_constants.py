@@ -21,6 +21,7 @@ from yarnctl.deciding.admission.mechanisms import ALLOCATORS
 from yarnctl.deciding.admission.mechanisms.justice import JusticeMemory
 from yarnctl.deciding.admission.mechanisms.oracle import HOPELESS, UNKNOWN
 from yarnctl.deciding.admission.mechanisms.pythia import PAST
+from yarnctl.deciding.admission.pricing.accounts import Accounts
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
@@ -48,6 +49,10 @@ NUMBERS = {
     "foresight.MASTER_PRIORITY": 0,
     "foresight.MAP_PRIORITY": 20,
     "foresight.REDUCE_PRIORITY": 10,
+    "admission.mechanisms.mrm.HORIZON_MS": 31_622_400_000,
+    "admission.mechanisms.mrm.LATE_FOR_MIN_MS": 60_000,
+    "admission.mechanisms.mrm.UNIT_MIN_MS": 60_000,
+    "admission.mechanisms.mrm.WIDEST": 128,
     "queue_hold.RECENT_ORDERS": 10,
     "queue_hold.MISDIRECTED_MAX": 3,
     "policies.jobs.FOREVER_MS": 2**53 - 1,
@@ -213,6 +218,8 @@ def test_a_book_begins_empty() -> None:
         "_ids": {},
         "_keys": {},
         "_applications": {},
+        "accounts": Accounts(accounts={}, payments={}),
+        "outcomes": {},
     }
     assert vars(AdmissionStore()) == empty
     assert (AdmissionStore().queues, AdmissionStore().container_mib) == ((), 0)

@@ -42,8 +42,8 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import explain, in_words
-from yarnctl.journal.explaining.explanation_text import instant
 from yarnctl.journal.explaining.story import OrderStory
+from yarnctl.journal.rendering import instant
 from yarnctl.units import Resources
 
 SIZE, ORDER = Resources(1024, 1), "o-000001"

@@ -41,9 +41,9 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.releaser import Reason
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
-from yarnctl.journal.explaining.explanation_text import POLICIES, REASONS, instant, key_words
+from yarnctl.journal.explaining.explanation_text import POLICIES, REASONS, key_words
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.rendering import said
+from yarnctl.journal.rendering import instant, said
 from yarnctl.short_ids import ids_in
 from yarnctl.units import Resources
 

@@ -7,6 +7,7 @@ the value, or its tag. The table in docs/design-notes.md lists every sentence; a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 import msgspec
 
@@ -47,6 +48,26 @@ def _no_streaming_reducer(why: eligibility.NoStreamingReducer) -> str:
 
 def _other_owner(why: eligibility.OtherOwner) -> str:
     return f"it takes requests from {' or '.join(why.owners)}, we are {why.us}"
+
+
+EPOCH_LEAST_MS = 10**11
+"""An instant from here on (March 1973) is one since 1970; no virtual run is that long."""
+
+
+def when(at_ms: int) -> str:
+    """Return an instant as local time, or in ms since the beginning of a virtual run."""
+    if at_ms < EPOCH_LEAST_MS:
+        return f"{at_ms} ms"
+    try:
+        at = datetime.fromtimestamp(at_ms // 1000)
+    except (ValueError, OverflowError, OSError):  # in the journal, but outside any calendar
+        return f"{at_ms} ms"
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03}"
+
+
+def instant(at_ms: int) -> str:
+    """Return an instant as ``when`` does, after "at"."""
+    return f"at {when(at_ms)}"
 
 
 def counted(number: int) -> str:
@@ -93,17 +114,17 @@ def _no_account(why: verdicts.NoAccount) -> str:
 
 def _costs_more(why: verdicts.CostsMore) -> str:
     told = (
-        f"for {tokens_text(why.price_mtokens)} it could be done by {why.deadline_at_ms} ms,"
+        f"for {tokens_text(why.price_mtokens)} it could be done by {when(why.deadline_at_ms)},"
         f" and {tokens_text(why.most_mtokens)} at most were agreed"
     )
     if why.within_at_ms is not None:
-        told += f"; within these it could be done by {why.within_at_ms} ms"
+        told += f"; within these it could be done by {when(why.within_at_ms)}"
     return told
 
 
 def _cannot_pay(why: verdicts.CannotPay) -> str:
     return (
-        f"for {tokens_text(why.price_mtokens)} it could be done by {why.deadline_at_ms} ms,"
+        f"for {tokens_text(why.price_mtokens)} it could be done by {when(why.deadline_at_ms)},"
         f" and its account holds {tokens_text(why.held_mtokens)}"
     )
 

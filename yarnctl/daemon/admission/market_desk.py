@@ -33,6 +33,7 @@ from yarnctl.deciding.admission.pricing.accounts import AccountSet, TokensGrante
 from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.records import Record
+from yarnctl.journal.rendering import when
 
 if TYPE_CHECKING:
     from yarnctl.deciding.admission.book import AdmissionStore
@@ -170,7 +171,7 @@ class MarketDesk:
             return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
         at_ms = None if wanted.deadline_ms is None else now_ms + wanted.deadline_ms
         if at_ms is not None and at_ms < offered.earliest_ms:
-            told = f"the earliest deadline that breaks no promise is {offered.earliest_ms} ms"
+            told = f"the earliest deadline that breaks no promise is {when(offered.earliest_ms)}"
             return Refusal("too-early", told, "ask for that one or a later one")
         return self._moved(wanted, offered, now_ms) if wanted.quote else None
 

@@ -19,7 +19,7 @@ from yarnctl.deciding.admission.pricing.prices import ITSELF
 from yarnctl.deciding.admission.records import Budget, Plan
 from yarnctl.deciding.records import Record
 from yarnctl.journal.explaining.story import AdmissionStory
-from yarnctl.journal.rendering import text, tokens_text
+from yarnctl.journal.rendering import text, tokens_text, when
 
 LOADS_SHOWN = 3
 
@@ -98,8 +98,8 @@ def _verdict(plan: Plan) -> str:
         return told if plan.price_mtokens is None else told + _price(plan)
     if plan.verdict == "reject":
         return f"rejected: {why}"
-    when = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
-    return f"waits: {why}{when}"
+    start = "" if plan.start_at_ms is None else f"; to start at {plan.start_at_ms} ms as things stand"
+    return f"waits: {why}{start}"
 
 
 def _price(plan: Plan) -> str:
@@ -109,7 +109,7 @@ def _price(plan: Plan) -> str:
         for who, amount in plan.because
     )
     late = "" if plan.late_ratio is None else f"; it is late with a chance of at most {plan.late_ratio:.0%}"
-    return f"; promised by {plan.deadline_at_ms} ms for {terms}{late}"
+    return f"; promised by {when(plan.deadline_at_ms)} for {terms}{late}"
 
 
 def _paid(record: TokensCharged | TokensRefunded) -> str:

@@ -26,7 +26,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.explaining.admission_story import AdmissionStories
-from yarnctl.journal.explaining.explanation_text import in_words, instant, key_words, why_words
+from yarnctl.journal.explaining.explanation_text import in_words, key_words, why_words
 from yarnctl.journal.explaining.story import (
     CameBackStory,
     Explanation,
@@ -38,7 +38,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
-from yarnctl.journal.rendering import said, text
+from yarnctl.journal.rendering import instant, said, text
 
 NEVER_ASKED = "decided and never asked"
 NUMBER_DIGITS_MAX = 16

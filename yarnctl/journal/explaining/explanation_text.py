@@ -8,12 +8,12 @@ is local time; one of a run in virtual time, which begins at 0, stays in ms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import groupby
 
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.journal.explaining.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
+from yarnctl.journal.rendering import instant
 from yarnctl.units import Resources
 
 POLICIES: dict[str, str] = {
@@ -27,9 +27,6 @@ POLICIES: dict[str, str] = {
     "random": "by chance",
 }
 """The full names of the abbreviations of :mod:`yarnctl.deciding.policies`."""
-
-EPOCH_LEAST_MS = 10**11
-"""An instant from here on (March 1973) is one since 1970; no virtual run is that long."""
 
 
 def key_words(policy: str, key: tuple[int, ...], total: Resources | None) -> str:
@@ -52,17 +49,6 @@ def _said(policy: str, amount: int, total: Resources | None) -> str:
     if policy == "MDF":
         return f"deadline {instant(amount)}"
     return f"laxity {amount / 1000:.1f} s" if policy == "MLF" else ""
-
-
-def instant(at_ms: int) -> str:
-    """Return an instant as local time, or in ms since the beginning of a virtual run."""
-    if at_ms < EPOCH_LEAST_MS:
-        return f"at {at_ms} ms"
-    try:
-        at = datetime.fromtimestamp(at_ms // 1000)
-    except (ValueError, OverflowError, OSError):  # in the journal, but outside any calendar
-        return f"at {at_ms} ms"
-    return f"at {at:%Y-%m-%d %H:%M:%S}.{at_ms % 1000:03}"
 
 
 REASONS: dict[str, str] = {

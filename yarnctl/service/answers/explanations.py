@@ -33,8 +33,8 @@ from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
 from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import Explanation, explain, in_words
-from yarnctl.journal.explaining.explanation_text import REASONS, instant
-from yarnctl.journal.rendering import said, text
+from yarnctl.journal.explaining.explanation_text import REASONS
+from yarnctl.journal.rendering import instant, said, text
 from yarnctl.service.answers.from_view import application_of, counted, read_off, reason, size
 
 
