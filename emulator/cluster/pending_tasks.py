@@ -1,7 +1,7 @@
-"""The tasks of one job that wait for a container, by request priority.
+"""The tasks of one job that have no container yet, by request priority.
 
-Law: whoever adds a task here asks for a container for it, so that none waits without an ask. Asks follow
-Hadoop's RMContainerAllocator: maps first (20, a failed one 5), reduces at 10, a resuming one at
+Law: every task that is added has its ask, so that none waits without one. Asks follow Hadoop's
+RMContainerAllocator: maps first (20, a failed one 5), reduces at 10, a resuming one at
 ``resume_priority``. While a map must run again, reduces that have ended are deferred.
 """
 

@@ -1,8 +1,8 @@
 """The ResourceManager: applications, nodes, and the two heartbeats that reach it.
 
-Law: it acts only when spoken to (a node's heartbeat, an application's allocate call, a monitor
-of its own), and answers at once. What it wants to say to an application waits in that
-application's mailbox until its next heartbeat; ``host.wake`` tells the host that there is mail.
+Law: it acts only on a call (a node's heartbeat, an application's allocate call, a monitor of its own), and
+answers at once. A message to an application is kept in its mailbox until its next heartbeat; ``host.wake``
+notifies the host that there is one.
 """
 
 from __future__ import annotations

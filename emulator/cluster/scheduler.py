@@ -1,4 +1,4 @@
-"""The capacity scheduler: who gets the room that a node offers on its heartbeat.
+"""The capacity scheduler: which ask gets the free room of a node that sends a heartbeat.
 
 Law: on every offer the queues are served in the order of used / guaranteed (dominant resource,
 ties by the order they were configured in), inside a queue by application priority, then
@@ -7,7 +7,7 @@ heartbeat (facts, natjam 2.5; hadoop 5). What would break a maximum, a user limi
 of masters is passed over. An ask that does not fit reserves the node, so that small containers
 cannot starve a large one.
 
-The scheduler owns the sums (free room, what queues, users and applications hold) and nothing else does.
+The scheduler owns the sums (free room; usage of queues, users and applications) and nothing else does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What Natjam's own code did otherwise than its paper says, or what the paper leaves open: for comparison.
+"""Variants: where Natjam's own code differs from its paper, or the paper leaves a choice; for comparison.
 
-Law: nobody runs it who does not ask for it. A plain ``Timing`` gets a plain cluster and a plain port; a
+Law: nothing uses a variant unless it is named. A plain ``Timing`` makes a plain cluster and a plain port; a
 ``VariantTiming`` names the choices, and each is one place in which the actor below differs from its parent.
 """
 

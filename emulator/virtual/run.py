@@ -1,12 +1,11 @@
-"""One run in virtual time: a cluster, a workload, a scheme, and what came of it.
+"""One run in virtual time: a cluster, a workload, a scheme, and the result.
 
 Law: the controller, its loop and its journal are the very objects that drive a real cluster;
 here the kernel calls the loop as an event. Same arguments, same bytes out.
 
-Victims' queues held back in virtual time, as ``--cap-queue`` does on a cluster.
-
-Law: when to hold is the deciding half's (``yarnctl/deciding/queue_hold.py``); here the emulated scheduler's
-configuration is changed, and put back. Both are in the journal first.
+Preemptable queues are capped in virtual time as ``--cap-queue`` does on a cluster: ``yarnctl/deciding/
+queue_hold.py`` decides when; here the emulated scheduler's configuration is changed and restored. Both are
+recorded in the journal first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``yarnctl admissions``: who waits at a running daemon's gate, is let in, runs, or was decided on lately.
+"""``yarnctl admissions``: a running daemon's admissions: waiting, admitted, running, decided on lately.
 
-Law: what is shown is what ``GET /v1/admissions`` answers; looking renews no lease. A table fits into 120
-columns: what a field does not hold goes on in the next line. One thing can be changed: an admission that is
-not used is given back (``--withdraw``), with the token. A span is rounded up, an instant down to its second.
+Law: what is shown is what ``GET /v1/admissions`` answers; reading renews no lease. A table fits into 120
+columns: a long field continues in the next line. One change is possible: an admission that is not used is
+withdrawn (``--withdraw``), with the token. A span is rounded up, an instant down to its second.
 """
 
 from __future__ import annotations

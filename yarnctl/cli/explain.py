@@ -1,7 +1,7 @@
-"""``yarnctl explain``: why a decision was taken, and what it cost.
+"""``yarnctl explain``: why a decision was made, and what it cost.
 
-Law: an answer is read off a journal whose chain is whole (one that is still open will do), or off what a
-running daemon remembers of its own; the words are the same.
+Law: an answer is read from a journal whose chain is whole (one that is still open will do), or from the
+records that a running daemon keeps in memory; the text is the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Asking the gate: one request of a job that waits, from the question to the verdict.
+"""One admission request of a job, from sending it to the verdict.
 
-Law: a question is repeated under one key, so that a lost answer asks nothing twice. Who leaves withdraws;
-who cannot is withdrawn by the daemon, whose lease ends. A daemon that is away for a while (a restart) is
-waited for: it has written down who waits.
+Law: a request is repeated under one key, so that a lost answer requests nothing twice. A command that ends
+withdraws its request; where it cannot, the daemon does so when the lease is over. A daemon that is away for a
+limited time (a restart) is waited for: it has recorded which requests wait.
 """
 
 from __future__ import annotations

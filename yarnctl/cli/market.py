@@ -1,7 +1,7 @@
-"""``yarnctl quote`` and ``yarnctl accounts``: what deadlines cost, and who can pay.
+"""``yarnctl quote`` and ``yarnctl accounts``: what deadlines cost, and which accounts can pay.
 
-Law: they ask the daemon's API and decide nothing; a quote holds nothing. Amounts are told in tokens, to the
-milli-token; an amount that is not whole milli-tokens is refused.
+Law: they query the daemon's API and decide nothing; a quote reserves nothing. Amounts are printed in tokens,
+to the milli-token; an amount that is not whole milli-tokens is refused.
 """
 
 from __future__ import annotations

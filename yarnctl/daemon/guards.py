@@ -1,8 +1,8 @@
 """Guards: when the loop may act, and when it must only observe.
 
-Law: not suspending is always allowed. Each guard can only hold something back; taking a request back
-(Withdraw), or putting a queue or a priority back as it was, is never held back. Who may not act sees the
-cluster as "unreachable": nothing new is decided, while facts about open orders are still taken in.
+Law: not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
+restoring a queue or a priority, is never blocked. While a guard blocks, the cluster is "unreachable" to the
+controller: nothing new is decided, and facts about open orders are still applied.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The daemon's loop: the same tick as in virtual time, after waiting on the wall clock.
 
-Law: one thread, one loop body (``yarnctl.loop.tick``). What it sees and decides is published after each
-tick; what goes wrong is said and waited out, never crashed on. It ends in peace: what has not led to a
-checkpoint is taken back, that is published with the reason, the lock given up, the journal closed.
+Law: one thread, one loop body (``yarnctl.loop.tick``). Observations and decisions are published after each
+tick; an error is logged and waited out and never ends the loop. At a stop, orders without a checkpoint are
+withdrawn, the reason is published, the lock is released and the journal is closed.
 """
 
 from __future__ import annotations

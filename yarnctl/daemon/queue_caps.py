@@ -1,11 +1,11 @@
-"""Holding victims' queues (``--cap-queue``): written down first, done then, put back in any case.
+"""Capping preemptable queues (``--cap-queue``): recorded first, then set, and restored in every case.
 
-Law: what was lowered is put back when the demand ends, when yarnctl may not act any more, when it stops,
-and when it starts again after a crash; a try that fails is made again. Before a queue is lowered its maximum
-is recorded in HDFS (``keeper``), so that a daemon on another host can put it back; the record is removed
-after the queue is back. Only what still stands as it was set is put back: a maximum that somebody else has
-changed since is theirs. A cluster whose scheduler cannot be changed says so once, and everything goes on
-without.
+Law: a lowered maximum is restored when the demand ends, when yarnctl may not act any more, when it stops, and
+when it starts again after a crash; a failed try is repeated. Before a queue is lowered its maximum is
+recorded in HDFS (``keeper``), so that a daemon on another host can restore it; the record is removed after
+the queue is restored. Only a value that is still the one we set is restored: a maximum that was changed since
+belongs to its administrator. A scheduler that cannot be changed is logged once, and the loop continues
+without caps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Running: from what the user said to a daemon that runs, with everything checked before anything starts.
+"""Running: from options to a daemon that runs, with everything checked before anything starts.
 
-Law: nothing is half-started. What is wrong is said before the first request; what was started is stopped
-in the opposite order, also after an error.
+Law: nothing is half-started. Bad input is reported before the first request; what was started is stopped in
+the opposite order, also after an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The state directory: what a daemon keeps on its own disk, and that only one daemon keeps it.
+"""The state directory: a daemon's files on its own disk, for one daemon at a time.
 
-Law: one process at a time (a lock that the system gives back when the process dies), readable by its
-owner only. ``instance`` is a name of this directory's own, made once; it goes into every order's name on
-the cluster, so that two daemons never take each other's requests for their own.
+Law: one process at a time (by a lock that the operating system releases when the process dies), readable by
+its owner only. ``instance`` is a name of this directory's own, made once; it is part of every order's name on
+the cluster, so that two daemons never mistake each other's requests for their own.
 """
 
 from __future__ import annotations

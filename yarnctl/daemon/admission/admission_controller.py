@@ -1,9 +1,9 @@
-"""The desk: the gate on a cluster, driven by the loop after each tick.
+"""The admission controller on a cluster, driven by the loop after each tick.
 
-Law: it changes nothing on the cluster; it holds reservations with an expiry, never a command. What changes
-the gate is written down first and counts then (``AdmissionStore``), so that a death at any point loses
-nothing that was answered. Nobody waits or holds: nothing is asked of the cluster. What cannot be seen is not
-judged: no round, no expiry, no end while the ResourceManager does not answer.
+Law: it changes nothing on the cluster; it keeps reservations with an expiry and sends no command. A change of
+the gate is written to the journal before it is applied (``AdmissionStore``), so that a crash at any point
+loses nothing that was answered. Without an open admission the cluster is not queried. While the
+ResourceManager does not answer there is no round, no expiry and no end.
 """
 
 from __future__ import annotations

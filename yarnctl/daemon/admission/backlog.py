@@ -1,8 +1,8 @@
-"""What others hold on the cluster, as the gate sees it: fixed load, and who carries a tag of ours.
+"""The containers of other applications, as the gate counts them: fixed load; and applications with our tags.
 
-Law: an application is ours only if user, queue and time fit the admission whose tag it carries; any other
-that carries one is fixed load like all that came in past the gate. Containers of other sizes count by
-memory. What is written down stays small, however many applications there are.
+Law: an application belongs to an admission only if user, queue and time fit the admission whose tag it has;
+any other application with such a tag is fixed load, like all that were submitted without the gate. Containers
+of other sizes count by memory. The recorded load is small, however many applications there are.
 """
 
 from __future__ import annotations

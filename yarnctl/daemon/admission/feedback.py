@@ -1,9 +1,9 @@
-"""Lessons: what finished jobs teach the gate, one question after the other.
+"""Feedback: what the gate learns from finished jobs, one query after the other.
 
-Law: a lesson that is over is a record, also one that taught nothing; what is not told yet is asked for
-again, for a while. A deadline that nothing could have met teaches nothing: one such job would make the gate
-ask too much for everybody. What only the gate knows of a job (what it asked for and was given) is put
-in here.
+Law: a query that has ended is a record, also one without a result; an unanswered one is repeated for a
+limited time. A deadline that nothing could have met is not learned from: one such job would make the gate
+request too many containers for all others. What only the gate has of a job (its request and its containers)
+is added here.
 """
 
 from __future__ import annotations

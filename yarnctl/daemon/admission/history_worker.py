@@ -1,8 +1,8 @@
-"""The clerk: asks the history of jobs beside the loop, in two lines: who waits for an estimate, and lessons.
+"""The history worker: queries the job history beside the loop, from two queues: estimates, and feedback.
 
-Law: the loop never waits for a history server, and nobody who asks to be let in waits for a lesson.
-Questions are few and bounded, in each line one after the other; an answer is fetched when it is there. A
-server that does not answer is said once, and gives no answer, which is one, too.
+Law: the loop never blocks on a history server, and an estimate for a waiting request never waits for
+feedback. Queries are few and bounded, in each queue one after the other; an answer is fetched when it is
+there. A server that does not answer is logged once; no answer is a result, too.
 """
 
 from __future__ import annotations

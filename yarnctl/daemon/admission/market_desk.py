@@ -1,7 +1,7 @@
-"""The market at the desk: quotes, what is refused at once, accounts, and which of their records are due.
+"""The market of the admission controller: quotes, immediate refusals, accounts, and their due records.
 
-Law: a quote holds nothing and is not written down: what is chosen of it is decided again. Nothing is charged
-for what is refused. Who pays how much is decided in ``deciding``; what is due is written first.
+Law: a quote reserves nothing and is not written to the journal: what is chosen of it is decided again. A
+refusal charges nothing. ``deciding`` computes prices and payments; a due record is written first.
 """
 
 from __future__ import annotations

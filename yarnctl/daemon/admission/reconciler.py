@@ -1,8 +1,8 @@
-"""Sight: what the desk sees of the applications on the cluster, and what follows for its admissions.
+"""The reconciler: compares admissions with the applications on the cluster, and derives what changes.
 
-Law: unseen is not judged. Somebody has taken an admission, ended, or never came only because the
-ResourceManager says so; where it does not answer nothing follows. Where it answers, but cannot tell of one
-admission, that one waits for a while and nobody else does.
+Law: what was not observed is not judged. An admission is running, has ended or was never used only if the
+ResourceManager says so; while it does not answer nothing follows. If it answers, but cannot report on one
+admission, that admission waits for a limited time and no other does.
 """
 
 from __future__ import annotations

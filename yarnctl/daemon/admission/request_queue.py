@@ -1,8 +1,8 @@
-"""The desk's window: where threads that answer requests hand them over, and wait for what becomes of them.
+"""The request queue: request threads put commands into it and wait for their results.
 
-Law: nothing is decided here and no record is written; the loop's thread alone does that. Who hands something
-over is answered when it is in the journal and published, or told that it was not done in time. Waiting is
-bounded, in time and in heads: those that wait are threads that the service answers everything else with.
+Law: nothing is decided here and no record is written; only the loop's thread does that. A command is answered
+when its record is in the journal and published, or with a time-out. Waiting is bounded in time and in number:
+the waiting threads are those that the service answers all other requests with.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Occupancy over time: what each class held, at instants that get sparser as they grow many.
+"""Occupancy over time: what each role used, at instants that get sparser as their number grows.
 
-Law: bounded memory, whatever the daemon's age. Samples stand at least ``spacing_ms`` apart; when there
-are too many, every second one is dropped and the spacing doubles, until samples stand
-``SPACING_MAX_MS`` apart: from then on the oldest leave. 2,048 samples cover nine hours.
+Law: bounded memory, whatever the daemon's age. Samples are at least ``spacing_ms`` apart; when there are too
+many, every second one is dropped and the spacing doubles, until it is ``SPACING_MAX_MS``: from then on the
+oldest are dropped. 2,048 samples cover nine hours.
 """
 
 from __future__ import annotations

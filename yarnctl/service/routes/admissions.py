@@ -1,10 +1,10 @@
-"""Admissions: ask to be let in, wait, look, withdraw.
+"""Admissions over HTTP: request one, wait, read, withdraw.
 
-Law: what is read is read from one view. What is handed to the desk is answered once it is written down and
-shown; asking, renewing and withdrawing need a token with the scope ``submit``, for its own user's admissions
-only, or ``operate``. Where reading is not free such a token reads its own, too. Waiting is bounded, in time
-and in heads: who finds no place to wait is answered at once. Bodies are checked here; an unknown field is
-refused. Work is in container-ms, a deadline is asked for as a span.
+Law: what is read is read from one view. A command is answered once its record is written and published;
+requesting, renewing and withdrawing need a token with the scope ``submit``, for its own user's admissions
+only, or ``operate``. Where reading is not free such a token reads its own, too. Waiting is bounded in time
+and in number: a request beyond the bound is answered at once. Bodies are checked here; an unknown field is
+refused. Work is in container-ms, a deadline is requested as a span.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The loop's state: is it alive, is it ready, how is it; and the two things that can be done to it.
+"""The loop's state over HTTP: liveness, readiness, status; pausing and continuing.
 
-Law: ``/healthz`` is about the process and its loop, never about the cluster: restarting us does not mend a
-cluster. ``/readyz`` says whether what is shown is true now. Both are answered on the event loop itself:
-however many requests occupy the service's threads, they wait for none. The loop is paused and continued only
-with a token that has the scope ``operate`` (:mod:`yarnctl.service.security.middleware`). Without a token in
-the daemon's configuration every write is refused, whatever comes with it.
+Law: ``/healthz`` is about the process and its loop, never about the cluster: a restart of yarnctl does not
+repair a cluster. ``/readyz`` reports whether the view is true now. Both are answered on the event loop
+itself: they wait for none of the service's threads. The loop is paused and continued only with a token that
+has the scope ``operate`` (:mod:`yarnctl.service.security.middleware`). Without a token in the daemon's
+configuration every write is refused, whatever is sent with it.
 """
 
 from __future__ import annotations

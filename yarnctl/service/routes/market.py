@@ -1,7 +1,7 @@
-"""Prices and accounts: what deadlines cost, who pays, and what an operator gives.
+"""Prices and accounts over HTTP: quotes, balances, and an operator's grants.
 
-Law: as of admissions: what is read is read from one view, what is handed to the desk is answered once it is
-written down and shown. A token with an ``account`` spends from that account only; granting needs ``operate``.
+Law: as of admissions: what is read is read from one view, a command is answered once its record is written
+and published. A token with an ``account`` spends from that account only; granting needs ``operate``.
 """
 
 from __future__ import annotations
