@@ -20,6 +20,9 @@ from yarnctl.command_line import print_json, print_table
 from yarnctl.deciding.admission.records import State
 from yarnctl.errors import BadInput, Different
 
+MTOKENS_MAX = 10**15
+_AMOUNT = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
+
 UNITS_MS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 SPAN_MAX_DAYS = 366
 """The longest deadline that the daemon takes."""
@@ -58,6 +61,21 @@ def not_too_far(option: str, shown: str, span_ms: int) -> int:
             option, f"{shown} is further than {SPAN_MAX_DAYS} days away", "a gate plans no longer ahead"
         )
     return span_ms
+
+
+def mtokens_of(option: str, text: str) -> int:
+    """Return an amount of tokens in milli-tokens: above 0, with at most 3 decimals; else BadInput."""
+    match = _AMOUNT.fullmatch(text.strip())
+    mtokens = 0 if match is None else int(match[1]) * 1000 + int((match[2] or "0").ljust(3, "0"))
+    if not 0 < mtokens <= MTOKENS_MAX:
+        told = f"{text[:40]!r} is no number of tokens above 0 with at most 3 decimals"
+        raise BadInput(option, told, "write it like 52 or 48.2")
+    return mtokens
+
+
+def tokens_words(mtokens: int) -> str:
+    """Say milli-tokens in tokens."""
+    return f"{mtokens / 1000:.3f}".rstrip("0").rstrip(".")
 
 
 def instant_of(option: str, text: str) -> int:

@@ -18,7 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yarnctl.cli.admissions import clock, containers_words, instant_of, not_too_far, span_of, span_words
+from yarnctl.cli.admissions import (
+    clock,
+    containers_words,
+    instant_of,
+    mtokens_of,
+    not_too_far,
+    span_of,
+    span_words,
+)
 from yarnctl.cli.asking import Busy, plain, url_option
 from yarnctl.command_line import complain, output_option, print_json
 from yarnctl.errors import BadInput, Different
@@ -158,8 +166,6 @@ def job_settings(
 
 def budget_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return what a request says of payment; BadInput for an option without --budget."""
-    from yarnctl.cli.market import mtokens_of
-
     if given["budget"] is None:
         for option in ("account", "quote", "refund"):
             if given[option] is not None:

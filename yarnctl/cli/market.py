@@ -6,35 +6,16 @@ to the milli-token; an amount that is not whole milli-tokens is refused.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import click
 
 from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut
-from yarnctl.cli.admissions import clock, span_words
+from yarnctl.cli.admissions import clock, mtokens_of, span_words, tokens_words
 from yarnctl.cli.asking import ask, part, send, shown, url_option
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
-
-MTOKENS_MAX = 10**15
-_AMOUNT = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,3}))?")
-
-
-def mtokens_of(option: str, text: str) -> int:
-    """Return an amount of tokens in milli-tokens: above 0, with at most 3 decimals; else BadInput."""
-    match = _AMOUNT.fullmatch(text.strip())
-    mtokens = 0 if match is None else int(match[1]) * 1000 + int((match[2] or "0").ljust(3, "0"))
-    if not 0 < mtokens <= MTOKENS_MAX:
-        told = f"{text[:40]!r} is no number of tokens above 0 with at most 3 decimals"
-        raise BadInput(option, told, "write it like 52 or 48.2")
-    return mtokens
-
-
-def tokens_words(mtokens: int) -> str:
-    """Say milli-tokens in tokens."""
-    return f"{mtokens / 1000:.3f}".rstrip("0").rstrip(".")
 
 
 @click.command(context_settings={"allow_interspersed_args": False})

@@ -115,8 +115,6 @@ class AdmissionController:
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
         self._shown: tuple[int, str, int, AdmissionStatus] | None = None
 
-    # --- after each tick ------------------------------------------------------------------------
-
     def after_tick(self, write: Callable[[Record], None], now_ms: int, *, paused: bool = False) -> None:
         """After a tick: take what lies at the window, look if it is time to, hold a round.
 
@@ -182,8 +180,6 @@ class AdmissionController:
         choices = choices_of(terms.allocator, terms.choices)
         if gate is None or (gate.mechanism, gate.pools, gate.choices) != (terms.allocator, pools, choices):
             self._note(write, GateSet(now_ms, terms.allocator, pools, choices))
-
-    # --- the window ---------------------------------------------------------------------------------
 
     def _carry_out(self, write: Callable[[Record], None], now_ms: int, errand: PendingCommand) -> None:
         if errand in self._answers:
@@ -318,8 +314,6 @@ class AdmissionController:
                 why = LeaseOver(self.settings.lease_ms)
                 self._note(write, AdmissionClosed(now_ms, name, "withdrawn", why))
 
-    # --- rounds -------------------------------------------------------------------------------------
-
     def _undecided(self) -> bool:
         """Say whether somebody has come since the last round."""
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
@@ -349,8 +343,6 @@ class AdmissionController:
         if any(plan.verdict != "defer" for plan in plans) or self._undecided():
             return True
         return bool(plans) and now_ms - self._planned_at_ms >= PLANS_EVERY_MS
-
-    # --- telling ------------------------------------------------------------------------------------
 
     def shown(self) -> AdmissionStatus:
         """Return what is to be published."""

@@ -144,8 +144,6 @@ class AdmissionStore:
         """The size of the gate's containers; 0 while there is no gate."""
         return 0 if self.gate is None else self.gate.pools[0].container_mib
 
-    # --- reading --------------------------------------------------------------------------------
-
     def by_key(self, key: str) -> Admission | None:
         """Return the admission requested with this key, as far as it is kept."""
         return self.admissions.get(self._keys.get(key, "")) if key else None
@@ -174,8 +172,6 @@ class AdmissionStore:
     def _plan(self, sequence: int) -> Plan | None:
         found = self.admissions.get(self._ids.get(sequence, ""))
         return None if found is None else found.plan
-
-    # --- applying records -------------------------------------------------------------------------
 
     def take(self, record: object) -> None:
         """Apply the next record; an impossible one is left out, and one of another kind has no effect."""
@@ -325,8 +321,6 @@ class AdmissionStore:
             if self._keys.get(each.key) == each.admission:
                 del self._keys[each.key]
         self.accounts = paying.without_settled(self.accounts, self.admissions)
-
-    # --- what can come next -------------------------------------------------------------------------
 
     def problem(self, record: object) -> str:
         """Return why a record cannot come next, "" if it can. Before :meth:`take`.
