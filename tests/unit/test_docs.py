@@ -80,3 +80,35 @@ def test_the_glossary_has_no_word_twice():
         for word in line.split("|")[1].split(",")
     ]
     assert len(words) == len(set(words))
+
+
+PATHS = re.compile(
+    r"`((?:yarnctl|emulator|tests|daemon|attach|deciding|hadoop|service|journal|cli|checkpoint)/[\w/.]+)`"
+)
+LATER = {"emulator/placement"}
+"""A room that is named before there is anything in it."""
+
+
+def named_modules(page: Path) -> set[str]:
+    """Return the modules and folders that a page names, without what stands in them after a dot."""
+    found = set()
+    for path in PATHS.findall(page.read_text(encoding="utf-8")):
+        head, _, last = path.rpartition("/")
+        found.add(path if (ROOT / path).exists() else f"{head}/{last.partition('.')[0]}")
+    return found
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))],
+    ids=str,
+)
+def test_modules_that_a_page_names_exist(page: Path) -> None:
+    missing = {
+        name
+        for name in named_modules(page) - LATER
+        if not any(
+            (ROOT / each).exists() for each in (name, f"{name}.py", f"yarnctl/{name}", f"yarnctl/{name}.py")
+        )
+    }
+    assert missing == set()
