@@ -101,6 +101,26 @@ def test_what_was_committed_edited_or_added_since_is_found(repository):
     assert changed_since("f" * 40, ["in"], root) is None
 
 
+@pytest.mark.parametrize(
+    ("now", "changed"),
+    [
+        ('"""Another law."""\n\nx = 1  # other words\n\n\ndef f():\n    """Say."""\n    return x\n', False),
+        ('"""A law."""\n\nx = 2  # why\n\n\ndef f():\n    """Tell."""\n    return x\n', True),
+        ('"""A law."""\n\nx = 1  # why\n\n\ndef f():\n    """Tell."""\n    return "x"\n', True),
+        ('"""A law."""\n\nx = (\n', True),
+    ],
+    ids=["comments and docstrings", "a number", "a string that is returned", "no Python any more"],
+)
+def test_reworded_comments_change_nothing_that_was_measured(repository, now, changed):
+    root, git, _ = repository
+    code = root / "in" / "program.py"
+    code.write_text('"""A law."""\n\nx = 1  # why\n\n\ndef f():\n    """Tell."""\n    return x\n')
+    git("add", "-A")
+    git("commit", "-q", "-m", "program")
+    code.write_text(now)
+    assert changed_since(git("rev-parse", "HEAD"), ["in"], root) == (["in/program.py"] if changed else [])
+
+
 def test_what_git_cannot_say_is_stale(tmp_path):
     assert Record.of("c", COMMIT, changed_since, ["in"], tmp_path).stale
 

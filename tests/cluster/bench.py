@@ -77,7 +77,7 @@ def run_once(cluster: Cluster, scheme: Scheme, folder: Path, number: str) -> dic
 def warm_up(cluster: Cluster, folder: Path) -> None:
     """Run the production job, short, and do not count it: the first jobs on a new cluster begin late.
 
-    From then on it is a job that has run before, which is what yarnctl foresees by (``--ahead``).
+    From then on it is a job that has run before, which ``--predicted-demand`` needs.
     """
     for number in WARMING:
         Job(cluster, _short(), folder, number).wait()

@@ -92,8 +92,8 @@ def setup_of(fitted: Fit, benched: Benched, seed: int) -> Setup:
         caps=shares,
         am_ratio=0.5,
         seed=seed,
-        hold="--hold-queue" in benched.options,
-        ahead_max=int(benched.option("--ahead", "0")),
+        hold=bool({"--cap-queue", "--hold-queue"} & set(benched.options)),
+        ahead_max=int(benched.option("--predicted-demand", benched.option("--ahead", "0"))),
     )
 
 

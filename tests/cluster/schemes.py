@@ -27,7 +27,7 @@ TUNED = {
 
 
 MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
-"""A scheduler whose queues can be changed by REST, which ``--hold-queue`` needs."""
+"""A scheduler whose queues can be changed by REST, which ``--cap-queue`` needs."""
 
 
 FOUR = ("--in-flight-least", "4")
@@ -94,10 +94,10 @@ SCHEMES = {
             5,
             settings=MUTABLE,
             attached=True,
-            options=(*FOUR, "--hold-queue", "--ahead", "4"),
+            options=(*FOUR, "--cap-queue", "--predicted-demand", "4"),
         ),
         Scheme("yarnctl-as-shipped", 95, 5, attached=True),
-        Scheme("yarnctl-no-ahead", 95, 5, settings=MUTABLE, attached=True, options=(*FOUR, "--hold-queue")),
+        Scheme("yarnctl-no-ahead", 95, 5, settings=MUTABLE, attached=True, options=(*FOUR, "--cap-queue")),
         Scheme("yarnctl-no-hold", 95, 5, attached=True, options=FOUR),
     )
 }
@@ -107,7 +107,7 @@ VARIANTS = {
     scheme.name: scheme
     for scheme in (
         SCHEMES["yarnctl"]._replace(
-            name="yarnctl-lrt", options=(*FOUR, "--hold-queue", "--task-policy", "LRT")
+            name="yarnctl-lrt", options=(*FOUR, "--cap-queue", "--task-policy", "LRT")
         ),
         SCHEMES["yarnctl-no-ahead"]._replace(name="yarnctl-early", arrives_s=30.0),
         SCHEMES["yarn-tuned"]._replace(name="yarn-tuned-early", arrives_s=30.0),

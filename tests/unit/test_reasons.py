@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -9,6 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 import pytest
 
+from yarnctl import api
 from yarnctl.deciding.reasons.demand import TriggerReason, Unmet
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoStreamingReducer, OtherOwner
 from yarnctl.deciding.reasons.modes import Misdirected, ModeReason, Paused
@@ -176,6 +179,25 @@ def test_an_outcome_may_have_any_reason_of_a_mode_or_of_eligibility() -> None:
     every = {kind for union in (OwnOutcome, ModeReason, EligibilityReason) for kind in get_args(union)}
     assert set(get_args(OutcomeReason)) == every
     assert len({kind.__struct_config__.tag for kind in every}) == len(every)
+
+
+def api_structs() -> list[type[msgspec.Struct]]:
+    """All structs of the API's answers."""
+    names = [each.name for each in pkgutil.iter_modules(api.__path__)]
+    modules = [importlib.import_module(f"yarnctl.api.{name}") for name in names]
+    return [
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__
+    ]
+
+
+@pytest.mark.parametrize("kind", api_structs(), ids=lambda kind: kind.__name__)
+def test_an_answer_that_says_why_has_the_code_beside_it(kind: type[msgspec.Struct]) -> None:
+    names = set(kind.__struct_fields__)
+    coded = {"why": "reason", "why_not": "reason", "problem": "reason", "left_alone": "left_alone_reasons"}
+    assert {coded[name] for name in names & set(coded)} <= names
 
 
 def test_there_is_one_sentence_for_each() -> None:

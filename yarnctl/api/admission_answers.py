@@ -65,7 +65,10 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The gate. ``capacity`` in containers of ``container_mib``, null until the cluster has been seen."""
+    """The gate. ``capacity`` in containers of ``container_mib``, null until the cluster has been seen.
+
+    ``problem`` ("" if there is none) and ``reason`` say why the gate cannot decide now.
+    """
 
     allocator: str
     capacity: Count | None
@@ -74,6 +77,7 @@ class GateOut(msgspec.Struct, frozen=True, kw_only=True):
     reserved: Count
     learned: Count
     problem: str
+    reason: ReasonOut | None = None
 
 
 class AdmissionPage(Paged, frozen=True, kw_only=True):

@@ -98,8 +98,9 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
 
     ``expected`` are asks that its open orders will meet, ``suspending`` orders against it. ``why_not``, and
     as a value ``reason``, say why its reduces cannot be suspended (then ``runner`` is false); ``left_alone``
-    names single reduces that cannot be suspended now, each with its runner's words. ``name`` is the job's;
-    ``rank`` its place in its queue, the lowest is served first.
+    names single reduces that cannot be suspended now, each with its runner's message, and
+    ``left_alone_reasons`` the same with codes. ``name`` is the job's; ``rank`` its place in its queue, the
+    lowest is served first.
     """
 
     application: str
@@ -122,6 +123,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     expected: Count
     suspending: Count
     left_alone: dict[str, str] = {}
+    left_alone_reasons: dict[str, ReasonOut] = {}
     reason: ReasonOut | None = None
 
 

@@ -39,7 +39,7 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.reasons.eligibility import EligibilityReason
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, RunnerSays
 from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
@@ -107,9 +107,10 @@ class AttachedPort:
         """Return application -> why its reduces may not be suspended."""
         return self._eligibility.reasons
 
-    def left_alone(self) -> dict[str, str]:
-        """Return attempt -> why its runner cannot suspend it, in its own words, as last observed."""
-        return {attempt: why for told in self._tasks.why_not.values() for attempt, why in told.items()}
+    def left_alone(self) -> dict[str, EligibilityReason]:
+        """Return attempt -> why its runner cannot suspend it, as last observed."""
+        refusing = self._tasks.why_not.values()
+        return {attempt: RunnerSays(why) for each in refusing for attempt, why in each.items()}
 
     @property
     def notes(self) -> dict[str, str]:

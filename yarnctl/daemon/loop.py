@@ -22,6 +22,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Outcome, Refused, Snapshot, Withheld
 from yarnctl.deciding.queue_hold import CONTINUED
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
     AskedToStop,
     ClusterUnseen,
@@ -214,7 +215,7 @@ class LoopParts(NamedTuple):
     epoch: str = ""
     look: Callable[[], Snapshot | None] | None = None
     problem: Callable[[], ModeReason | None] = lambda: None
-    left_alone: Callable[[], Mapping[str, str]] = dict
+    left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict
     holder: QueueCaps | None = None
     desk: AdmissionController | None = None
     in_place: Callable[[], None] = lambda: None

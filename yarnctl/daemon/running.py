@@ -38,6 +38,7 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import YarnctlError
@@ -149,8 +150,8 @@ class Attached(ClusterPort, Protocol):
         """Why the cluster could not be seen last; None: it could."""
         ...
 
-    def left_alone(self) -> Mapping[str, str]:
-        """Return attempt -> why its runner cannot suspend it, in its own words."""
+    def left_alone(self) -> Mapping[str, EligibilityReason]:
+        """Return attempt -> why its runner cannot suspend it."""
         ...
 
     @property

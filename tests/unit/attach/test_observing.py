@@ -17,7 +17,12 @@ from yarnctl.deciding.model import (
     Suspend,
     Withdraw,
 )
-from yarnctl.deciding.reasons.eligibility import ConfigurationUnread, ConfigurationUnreadable, InNoVictimQueue
+from yarnctl.deciding.reasons.eligibility import (
+    ConfigurationUnread,
+    ConfigurationUnreadable,
+    InNoVictimQueue,
+    RunnerSays,
+)
 from yarnctl.deciding.reasons.modes import ManagerSettling
 from yarnctl.journal.rendering import said
 from yarnctl.units import Resources, times
@@ -422,7 +427,7 @@ def test_why_a_task_cannot_be_suspended_is_logged_once_in_its_runners_words(clus
         port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     told = [line.getMessage() for line in caplog.records if "its runner says" in line.getMessage()]
     assert told == [f"{attempt(1, 1)} cannot be suspended, its runner says: 'side files: a\\x1b[1mb'"]
-    assert port.left_alone() == {attempt(1, 1): "side files: a\x1b[1mb"}
+    assert port.left_alone() == {attempt(1, 1): RunnerSays("side files: a\x1b[1mb")}
     row["status"] = "yarnctl phase=run groups=5 gen=0 can=1 > reduce"
     port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert port.left_alone() == {}

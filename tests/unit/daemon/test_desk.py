@@ -25,7 +25,7 @@ from yarnctl.deciding.admission.mechanisms.pythia import PythiaMemory
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.admission.shared_round import RESERVED_MS
 from yarnctl.deciding.reasons.verdicts import NumbersImpossible
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import said, text
 
 HALF = Finished(50, 10, 10, 10, 100, 1.0, True)
 """A job that needed half of what it could use."""
@@ -253,12 +253,12 @@ def test_nothing_is_judged_while_the_resource_manager_does_not_answer():
     assert len(there.yarn.asked) <= 80, "it is not pressed: it may be starting"
     asked = there.ask(2)
     assert [there.state(each) for each in (taken, admitted, asked)] == ["taken", "admitted", "waiting"]
-    assert "nobody answers" in there.desk.shown().problem
+    assert "nobody answers" in said(there.desk.shown().problem)
     there.submit(admitted, "application_1_0002")
     there.yarn.away = False
     there.go(REST_EVERY_MS + 1_000)
     assert [there.state(each) for each in (taken, admitted, asked)] == ["taken", "taken", "admitted"]
-    assert there.desk.shown().problem == ""
+    assert there.desk.shown().problem is None
 
 
 def test_a_resource_manager_that_was_restarted_brings_its_applications_back():
@@ -385,7 +385,7 @@ def test_a_cluster_that_cannot_be_seen_lets_nobody_in_and_says_so():
     errand = there.hand(asking())
     there.go(5_000)
     assert errand.answer is None
-    assert "cannot be seen" in there.desk.shown().problem
+    assert "cannot be seen" in said(there.desk.shown().problem)
     assert there.yarn.asked.count("size") <= 2, "it is not pressed"
     there.yarn.away = False
     there.go(2 * REST_EVERY_MS)

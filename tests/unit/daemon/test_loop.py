@@ -32,6 +32,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
     ClusterFault,
     Continued,
@@ -100,7 +101,7 @@ class Attached(TinyCluster):
     looks = 0
     last_problem: ModeReason | None = None
 
-    def left_alone(self) -> dict[str, str]:
+    def left_alone(self) -> dict[str, EligibilityReason]:
         return {}
 
     def __init__(self, *words: Any, **more: Any) -> None:

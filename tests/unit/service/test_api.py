@@ -13,7 +13,7 @@ from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Accepted, Kill, Refused
-from yarnctl.deciding.reasons.eligibility import NoStreamingReducer
+from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable, LockHeldElsewhere
 from yarnctl.deciding.reasons.outcomes import KillNotAllowed
 from yarnctl.deciding.records import performed
@@ -296,8 +296,11 @@ def test_ready_while_the_cluster_answers(served):
 def test_why_single_tasks_are_left_alone_is_shown(served):
     number = RESEARCH.removeprefix("application_")
     attempt = f"attempt_{number}_r_000077_0"
-    served.view = msgspec.structs.replace(busy(), left_alone={attempt: "it writes side files"})
-    rows = {each["application"]: each["left_alone"] for each in served.get("/v1/applications")["items"]}
+    served.view = msgspec.structs.replace(busy(), left_alone={attempt: RunnerSays("it writes side files")})
+    items = served.get("/v1/applications")["items"]
+    (reasons,) = (each["left_alone_reasons"] for each in items if each["application"] == RESEARCH)
+    assert reasons == {attempt: {"code": "runner-says", "text": "it writes side files"}}
+    rows = {each["application"]: each["left_alone"] for each in items}
     assert rows[RESEARCH] == {attempt: "it writes side files"}
     assert not any(told for name, told in rows.items() if name != RESEARCH)
     line = f"now: {attempt} cannot be suspended, its runner says: 'it writes side files'"

@@ -41,7 +41,8 @@ from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.pricing.accounts import Account
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
-from yarnctl.deciding.reasons.verdicts import LeaseOver, Undecided, WithdrawnByAsker
+from yarnctl.deciding.reasons.outcomes import ClientFault
+from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByAsker
 from yarnctl.deciding.records import Record
 from yarnctl.hadoop.resource_manager import same_queue
 from yarnctl.journal.rendering import text
@@ -78,7 +79,7 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int
     reserved: int
     learned: int
-    problem: str
+    problem: GateReason | ClientFault | None
     lease_ms: int
     admissions: tuple[Admission, ...] = ()
     accounts: Mapping[str, Account] = {}
@@ -113,7 +114,7 @@ class AdmissionController:
         self._planned_at_ms = 0
         self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
-        self._shown: tuple[int, str, int, AdmissionStatus] | None = None
+        self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
 
     def after_tick(self, write: Callable[[Record], None], now_ms: int, *, paused: bool = False) -> None:
         """After a tick: take what lies at the window, look if it is time to, hold a round.
@@ -347,7 +348,7 @@ class AdmissionController:
     def shown(self) -> AdmissionStatus:
         """Return what is to be published."""
         book, gate = self.store, self.store.gate
-        problem = self._problem()
+        problem = self._reconciler.problem or self._cluster_size.problem
         if self._shown is not None and self._shown[:3] == (book.version, problem, self.market_desk.numbered):
             return self._shown[3]
         desked = AdmissionStatus(
@@ -366,15 +367,11 @@ class AdmissionController:
         self._shown = (book.version, problem, self.market_desk.numbered, desked)
         return desked
 
-    def _problem(self) -> str:
-        """Say what keeps the gate from deciding, "" if nothing does."""
-        problem = self._reconciler.problem or self._cluster_size.problem
-        return "" if problem is None else text(problem)
-
     def published(self) -> None:
         """After :meth:`shown` is published: answer those whose errands are done, wake those that wait."""
         answers, self._answers = self._answers, {}
-        self.request_queue.problem = self._problem()
+        problem = self._reconciler.problem or self._cluster_size.problem
+        self.request_queue.problem = "" if problem is None else text(problem)
         self.request_queue.announce(answers)
 
     def stop(self) -> None:

@@ -27,6 +27,7 @@ from yarnctl.daemon.view.reclaim_lists import (
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import ApplicationView, Observation, Snapshot
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
@@ -176,7 +177,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     the loop does not look, so it may be old; then it shows nobody hurried waiting. ``entries`` are open
     and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
     and ``checkpoints`` stand newest first.
-    ``left_alone`` are attempts that cannot be suspended now, each with its runner's words.
+    ``left_alone`` are attempts that cannot be suspended now, each with the reason.
     ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
     """
 
@@ -197,7 +198,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: tuple[str, ...] = ()
     counts: Counts = Counts()
     admission: AdmissionStatus | None = None
-    left_alone: Mapping[str, str] = {}
+    left_alone: Mapping[str, EligibilityReason] = {}
 
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
@@ -241,7 +242,7 @@ class Publisher:
         self._counted = Counting()
         self._reclaim_lists = ReclaimLists()
         self.admission: AdmissionStatus | None = None
-        self.left_alone: Mapping[str, str] = {}
+        self.left_alone: Mapping[str, EligibilityReason] = {}
 
     @property
     def view(self) -> View:

@@ -204,7 +204,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):
-            found.rendered.append(f"now: {attempt} cannot be suspended, its runner says: {why!a}")
+            found.rendered.append(f"now: {attempt} cannot be suspended, its runner says: {said(why)!a}")
             found.roles = found.roles or ["attempt"]
     return found
 

@@ -30,6 +30,7 @@ from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.rooting import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.rendering import joined, said, text
@@ -57,8 +58,10 @@ def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer
 
 def reason(why: Reason | None) -> ReasonOut | None:
     """Show a reason by its code and in words; None where there is none."""
-    if why is None:
-        return None
+    return None if why is None else _out(why)
+
+
+def _out(why: Reason) -> ReasonOut:
     return ReasonOut(code=str(why.__struct_config__.tag), text=text(why))
 
 
@@ -115,7 +118,7 @@ def applications(view: View) -> list[Application]:
         coming[entry.order.asker] += entry.order.serves
         giving[entry.order.victim] += 1
     known = () if view.snapshot is None else view.snapshot.applications
-    left_alone: dict[str, dict[str, str]] = {}
+    left_alone: dict[str, dict[str, EligibilityReason]] = {}
     for attempt, why in view.left_alone.items():
         left_alone.setdefault(application_of(attempt), {})[attempt] = why
     return [
@@ -134,8 +137,9 @@ def _application(
     settings: Settings,
     coming: int,
     giving: int,
-    left_alone: Mapping[str, dict[str, str]],
+    left_alone: Mapping[str, dict[str, EligibilityReason]],
 ) -> Application:
+    single = left_alone.get(each.application, {})
     return read_off(
         Application,
         each,
@@ -148,7 +152,8 @@ def _application(
         predicted=each.predicted,
         expected=coming,
         suspending=giving,
-        left_alone=left_alone.get(each.application, {}),
+        left_alone={attempt: text(why) for attempt, why in single.items()},
+        left_alone_reasons={attempt: _out(why) for attempt, why in single.items()},
     )
 
 

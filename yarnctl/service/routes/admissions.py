@@ -26,7 +26,7 @@ from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
-from yarnctl.journal.rendering import text
+from yarnctl.journal.rendering import said, text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
@@ -331,7 +331,16 @@ def _unknown(name: str) -> ApiProblem:
 
 def gate(desk: AdmissionStatus) -> GateOut:
     """Show the gate."""
-    return msgspec.convert(desk, GateOut, from_attributes=True)
+    return GateOut(
+        allocator=desk.allocator,
+        capacity=desk.capacity,
+        container_mib=desk.container_mib,
+        waiting=desk.waiting,
+        reserved=desk.reserved,
+        learned=desk.learned,
+        problem=said(desk.problem),
+        reason=reason(desk.problem),
+    )
 
 
 def _serve_by_ms(each: Admission) -> int:
