@@ -38,7 +38,7 @@ def operations(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     common = next(body for each in told.values() for body in each["answers"].values() if is_error(body))
     for each in told.values():
-        each["errors"] = {status: True for status, body in each["answers"].items() if body == common}
+        each["errors"] = {status: True for status, body in each["answers"].items() if is_error(body)}
         each["answers"] = {status: body for status, body in each["answers"].items() if body != common}
     return {"operations": told, "error_body": common}
 

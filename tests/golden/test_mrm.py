@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from yarnctl.deciding.admission.capacity import Load, Pool
@@ -184,8 +185,12 @@ def test_what_is_left_of_a_promise_is_what_the_plan_of_the_last_round_leaves(
     asked = request(1, 60_000)
     first = Seen((asked,), (), (), POOLS, NOW, {"analytics": 10**9})
     granted = round_of(asked).granted
-    seen = first._replace(waiting=(), reserved=granted, now_ms=now_ms, promised=carry(first, granted))
+    taken = tuple(msgspec.structs.replace(each, application="application_1_0001") for each in granted)
+    seen = first._replace(waiting=(), reserved=taken, now_ms=now_ms, promised=carry(first, granted))
     assert sum(due.work_ms for due in market(MrmMemory(), CHOICES, seen).dues) == left_ms
+    waits = seen._replace(reserved=granted)
+    (due,) = market(MrmMemory(), CHOICES, waits).dues
+    assert due.work_ms == 100_000, "it has not been submitted"
 
 
 def test_who_is_late_is_expected_to_run_as_long_again() -> None:

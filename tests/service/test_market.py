@@ -69,6 +69,19 @@ def balance(market: Market) -> int:
     return market.there.book.balances()["analytics"]
 
 
+def test_a_refusal_for_its_price_or_its_time_has_the_curve_of_now(market: Market) -> None:
+    asked = {**JOB, "estimate": ESTIMATE, "budget_mtokens": 10**9}
+    early = market.send("admissions", {**asked, "deadline_ms": 30_000}, 409)
+    assert early["error"]["code"] == "too-early"
+    first = early["quote"]["points"][0]
+    assert first["deadline_at_ms"] == early["quote"]["earliest_at_ms"]
+    moved = market.send("admissions", {**asked, "deadline_ms": 600_000, "quote": "quo-a1b2-7"}, 409)
+    assert (moved["error"]["code"], len(moved["quote"]["points"])) == ("quote-moved", 8)
+    known = market.send("admissions", {**asked, "deadline_ms": 600_000, "quote": moved["quote"]["id"]}, 202)
+    assert known["request"]["deadline_ms"] == 600_000
+    assert "quote" not in market.send("admissions", {**asked, "account": "research"}, 403)
+
+
 def test_a_quote_tells_a_curve_in_the_form_that_was_agreed(market: Market) -> None:
     told = market.send("quotes", {**JOB, "estimate": ESTIMATE, "points": 4}, 200)
     assert set(told) == {"id", "valid_until_ms", "earliest_at_ms", "account", "balance_mtokens", "points"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from yarnctl.api.paged import Count
+from yarnctl.api.paged import Count, ErrorBody
 
 
 class QuotePointOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +30,12 @@ class QuoteOut(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     balance_mtokens: Count
     points: list[QuotePointOut]
+
+
+class RepricedBody(ErrorBody, frozen=True, kw_only=True):
+    """The body of `quote-moved` and `too-early`: with the curve of now, to choose from."""
+
+    quote: QuoteOut
 
 
 class AccountOut(msgspec.Struct, frozen=True, kw_only=True):

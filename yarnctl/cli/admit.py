@@ -26,8 +26,9 @@ from yarnctl.cli.admissions import (
     not_too_far,
     span_of,
     span_words,
+    tokens_words,
 )
-from yarnctl.cli.asking import Busy, plain, url_option
+from yarnctl.cli.asking import Busy, Repriced, plain, shown, url_option
 from yarnctl.command_line import complain, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
@@ -280,6 +281,9 @@ def _ask_and_submit(
 ) -> int:
     try:
         asking.begin(wait)
+    except Repriced as error:
+        click.echo("\n".join(_curve_lines(error.quote, asking.url)), err=True)
+        raise
     except Busy as error:  # without waiting
         print_json({"state": "waiting", "why": error.reason}) if as_json else None
         return DEFERRED if as_json else _deferred(error.reason)
@@ -381,6 +385,17 @@ def story(seen: AdmissionOut) -> str:
         parts.append(f"ends by {clock(plan.finish_at_ms)}")
     parts.append(f"deadline {clock(plan.deadline_at_ms)}")
     return f"{plain(seen.id)}: {'; '.join(parts)}"
+
+
+def _curve_lines(answer: dict[str, Any], url: str) -> list[str]:
+    """Return what each deadline costs now, a line each; ``answer`` is a quote."""
+    from yarnctl.api.market_answers import QuoteOut
+
+    made = shown(QuoteOut, answer, url)
+    return [
+        f"{made.id}: done by {clock(each.deadline_at_ms)} for {tokens_words(each.price_mtokens)} tokens"
+        for each in made.points
+    ]
 
 
 def refusal(seen: AdmissionOut, url: str) -> str:

@@ -76,6 +76,14 @@ class Busy(Unreachable):
         self.reason = reason
 
 
+class Repriced(BadInput):
+    """What was chosen of a quote does not hold any more (409); ``quote`` is the one of now, as answered."""
+
+    def __init__(self, where: str, problem: str, remedy: str, quote: Answer) -> None:
+        super().__init__(where, problem, remedy)
+        self.quote = quote
+
+
 def url_option(function: Function) -> Function:
     """Give a command ``--url URL`` (``YARNCTL_URL``)."""
     add_url = click.option(
@@ -244,6 +252,8 @@ def _read(address: str, status: int, content: bytes) -> Answer:
         raise BadInput(address, message, f"name the file with your token in {CREDENTIALS_ENV}")
     if status == 404:
         raise Different(f"{address}: {message}; {remedy}")
+    if status == 409 and isinstance(answer.get("quote"), dict):
+        raise Repriced(address, message, remedy, answer["quote"])
     if status < 500:
         raise BadInput(address, message, remedy)
     if status == 503:

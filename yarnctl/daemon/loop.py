@@ -371,7 +371,14 @@ class Loop:
     def _run_admission(self, desk: AdmissionController) -> None:
         """Let the desk work; a fault of its own is no reason to make room for nobody."""
         try:
-            desk.after_tick(self._write, self.controller.now_ms, paused=bool(self.gate.paused))
+            snapshot = self.publisher.view.snapshot
+            known = () if snapshot is None or not self.port.enforce else snapshot.applications
+            desk.after_tick(
+                self._write,
+                self.controller.now_ms,
+                paused=bool(self.gate.paused),
+                suspendable={each.application for each in known if each.runner},
+            )
             self.port.well("gate")
         except (InvariantBroken, OSError):  # the journal's
             raise

@@ -70,7 +70,7 @@ def test_a_reservation_expires_unless_its_application_is_seen():
     assert plans[0].verdict == "defer"
     _, plans = decide(gate, RESERVED_MS)
     assert plans[0].verdict == "admit"
-    seen = running(gate, 0, "application_1_0001")
+    seen = running(gate, 0, "application_1_0001", 0)
     seen, plans = decide(seen, RESERVED_MS)
     assert plans[0].verdict == "defer"
     _, plans = decide(ended(seen, "application_1_0001", None), RESERVED_MS)
@@ -120,7 +120,7 @@ def test_who_stands_before_you_starts_before_you():
 def test_what_should_have_ended_by_now_ends_nobody_knows_when():
     gate = learned(request(0, 120, minutes=2))
     gate, _ = decide(gate, 0)
-    gate = submit(running(gate, 0, "application_1_0001"), request(1, 120, minutes=30))
+    gate = submit(running(gate, 0, "application_1_0001", 0), request(1, 120, minutes=30))
     assert decide(gate, MINUTE)[1][0].start_at_ms == 2 * MINUTE
     assert decide(gate, 2 * MINUTE)[1][0].start_at_ms is None
 

@@ -160,6 +160,7 @@ class AtTheDesk:
         self.records: list[Record] = list(records) or [Header(FORMAT, DEFAULT, ())]
         self.dies_at: int | None = None
         self.paused = False
+        self.suspendable: set[str] = set()
         book = AdmissionStore()
         for record in self.records:
             book.take(record)
@@ -188,7 +189,7 @@ class AtTheDesk:
 
     def tick(self, ms: int = 500) -> None:
         self.now_ms += ms
-        self.desk.after_tick(self.write, self.now_ms, paused=self.paused)
+        self.desk.after_tick(self.write, self.now_ms, paused=self.paused, suspendable=self.suspendable)
         self.desk.shown()
         self.desk.published()
 
@@ -237,6 +238,7 @@ class AtTheDesk:
         return self.yarn.run(name, self.book.admissions[admission.admission].plan.containers, **known)
 
 
-def asking(containers: int = 5, minutes: float = 20, **fields: Any) -> AdmissionClient:
+def asking(containers: int = 5, minutes: float | None = 20, **fields: Any) -> AdmissionClient:
     known: dict[str, Any] = {"name": "job", "user": "ann", "queue": "root.production", **fields}
-    return AdmissionClient(containers=containers, deadline_ms=int(minutes * MINUTE), **known)
+    deadline_ms = None if minutes is None else int(minutes * MINUTE)
+    return AdmissionClient(containers=containers, deadline_ms=deadline_ms, **known)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Killed, asking
+from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.market_desk import Quote
 from yarnctl.daemon.admission.request_queue import AccountCommand, QuoteRequest, Refusal
+from yarnctl.deciding.admission.book import AdmissionStore
+from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.pricing.accounts import TokensCharged, TokensGranted, TokensRefunded
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
+from yarnctl.deciding.admission.rounds import Promised
 from yarnctl.deciding.reasons.verdicts import CostsMore
 
 WORK_MS = 600_000
@@ -33,7 +38,7 @@ def credit(mtokens: int, account: str = "analytics") -> AccountCommand:
     return AccountCommand(account=account, credit_mtokens=mtokens)
 
 
-def priced(containers: int = 10, minutes: float = 2, most: int = MOST, **fields: Any) -> Any:
+def priced(containers: int = 10, minutes: float | None = 2, most: int = MOST, **fields: Any) -> Any:
     known = {"estimate": ESTIMATE, "budget": Budget("analytics", most), **fields}
     return asking(containers, minutes, **known)
 
@@ -116,6 +121,82 @@ def test_a_quote_is_too_old_after_a_minute() -> None:
     made = quote(there)
     there.go(MINUTE + 500)
     assert there.refused(priced(quote=made.id)) == "quote-moved"
+
+
+def test_a_budget_alone_buys_no_later_deadline_than_it_was_quoted() -> None:
+    there = market()
+    made = quote(there)
+    cheap = made.points[2]
+    fields: dict[str, Any] = {
+        "minutes": None,
+        "budget": Budget("analytics", cheap.price_mtokens),
+        "quote": made.id,
+    }
+    there.tick(5_000)
+    kept = there.hand(priced(key="kept", **fields))
+    there.tick()
+    assert isinstance(kept.answer, str), "only time has passed, and all deadlines with it"
+    moved = there.hand(priced(key="moved", **fields))
+    there.tick()
+    assert isinstance(moved.answer, Refusal)
+    assert moved.answer.code == "quote-moved"
+    anew = there.desk.shown().quotes[moved.answer.quote]
+    assert anew.points[0].price_mtokens > made.points[0].price_mtokens
+
+
+def test_who_asks_too_early_gets_the_curve_with_the_refusal() -> None:
+    there = market()
+    errand = there.hand(priced(minutes=0.5))
+    there.tick()
+    assert isinstance(errand.answer, Refusal)
+    assert there.desk.shown().quotes[errand.answer.quote].earliest_at_ms == there.now_ms + MINUTE
+
+
+def test_a_job_that_comes_after_its_promise_was_given_up_runs_without_one() -> None:
+    there = market()
+    late = there.ask(10, 3, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    there.go(70_000)
+    assert there.book.admissions[late.admission].state == "expired"
+    there.yarn.run("application_1_0001", 5, tags=tag_of(late.admission))
+    there.ask(5, 10, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    there.go(10_000)
+    assert there.book.admissions[late.admission].state == "expired"
+    assert late.request.sequence not in {each.request.sequence for each in there.gate.reserved}
+    assert there.book.by_application("application_1_0001") is None
+
+
+@pytest.mark.parametrize(("suspendable", "wait_ms"), [(True, MINUTE), (False, 2 * MINUTE)])
+def test_the_earliest_deadline_waits_for_what_cannot_be_suspended(suspendable: bool, wait_ms: int) -> None:
+    there = market()
+    patient = there.ask(10, 600, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    there.yarn.run("application_1_0001", 10, tags=tag_of(patient.admission))
+    there.go(2_000)
+    assert there.book.admissions[patient.admission].state == "taken"
+    there.suspendable = {"application_1_0001"} if suspendable else set()
+    made = quote(there)
+    assert abs(made.earliest_at_ms - there.now_ms - wait_ms) <= 3_000
+    asked = there.ask(10, 2.5, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    (told,) = [r for r in there.records if isinstance(r, AdmissionRound) and asked.plan in r.plans]
+    assert told.blocking == (msgspec.UNSET if suspendable else (patient.request.sequence,))
+    store = AdmissionStore()
+    for record in there.records:
+        assert store.problem(record) == ""
+        store.take(record)
+    assert store.left() == there.book.left()
+
+
+def test_a_job_that_is_not_submitted_yet_has_all_its_work_to_do() -> None:
+    there = market()
+    first = there.ask(10, 10, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    there.go(40_000)
+    assert quote(there).points[0].because[1:], "it is still to come"
+    there.yarn.run("application_1_0001", 10, tags=tag_of(first.admission))
+    there.go(1_000)
+    there.suspendable = {"application_1_0001"}
+    there.ask(10, 20, estimate=ESTIMATE, budget=Budget("analytics", MOST))
+    assert isinstance(there.gate.promised, Promised)
+    left = {due.who: due.work_ms for due in there.gate.promised.dues}
+    assert WORK_MS - 30_000 <= left[str(first.request.sequence)] <= WORK_MS
 
 
 def test_more_than_was_agreed_is_rejected_with_what_it_would_cost() -> None:

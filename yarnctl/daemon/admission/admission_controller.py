@@ -9,7 +9,7 @@ ResourceManager does not answer there is no round, no expiry and no end.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -41,6 +41,7 @@ from yarnctl.deciding.admission.gate import decide, expired, granted_in
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, choices_of
 from yarnctl.deciding.admission.pricing.accounts import Account
 from yarnctl.deciding.admission.records import DEFAULT_CHOICES, Choices, Estimate, Plan, Request
+from yarnctl.deciding.admission.rounds import Seen
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByAsker
 from yarnctl.deciding.records import Record
@@ -112,15 +113,25 @@ class AdmissionController:
         self._answers: dict[PendingCommand, str | Refusal] = {}
         self._leases: dict[str, int] = {}
         self._planned_at_ms = 0
+        self._suspendable: Collection[str] = ()
         self.market_desk = MarketDesk(self.store, terms.instance)
         self._feedback = None if clerk is None else Feedback(clerk, self.store)
         self._shown: tuple[int, GateReason | ClientFault | None, int, AdmissionStatus] | None = None
 
-    def after_tick(self, write: Callable[[Record], None], now_ms: int, *, paused: bool = False) -> None:
-        """After a tick: take what lies at the window, look if it is time to, hold a round.
+    def after_tick(
+        self,
+        write: Callable[[Record], None],
+        now_ms: int,
+        *,
+        paused: bool = False,
+        suspendable: Collection[str] = (),
+    ) -> None:
+        """After a tick: execute queued commands, poll if a poll is due, hold a round.
 
-        While ``paused`` nobody is let in or turned away.
+        While ``paused`` no request is admitted or rejected. ``suspendable`` are the applications whose
+        containers can be suspended now.
         """
+        self._suspendable = suspendable
         now_ms = max(now_ms, self.store.now_ms)
         errands = self.request_queue.handed()
         active = bool(errands or self.store.opened)
@@ -219,7 +230,9 @@ class AdmissionController:
         elif isinstance(estimate, Refusal):
             self._answers[errand] = estimate
         elif estimate is not None and seen is not None:
-            self._answers[errand] = self.market_desk.quote(wanted, *estimate, seen.loads, now_ms)
+            self._answers[errand] = self.market_desk.quote(
+                wanted, *estimate, self._standing(seen.loads, now_ms)
+            )
 
     def _unpriced(
         self, wanted: AdmissionClient, estimate: Estimate | None, now_ms: int
@@ -230,7 +243,15 @@ class AdmissionController:
         seen = self._reconciler.last
         if seen is None:
             return "unseen"
-        return self.market_desk.refusal(wanted, estimate, seen.loads, now_ms)
+        return self.market_desk.refusal(wanted, estimate, self._standing(seen.loads, now_ms))
+
+    def _standing(self, loads: tuple[Load, ...], now_ms: int) -> Seen:
+        """Return what a price is computed from: reservations, promises and fixed load."""
+        gate = self.store.gate
+        assert gate is not None
+        return Seen(
+            (), gate.reserved, loads, gate.pools, now_ms, promised=gate.promised, blocking=self._blocking()
+        )
 
     def _refusal(self, wanted: AdmissionClient) -> Refusal | None:
         queues = self.store.queues
@@ -327,17 +348,26 @@ class AdmissionController:
         gate = self.store.gate
         if gate is None or not gate.waiting or expired(gate, now_ms):
             return
-        after, decided = decide(gate, now_ms, loads, self.store.balances())
+        blocking = self._blocking()
+        after, decided = decide(gate, now_ms, loads, self.store.balances(), blocking)
         plans = self.store.has_changed(decided)
         if not self._is_changed(plans, now_ms):
             return
         self._planned_at_ms = now_ms
-        self._note(write, AdmissionRound(now_ms, loads, plans, granted_in(gate, after)))
+        told = blocking or msgspec.UNSET
+        self._note(write, AdmissionRound(now_ms, loads, plans, granted_in(gate, after), told))
         self._settle(write, now_ms)
         for plan in plans:
             if plan.verdict != "defer":
                 name = f"adm-{self.settings.instance}-{plan.sequence}"
                 _LOG.info("%s: %s, %d containers: %s", name, plan.verdict, plan.containers, text(plan.reason))
+
+    def _blocking(self) -> tuple[int, ...]:
+        """Return the numbers of the running admissions whose containers cannot be suspended."""
+        if not self._is_market:
+            return ()
+        running = self.store.open("taken")
+        return tuple(each.sequence for each in running if each.application not in self._suspendable)
 
     def _is_changed(self, plans: Sequence[Plan], now_ms: int) -> bool:
         """Say whether to write it down now: a verdict at once, what is only foreseen now and then."""

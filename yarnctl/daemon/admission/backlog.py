@@ -183,6 +183,8 @@ def _objection(row: yarn.AppInfo, found: Admission | None, spoken: bool, now_ms:
         return "another application has taken it"
     if found.state not in ("admitted", "expired"):
         return f"it is {found.state}"
+    if found.state == "expired" and found.plan.price_mtokens is not None:
+        return "its deadline was given up, because no job was submitted in time"
     if row.user != found.user:
         return f"it is {found.user}'s"
     if not same_queue(row.queue, found.queue):

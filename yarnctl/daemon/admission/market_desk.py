@@ -17,8 +17,6 @@ from yarnctl.daemon.admission.request_queue import (
     QuoteRequest,
     Refusal,
 )
-from yarnctl.deciding.admission.capacity import Load
-from yarnctl.deciding.admission.gate import Gate
 from yarnctl.deciding.admission.mechanisms.mrm import (
     MrmChoices,
     MrmMemory,
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
 QUOTED_FOR_MS = 60_000
 """So long a quote may be chosen from."""
 QUOTES_MAX = 1_000
+ANEW_POINTS = 8
+"""The points of a quote that is made because another one does not hold any more."""
 NO_ESTIMATE = "run it once without the gate under this name, and the history knows it; or give an estimate"
 
 Note = Callable[[Record], None]
@@ -99,31 +99,32 @@ class MarketDesk:
 
     # --- quotes ---------------------------------------------------------------------------------
 
-    def quote(
-        self, wanted: QuoteRequest, estimate: Estimate | None, loads: tuple[Load, ...], now_ms: int
-    ) -> str | Refusal:
+    def quote(self, wanted: QuoteRequest, estimate: Estimate | None, seen: Seen) -> str | Refusal:
         """Make a quote and return its id."""
-        gate = self._store.gate
-        assert gate is not None
         if wanted.account not in self._store.accounts.accounts:
             return unknown_account(wanted.account)
         if estimate is None:
             return Refusal("no-estimate", "nobody knows how much it computes", NO_ESTIMATE)
-        offered = self._priced(gate, estimate, wanted.containers, loads, now_ms)
+        offered = self._priced(estimate, wanted.containers, seen)
         if offered is None:
             return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
+        return self._made(offered, wanted.account, wanted.name, wanted.user, wanted.points)
+
+    def _made(self, offered: Priced, account: str, name: str, user: str, points: int) -> str:
+        now_ms = offered.market.now_ms
         self._forget(now_ms)
         self.numbered += 1
-        late_ratio = gate.choices.late_ratio if isinstance(gate.choices, MrmChoices) else 0.0
+        choices = None if self._store.gate is None else self._store.gate.choices
+        late_ratio = choices.late_ratio if isinstance(choices, MrmChoices) else 0.0
         made = Quote(
             id=f"quo-{self._instance}-{self.numbered}",
             valid_until_ms=now_ms + QUOTED_FOR_MS,
             earliest_at_ms=offered.earliest_ms,
-            account=wanted.account,
-            balance_mtokens=self._store.balances()[wanted.account],
-            points=tuple(self._point(offered, at, late_ratio) for at in deadlines(offered, wanted.points)),
-            name=wanted.name,
-            user=wanted.user,
+            account=account,
+            balance_mtokens=self._store.balances()[account],
+            points=tuple(self._point(offered, at, late_ratio) for at in deadlines(offered, points)),
+            name=name,
+            user=user,
         )
         self.quotes[made.id] = made
         return made.id
@@ -137,12 +138,10 @@ class MarketDesk:
         """Return the id of an admission that a price names by its number."""
         return f"adm-{self._instance}-{who}" if who.isdigit() else who
 
-    def _priced(
-        self, gate: Gate, estimate: Estimate, tasks: int, loads: tuple[Load, ...], now_ms: int
-    ) -> Priced | None:
-        if not isinstance(gate.choices, MrmChoices) or not isinstance(gate.memory, MrmMemory):
+    def _priced(self, estimate: Estimate, tasks: int, seen: Seen) -> Priced | None:
+        gate = self._store.gate
+        if gate is None or not isinstance(gate.choices, MrmChoices) or not isinstance(gate.memory, MrmMemory):
             return None
-        seen = Seen((), gate.reserved, loads, gate.pools, now_ms, promised=gate.promised)
         found = market(gate.memory, gate.choices, seen)
         return priced(found, "asked", promised_ms(estimate, gate.choices), tasks, gate.choices)
 
@@ -153,41 +152,59 @@ class MarketDesk:
 
     # --- what is refused at once --------------------------------------------------------------------
 
-    def refusal(
-        self, wanted: AdmissionClient, estimate: Estimate | None, loads: tuple[Load, ...], now_ms: int
-    ) -> Refusal | None:
-        """Say why a request is not written down at all, None if it is; nothing is charged for these."""
-        gate, budget = self._store.gate, wanted.budget
-        if gate is None:
-            return None
+    def refusal(self, wanted: AdmissionClient, estimate: Estimate | None, seen: Seen) -> Refusal | None:
+        """Return why a request is not written down at all, None if it is; nothing is charged for these."""
+        budget = wanted.budget
         if not isinstance(budget, Budget):
             return Refusal("no-account", "deadlines have a price here", "give a budget and an account")
         if budget.account not in self._store.accounts.accounts:
             return unknown_account(budget.account)
         if estimate is None:
             return Refusal("no-estimate", "nobody knows how much it computes", NO_ESTIMATE)
-        offered = self._priced(gate, estimate, wanted.containers, loads, now_ms)
+        offered = self._priced(estimate, wanted.containers, seen)
         if offered is None:
             return Refusal("too-early", "there is room for it at no time", "ask when less is going on")
-        at_ms = None if wanted.deadline_ms is None else now_ms + wanted.deadline_ms
+        at_ms = None if wanted.deadline_ms is None else seen.now_ms + wanted.deadline_ms
         if at_ms is not None and at_ms < offered.earliest_ms:
             told = f"the earliest deadline that breaks no promise is {when(offered.earliest_ms)}"
-            return Refusal("too-early", told, "ask for that one or a later one")
-        return self._moved(wanted, offered, now_ms) if wanted.quote else None
+            anew = self._made(offered, budget.account, wanted.name, wanted.user, ANEW_POINTS)
+            return Refusal("too-early", told, "ask for that one or a later one", anew)
+        why = self._moved(wanted, budget, offered) if wanted.quote else ""
+        if not why:
+            return None
+        anew = self._made(offered, budget.account, wanted.name, wanted.user, ANEW_POINTS)
+        return Refusal("quote-moved", why, f"choose from quote {anew}", anew)
 
-    def _moved(self, wanted: AdmissionClient, offered: Priced, now_ms: int) -> Refusal | None:
-        """Say that a quote is too old, or that what was chosen of it costs more by now."""
-        quoted = self.quotes.get(wanted.quote)
+    def _moved(self, wanted: AdmissionClient, budget: Budget, offered: Priced) -> str:
+        """Return why what was chosen of a quote does not hold any more, "" if it does.
+
+        A deadline may cost no more than it was quoted at; a budget alone must still buy a deadline that is
+        no later than the earliest one that it bought of the quote, but for the time that has passed since.
+        """
+        now_ms, quoted = offered.market.now_ms, self.quotes.get(wanted.quote)
         if quoted is None or quoted.valid_until_ms <= now_ms or quoted.name != wanted.name:
-            return Refusal("quote-moved", f"quote {wanted.quote} is too old, or no such one", "quote it anew")
-        at_ms = quoted.earliest_at_ms if wanted.deadline_ms is None else now_ms + wanted.deadline_ms
-        at_ms = max(at_ms, offered.earliest_ms)
+            return f"quote {wanted.quote} is too old, or no such one"
+        if wanted.deadline_ms is None:
+            return _later(quoted, budget.most_mtokens, offered)
+        at_ms = now_ms + wanted.deadline_ms
         agreed = [point.price_mtokens for point in quoted.points if point.deadline_at_ms <= at_ms]
         price = offered.price_mtokens(at_ms)
-        if not agreed or price > agreed[-1]:
-            told = f"the deadline {at_ms} ms costs {price} mtokens by now"
-            return Refusal("quote-moved", told, "quote it anew")
-        return None
+        if agreed and price <= agreed[-1]:
+            return ""
+        return f"the deadline {when(at_ms)} costs {price} mtokens by now"
+
+
+def _later(quoted: Quote, most_mtokens: int, offered: Priced) -> str:
+    """Return that a budget buys a later deadline than it was quoted, "" if it does not."""
+    agreed = next((each.deadline_at_ms for each in quoted.points if each.price_mtokens <= most_mtokens), None)
+    if agreed is None:
+        return ""  # it bought nothing of the quote: the round says what it would cost
+    found_ms = offered.within(most_mtokens)
+    elapsed_ms = offered.market.now_ms - (quoted.valid_until_ms - QUOTED_FOR_MS)
+    if found_ms is not None and found_ms <= agreed + elapsed_ms:
+        return ""
+    now = "no deadline" if found_ms is None else f"{when(found_ms)} at the earliest"
+    return f"{most_mtokens} mtokens bought {when(agreed)}, and buy {now} by now"
 
 
 def unknown_account(name: str) -> Refusal:

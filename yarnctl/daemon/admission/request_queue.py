@@ -86,11 +86,12 @@ Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why an errand was not done: a word, a sentence, and what to do."""
+    """Why a command was not executed, and what to do; ``quote``: the id of a quote made instead."""
 
     code: Code
     problem: str
     remedy: str
+    quote: str = ""
 
 
 class PendingCommand:

@@ -246,7 +246,7 @@ class AdmissionStore:
         reservation = msgspec.structs.replace(found.reservation, application=record.application)
         others = tuple(each for each in self.gate.reserved if each.request.sequence != found.sequence)
         if found.state == "admitted":
-            self.gate = gating.running(self.gate, found.sequence, record.application)
+            self.gate = gating.running(self.gate, found.sequence, record.application, record.at_ms)
         else:  # it came late: its containers are reserved again, whatever was admitted meanwhile
             self.gate = msgspec.structs.replace(self.gate, reserved=(*others, reservation))
         self._applications[record.application] = found.admission
@@ -358,7 +358,8 @@ class AdmissionStore:
         return f"{record.key} was asked with before" if self.by_key(record.key) is not None else ""
 
     def _round_problem(self, record: AdmissionRound, gate: Gate) -> str:
-        after, decided = gating.decide(gate, record.at_ms, record.loads, self.balances())
+        blocking = () if isinstance(record.blocking, msgspec.UnsetType) else record.blocking
+        after, decided = gating.decide(gate, record.at_ms, record.loads, self.balances(), blocking)
         plans = self.has_changed(decided)
         for was, now in zip(record.plans, plans, strict=False):
             if was != now:

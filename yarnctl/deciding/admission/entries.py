@@ -44,12 +44,16 @@ class AdmissionAsked(msgspec.Struct, frozen=True, tag="admission-asked", omit_de
 
 
 class AdmissionRound(msgspec.Struct, frozen=True, tag="admission-round"):
-    """A round: the backlog, each plan that is new for a waiting request, what was reserved."""
+    """A round: the backlog, each plan that is new for a waiting request, what was reserved.
+
+    ``blocking``: the running admissions, by number, whose containers could not be suspended.
+    """
 
     at_ms: int
     loads: tuple[Load, ...]
     plans: tuple[Plan, ...]
     granted: tuple[Reservation, ...] = ()
+    blocking: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class AdmissionTaken(msgspec.Struct, frozen=True, tag="admission-taken"):

@@ -54,8 +54,12 @@ def withdraw(gate: Gate, sequence: int) -> Gate:
     return msgspec.structs.replace(gate, waiting=waiting, reserved=reserved)
 
 
-def running(gate: Gate, sequence: int, application: str) -> Gate:
-    """Note that an admitted request has been submitted as this application."""
+def running(gate: Gate, sequence: int, application: str, now_ms: int) -> Gate:
+    """Note that an admitted request has been submitted as this application; its work begins now."""
+    if isinstance(gate.promised, Promised):
+        at_ms = max(now_ms, gate.promised.at_ms)
+        seen = Seen((), gate.reserved, gate.promised.loads, gate.pools, at_ms, promised=gate.promised)
+        gate = _carried(gate, seen, ())
     reserved = tuple(
         msgspec.structs.replace(each, application=application) if each.request.sequence == sequence else each
         for each in gate.reserved
@@ -82,15 +86,19 @@ def expired(gate: Gate, now_ms: int) -> tuple[Reservation, ...]:
 
 
 def decide(
-    gate: Gate, now_ms: int, loads: Sequence[Load] = (), balances: Mapping[str, int] = NO_BALANCES
+    gate: Gate,
+    now_ms: int,
+    loads: Sequence[Load] = (),
+    balances: Mapping[str, int] = NO_BALANCES,
+    blocking: tuple[int, ...] = (),
 ) -> tuple[Gate, tuple[Plan, ...]]:
     """Hold a round: return the gate after it, and a plan for everybody who waited, in order.
 
-    ``loads`` is what came in past the gate, ``balances`` what accounts may spend.
+    ``loads`` is what came in past the gate, ``balances`` what accounts may spend; ``blocking``: ``Seen``.
     """
     late = {each.request.sequence for each in expired(gate, now_ms)}
     kept = tuple(each for each in gate.reserved if each.request.sequence not in late)
-    seen = Seen(gate.waiting, kept, tuple(loads), gate.pools, now_ms, balances, gate.promised)
+    seen = Seen(gate.waiting, kept, tuple(loads), gate.pools, now_ms, balances, gate.promised, blocking)
     plans, granted = MECHANISMS[gate.mechanism].round(gate.memory, gate.choices, seen)
     settled = {plan.sequence for plan in plans if plan.verdict != "defer"}
     waiting = tuple(each for each in gate.waiting if each.sequence not in settled)

@@ -39,7 +39,8 @@ class Seen(NamedTuple):
     """What a round is given: who waits (in order), what is reserved, what others hold, pools and time.
 
     ``balances``: what each account may spend, in milli-tokens. ``promised``: what was promised after the last
-    round, of a mechanism that carries that.
+    round, of a mechanism that carries that. ``blocking``: the running requests, by sequence, whose containers
+    cannot be suspended.
     """
 
     waiting: tuple[Request, ...]
@@ -49,6 +50,7 @@ class Seen(NamedTuple):
     now_ms: int
     balances: Mapping[str, int] = NO_BALANCES
     promised: Promised | msgspec.UnsetType = msgspec.UNSET
+    blocking: tuple[int, ...] = ()
 
 
 class Round(NamedTuple):

@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
+from yarnctl.api.market_answers import QuoteOut
 from yarnctl.api.paged import ErrorBody, Problem
 from yarnctl.service.answers.describing import described
 
@@ -29,14 +30,22 @@ CODES = {
 
 
 class ApiProblem(HTTPException):
-    """An answer of 4xx or 5xx with its code and what to do next."""
+    """An answer of 4xx or 5xx with its code and what to do next; ``quote``: a curve to choose from."""
 
     def __init__(
-        self, status: int, code: str, message: str, remedy: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        remedy: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        quote: QuoteOut | None = None,
     ) -> None:
         super().__init__(status, message, dict(headers) if headers else None)
         self.code = code
         self.remedy = remedy
+        self.quote = quote
 
 
 def body(code: str, message: str, remedy: str) -> dict[str, Any]:
@@ -69,6 +78,8 @@ async def _http(request: Request, error: Exception) -> JSONResponse:
         headers["Allow"] = ", ".join(methods)
     if isinstance(error, ApiProblem):
         content = body(error.code, error.detail, error.remedy)
+        if error.quote is not None:
+            content["quote"] = msgspec.to_builtins(error.quote)
     else:
         code, remedy = CODES.get(error.status_code, ("http-error", "see /docs"))
         content = body(code, str(error.detail), remedy)

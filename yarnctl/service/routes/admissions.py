@@ -18,6 +18,8 @@ from fastapi import Path as PathParameter
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AskedOut, GateOut, PlanOut
+from yarnctl.api.market_answers import QuoteOut, RepricedBody
+from yarnctl.api.paged import ErrorBody
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AdmissionClient, Refusal, RequestQueue, WithdrawRequest
@@ -27,7 +29,7 @@ from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.hadoop.wire.mapreduce import deadline_tag
 from yarnctl.journal.rendering import said, text
-from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.describing import AnswerRoute, described
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import reason
 from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, NoParameters, Parameters, by_number
@@ -146,6 +148,8 @@ STATUS = {
     "quote-moved": 409,
 }
 
+PRICED: dict[int | str, dict[str, Any]] = {409: {"model": described(RepricedBody) | described(ErrorBody)}}
+
 Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")]
 Source = Callable[[], View]
 
@@ -195,7 +199,7 @@ def _add_reading(router: APIRouter, source: Source, window: RequestQueue | None)
 
 
 def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: RequestQueue | None) -> None:
-    @router.post("", status_code=202, responses=responses(400, 403, 409, 413, 503))
+    @router.post("", status_code=202, responses=responses(400, 403, 413, 503) | PRICED)
     def ask(
         given: Credentials, _: Annotated[NoParameters, Query()], request: AdmissionRequest
     ) -> AdmissionOut:
@@ -204,7 +208,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
         if not caller.may_touch(request.user):
             told = f"the token {caller.name} is for admissions of {caller.user}, and not of {request.user}"
             raise ApiProblem(403, "other-user", told, "ask as the token's user, or with the scope operate")
-        return _shown(source, _done(desk.submit(_request_of(caller, request), DONE_MS)))
+        return _shown(source, _done(source, desk.submit(_request_of(caller, request), DONE_MS)))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
     def renew(admission_id: Id, given: Credentials, asked: Annotated[WaitQuery, Query()]) -> AdmissionOut:
@@ -219,7 +223,7 @@ def _add_writing(router: APIRouter, source: Source, tokens: Tokens, window: Requ
         """Withdraw what is `waiting` or `admitted`; what is over stays as it is."""
         caller, desk = _admission(given, tokens, window)
         _require_own(source, caller, admission_id)
-        return _shown(source, _done(desk.submit(WithdrawRequest(admission_id), DONE_MS)))
+        return _shown(source, _done(source, desk.submit(WithdrawRequest(admission_id), DONE_MS)))
 
 
 def _require_own(source: Source, caller: Caller, name: str) -> None:
@@ -246,10 +250,18 @@ def gate_off() -> ApiProblem:
     return ApiProblem(409, "gate-off", told, "start it with yarnctl run --admission")
 
 
-def _done(answer: str | Refusal) -> str:
+def _done(source: Source, answer: str | Refusal) -> str:
     if isinstance(answer, Refusal):
-        raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy)
+        made = quote_of(source, answer.quote)
+        raise ApiProblem(STATUS[answer.code], answer.code, answer.problem, answer.remedy, quote=made)
     return answer
+
+
+def quote_of(source: Source, name: str) -> QuoteOut | None:
+    """Return a quote that is still known."""
+    desk = source().admission
+    made = None if desk is None else desk.quotes.get(name)
+    return None if made is None else msgspec.convert(made, QuoteOut, from_attributes=True)
 
 
 def _budget_of(caller: Caller, request: AdmissionRequest) -> Budget | msgspec.UnsetType:

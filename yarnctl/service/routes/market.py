@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field
 
-from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut, QuotePointOut
+from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut
 from yarnctl.daemon.admission.request_queue import AccountCommand, Command, QuoteRequest, RequestQueue
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.records import Estimate
@@ -30,6 +30,7 @@ from yarnctl.service.routes.admissions import (
     Word,
     account_of,
     gate_off,
+    quote_of,
 )
 from yarnctl.service.security.middleware import Credentials, require
 from yarnctl.service.security.tokens import Tokens
@@ -147,28 +148,10 @@ def _handed(window: RequestQueue | None, wanted: Command) -> str:
 
 
 def _quoted(source: Source, name: str) -> QuoteOut:
-    desk = source().admission
-    made = None if desk is None else desk.quotes.get(name)
+    made = quote_of(source, name)
     if made is None:
         raise ApiProblem(409, "quote-moved", f"quote {name} is too old", "quote it anew")
-    points = [
-        QuotePointOut(
-            deadline_at_ms=each.deadline_at_ms,
-            price_mtokens=each.price_mtokens,
-            slack_ms=each.slack_ms,
-            late_ratio=each.late_ratio,
-            because=list(each.because),
-        )
-        for each in made.points
-    ]
-    return QuoteOut(
-        id=made.id,
-        valid_until_ms=made.valid_until_ms,
-        earliest_at_ms=made.earliest_at_ms,
-        account=made.account,
-        balance_mtokens=made.balance_mtokens,
-        points=points,
-    )
+    return made
 
 
 def _account(source: Source, name: str) -> AccountOut:

@@ -1,9 +1,10 @@
 """MRM (Moshref et al.): who agrees to the price of a deadline, and can pay it, is promised it at once.
 
 Law: pure. A promise is kept by serving the earliest deadline first (``pricing.timeline``); a job is promised
-nothing by which an earlier promise would be broken. What an admitted job has still to do is not seen; it
-is what the plan of the last round leaves of it by now. Who ends sooner makes nobody later, so the plan is
-the least that was done while estimates hold.
+nothing by which an earlier promise would be broken. What a running job has still to do is not observed; it
+is what the plan of the last round leaves of it by now, and all of it until the job is submitted. A job that
+ends sooner makes no other later, so the plan is the least that was done while estimates hold. YARN takes no
+container from a running job that cannot be suspended: its remaining work is fixed load.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from yarnctl.deciding.admission.pricing.prices import (
     within,
 )
 from yarnctl.deciding.admission.pricing.timeline import Due, broken, earliest_due, left_at, served
+from yarnctl.deciding.admission.pricing.timeline import blocking as held_by
 from yarnctl.deciding.admission.records import (
     Budget,
     DueClaim,
@@ -98,6 +100,20 @@ class Market(NamedTuple):
 def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
     """Return what is promised, with what each job has still to do at most."""
     now_ms, capacity = seen.now_ms, seen.pools[0].capacity
+    fixed, dues = _divided(seen)
+    blocking = {str(each) for each in seen.blocking}
+    fixed += [
+        held_by(due.who, due.most, now_ms, -(-due.work_ms // due.most)) for due in dues if due.who in blocking
+    ]
+    kept = tuple(due for due in dues if due.who not in blocking)
+    running = frozenset(str(each.request.sequence) for each in seen.reserved if each.application)
+    mean_ms = memory.work_ms / memory.completed if memory.work_ms else float(choices.job_ms)
+    return Market(now_ms, capacity, profile(capacity, fixed, now_ms), kept, running, mean_ms)
+
+
+def _divided(seen: Seen) -> tuple[list[Load], list[Due]]:
+    """Return fixed load, and the promises with work left; a job that is late is fixed load."""
+    now_ms, capacity = seen.now_ms, seen.pools[0].capacity
     fixed, dues = list(seen.loads), list[Due]()
     for each in seen.reserved:
         who, claim = str(each.request.sequence), each.claim
@@ -108,27 +124,26 @@ def market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Market:
         else:
             late_ms = max(LATE_FOR_MIN_MS, now_ms - claim.until_ms)
             fixed.append(Load(who, claim.most, now_ms, now_ms + late_ms))
-    free = profile(capacity, fixed, now_ms)
     left_ms = _left(seen)
-    left = tuple(due._replace(work_ms=left_ms.get(due.who, due.work_ms)) for due in dues)
-    running = frozenset(str(each.request.sequence) for each in seen.reserved if each.application)
-    mean_ms = memory.work_ms / memory.completed if memory.work_ms else float(choices.job_ms)
-    return Market(now_ms, capacity, free, tuple(due for due in left if due.work_ms), running, mean_ms)
+    left = [due._replace(work_ms=left_ms.get(due.who, due.work_ms)) for due in dues]
+    return fixed, [due for due in left if due.work_ms]
 
 
 def _left(seen: Seen) -> dict[str, int]:
-    """Return what the plan of the last round leaves by now of those that were promised something then."""
+    """Return what the plan of the last round leaves by now of each job that has been submitted."""
     plan = seen.promised
     if not isinstance(plan, Promised):
         return {}
     free = profile(plan.capacity, plan.loads, plan.at_ms)
-    return left_at(free, plan.dues, plan.at_ms, max(plan.at_ms, seen.now_ms))
+    left_ms = left_at(free, plan.dues, plan.at_ms, max(plan.at_ms, seen.now_ms))
+    submitted = {str(each.request.sequence) for each in seen.reserved if each.application}
+    return {who: left for who, left in left_ms.items() if who in submitted}
 
 
 def carry(seen: Seen, granted: Sequence[Reservation]) -> Promised:
     """Return what is promised after a round."""
-    now = market(MrmMemory(), MrmChoices(), seen._replace(reserved=(*seen.reserved, *granted)))
-    return Promised(seen.now_ms, now.capacity, seen.loads, now.dues)
+    _, dues = _divided(seen._replace(reserved=(*seen.reserved, *granted)))
+    return Promised(seen.now_ms, seen.pools[0].capacity, seen.loads, tuple(dues))
 
 
 def promised_ms(estimate: Estimate, choices: MrmChoices) -> int:
