@@ -10,7 +10,7 @@ from typing import NoReturn
 
 try:
     from yarnctl.command_line import program, run
-except KeyboardInterrupt:  # nothing has begun, and nobody is there yet to say so
+except KeyboardInterrupt:  # nothing has begun
     raise SystemExit(130) from None
 
 COMMANDS = {

@@ -1,6 +1,6 @@
 """``yarn-emulator am``: the ApplicationMaster of one job, as a NodeManager starts it.
 
-Law: nobody needs to start one by hand; what it does is told by the ResourceManager and the job's file.
+Law: users need not start one; the ResourceManager and the job's file determine what it does.
 """
 
 from __future__ import annotations

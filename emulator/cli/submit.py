@@ -80,7 +80,7 @@ def report(shown: dict[str, Any], output: str, said: str) -> None:
 
 
 def job_of(given: dict[str, Any], user: str, client: Client) -> StreamingJob:
-    """Return the job that the options describe, checked; asks the cluster only where its store lies."""
+    """Return the job that the options describe, checked; queries the cluster only for its store."""
     from emulator.live.jobs.streaming_job import checked, pairs, shipped, sized, wrapped
     from emulator.live.jobs.submission_client import CHECKPOINTS, checkpoint_environment
     from emulator.live.wire.submitted_job import StreamingJob
@@ -166,13 +166,13 @@ def tags_of(deadline_s: float | None) -> tuple[str, ...]:
 
 
 class ProgressLine:
-    """Says on stderr how far the job is, whenever that changes by a whole percent."""
+    """Prints on stderr how far the job is, whenever that changes by a whole percent."""
 
     def __init__(self) -> None:
         self._printed = ""
 
     def __call__(self, row: dict[str, Any]) -> None:
-        """Look at an application's row."""
+        """Print the progress of an application's row."""
         percent = float(row.get("progress", 0) or 0)
         said = f"{row.get('state', 'UNREACHABLE')} {percent:.0f} %"
         if said != self._printed:

@@ -35,7 +35,7 @@ OWN_PREEMPTION_MS = 5000
 
 
 class MasterHost(Protocol):
-    """What an AM needs of whoever carries its messages."""
+    """What an AM needs of its message transport."""
 
     kernel: Kernel
     timing: Timing
@@ -59,7 +59,7 @@ _NUMBERS = tuple(range(4096))
 
 
 def numbers(count: int) -> Sequence[int]:
-    """Return 0, 1, 2 ...: the same objects for all jobs, since each lies in memory of its own."""
+    """Return 0, 1, 2 ...: the same objects for all jobs, to save memory."""
     return _NUMBERS[:count] if count <= len(_NUMBERS) else range(count)
 
 
@@ -155,7 +155,7 @@ class AppMaster:
             self.beat(at_ms)
 
     def beat(self, now_ms: int) -> None:
-        """Send what changed, launch what was granted, start over what was taken."""
+        """Send changed asks, launch in granted containers, queue the tasks of preempted ones again."""
         asks, self.unsent = self.unsent, []
         granted, ended = self.host.allocate(self.app, asks)
         if granted:
@@ -170,7 +170,7 @@ class AppMaster:
             self._consider_reduces()
 
     def give_back(self, container: Container, now_ms: int) -> None:
-        """A container nobody needs any more goes straight back."""
+        """Return a container that no task needs."""
         container.state = ENDED
         container.terminal_state = "completed"
         self.host.exit(container, now_ms)
@@ -245,16 +245,16 @@ class AppMaster:
         self._again(container)
 
     def kill(self, container: Container, ending: str, exit_at_ms: int) -> None:
-        """The AM is told to end an attempt; what it has not saved is lost."""
+        """End an attempt; what it has not saved is lost."""
         self._count_lost(container, self.kernel.now_ms)
         self._end(container, ending)
         self.host.exit(container, exit_at_ms)
         self._again(container)
 
     def preempted(self, container: Container, now_ms: int) -> None:
-        """The ResourceManager says a container is gone that this AM had not given up."""
+        """The ResourceManager ended a container that this AM had not released."""
         if container.task < 0:
-            # It never got a task: whoever still waits at that priority needs another one.
+            # It never got a task: a task that is pending at that priority needs another one.
             if self.pending.unassigned.get(container.priority):
                 self._ask(container.priority, 1)
             return

@@ -4,7 +4,7 @@ Law: it does what an unmodified Hadoop 3 does (facts, hadoop 6): each interval a
 per queue from guarantees and demand, at most ``total_per_round_ratio`` of the cluster per round,
 only ``natural_termination_ratio`` of what is owed, none inside the dead zone; containers are
 marked, and killed once marked for ``max_wait_before_kill_ms``. Maps before reduces, newest
-first, the master never (it would be last, and there is always something else here).
+first, the master never (YARN would select it last).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class CapacityPreemption:
     def _select(self, queue: LeafQueue, mib: int, chosen: dict[int, Container]) -> None:
         """Mark containers of the queue's applications, last served first, until ``mib`` is covered."""
         running = self._running(queue)
-        # What is marked already and still owed keeps its mark: its wait goes on.
+        # A marked container that is still owed keeps its mark and its waiting time.
         for container in running:
             if mib <= 0:
                 return

@@ -18,7 +18,7 @@ from yarnctl.units import Resources
 
 
 class MessageHost(Protocol):
-    """What the ResourceManager needs of whoever carries its messages."""
+    """What the ResourceManager needs of its message transport."""
 
     def wake(self, app: Application) -> None:
         """The application has mail: let it have a heartbeat."""
@@ -46,7 +46,7 @@ class ResourceManager:
     # --- nodes ----------------------------------------------------------------------------
 
     def register_node(self, node: Node) -> None:
-        """Take a node into the cluster."""
+        """Add a node to the cluster."""
         self.nodes.append(node)
         node.live = self.scheduler.live
         self._count_node(node, 1)
@@ -68,7 +68,7 @@ class ResourceManager:
                 del self.open_nodes[bisect_left(self.open_nodes, place)]
 
     def node_heartbeat(self, node: Node, ended: Sequence[Container], now_ms: int) -> list[Container]:
-        """Take a node's heartbeat: what ended on it; offer its room. Return the new containers."""
+        """Process a node's heartbeat: free what ended, offer its room. Return the new containers."""
         scheduler = self.scheduler
         for container in ended:
             if container.state != RELEASED:
@@ -96,7 +96,7 @@ class ResourceManager:
         return granted
 
     def _launch_master(self, container: Container) -> None:
-        """An application is given its master's container: start it, nobody has to fetch it."""
+        """Start an application's master in the container granted for it."""
         app = container.app
         container.kind = AM
         app.attempt += 1
@@ -104,7 +104,7 @@ class ResourceManager:
         self.host.launch_master(container)
 
     def _report_granted(self, container: Container, now_ms: int) -> None:
-        """Note who was given what, where the controller cares."""
+        """Record the grant of a container in a preempting queue or on a watched node."""
         app = container.app
         if app.queue.preempting or container.node.watched:
             self.facts.append(
@@ -152,7 +152,7 @@ class ResourceManager:
         )
 
     def kill_now(self, container: Container, ending: str, now_ms: int) -> None:
-        """Take a container away at once (Natjam's kill, YARN's preemption): free first, tell later."""
+        """End a container at once (Natjam's kill, YARN's preemption): free first, notify later."""
         if container.state == RELEASED:
             return
         container.state = ENDED

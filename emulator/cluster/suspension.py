@@ -11,7 +11,7 @@ withdrawn, or never followed by a release, leaves the attempt working.
                                               then goes on                  │   restarted in place
                                                                             └── (releases itself: Natjam)
 
-A task runner hears of a withdrawal as it hears of the request: when the doorbell is rung, at its node's next
+A task runner reads a withdrawal as it reads the request: when the doorbell is rung, at its node's next
 heartbeat. It does not break off what it is saving: its child has ended by then, and must be restarted anyway.
 """
 
@@ -68,11 +68,11 @@ class SuspensionHost(Protocol):
 
     @property
     def rm(self) -> ResourceManager:
-        """The ResourceManager that facts are told to."""
+        """The ResourceManager that collects the facts."""
         ...
 
     def store_down(self, now_ms: int) -> bool:
-        """Say whether the checkpoint store is away."""
+        """Return whether the checkpoint store is unavailable."""
         ...
 
 
@@ -102,7 +102,7 @@ class Suspension:
         container.release_wait_token += 1
         container.node.watched = True
         if container.node.dead:
-            return Accepted()  # Nobody knows yet; it is never heard.
+            return Accepted()  # The node's death is not detected yet; the request is never delivered.
         at_ms = self._notified_at_ms(container, master, now_ms)
         self.kernel.at(at_ms, self._notified, SuspendRequest(container, container.release_wait_token))
         return Accepted()
@@ -179,7 +179,7 @@ class Suspension:
         return Accepted()
 
     def withdraw(self, container: Container, order: str) -> Outcome:
-        """Take a request back; the attempt goes on."""
+        """Withdraw a request; the attempt continues."""
         if container.order != order or container.state != RUNNING:
             return Refused(EndedOrForeign())
         if container.stage == REQUESTED or self.timing.trigger == "umbilical":
@@ -191,7 +191,7 @@ class Suspension:
         return Accepted()
 
     def _recall(self, request: SuspendRequest) -> None:
-        """The runner hears that its order is withdrawn."""
+        """The runner reads that its order is withdrawn."""
         container = request.container
         if container.node.dead:
             return

@@ -91,7 +91,7 @@ class KeyLog:
 
 
 class SavedReduce(NamedTuple):
-    """What the checkpoint store holds of one reduce: its newest generation."""
+    """The newest generation of one reduce in the checkpoint store."""
 
     generation: int
     keys_done: int
@@ -180,7 +180,7 @@ class LaunchingMaster(Protocol):
         ...
 
     def give_back(self, container: Container, now_ms: int) -> None:
-        """A container that nobody needs any more goes straight back."""
+        """Return a container that no task needs."""
         ...
 
 
@@ -293,7 +293,7 @@ class Launching:
             self.master.overhead_ms += work_at_ms - container.launched_at_ms
             self.go_on(container, work_at_ms, container.from_key)
         elif not container.node.dead:
-            # go_on from key 0, spelled out: nearly every reduce takes this way.
+            # go_on from key 0, spelled out: nearly every reduce begins here.
             container.work_at_ms = work_at_ms
             container.finish_at_ms = finish_ms = work_at_ms + container.length_ms + self.timing.task_commit_ms
             self._at(finish_ms, self._reduce_done, container)

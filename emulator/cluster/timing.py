@@ -1,6 +1,6 @@
 """Timing: every span that a cluster spends on itself rather than on keys.
 
-Law: a number without a source does not stand here. Two sets: ``PAPER`` is the Natjam test
+Law: each number has a source. Two sets: ``PAPER`` is the Natjam test
 cluster (Hadoop 0.23, fitted on the paper's Fig 3 and its stated overheads only), ``HADOOP3`` an
 unmodified Hadoop 3 driven from outside, as measured by hand on 3.4.2. What is fitted on a recorded
 run of a small cluster (``tests/cluster/spans.py``) is a ``SharedCpuTiming``.
@@ -16,10 +16,10 @@ import msgspec
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Spans in ms.
 
-    ``trigger`` says how a task hears of a suspend: "umbilical" (the AM tells it at its next
+    ``trigger`` is how a task receives a suspend request: "umbilical" (the AM sends it at the next
     progress report, as Natjam did) or "signal" (the node's next heartbeat rings the doorbell).
     ``kill_at_rm``: a kill frees the room in the ResourceManager at once (Natjam, and YARN's own
-    preemption) instead of after the process is gone and its node has said so.
+    preemption) instead of after the process is gone and its node has reported it.
     """
 
     nm_heartbeat_ms: int = 1000
@@ -54,7 +54,7 @@ class SharedCpuTiming(Timing, frozen=True, kw_only=True):
     ``machine_nodes`` nodes of one machine share its ``machine_cores``, one using ``launch_width`` of them
     at most (``emulator/virtual/shared_cpu.py``); with 0 a launch is over then. ``asks_after_beat``:
     an ask for reduces leaves one AM heartbeat later (RMContainerAllocator.heartbeat allocates before it
-    schedules reduces). ``beats_at_exit``: a node tells at once that a container is done (ContainerImpl calls
+    schedules reduces). ``beats_at_exit``: a node reports at once when a container ends (ContainerImpl calls
     sendOutofBandHeartBeat). ``am_linger_ms``: so much longer than ``exit_ms`` does a finished AM keep its
     container (MRAppMaster.shutDownJob sleeps 5 s after it has unregistered).
     """

@@ -73,7 +73,7 @@ class DemoCluster:
 
 
 def at_work(attempt: dict[str, Any]) -> bool:
-    """Say whether an attempt works on keys, as its runner tells."""
+    """Return whether an attempt works on keys, by its runner's status."""
     return attempt.get("state") == "RUNNING" and "phase=run" in str(attempt.get("status"))
 
 
@@ -103,7 +103,7 @@ class Suspended(msgspec.Struct):
 
 
 class Orders:
-    """Follows the daemon's journal while it is written; tells what happens to each order."""
+    """Reads the daemon's journal while it is written; reports each order's changes."""
 
     def __init__(self, journal: Path, tell: Tell) -> None:
         self.by_order: dict[str, Suspended] = {}
@@ -113,7 +113,7 @@ class Orders:
         self._read_bytes = 0
 
     def poll(self) -> None:
-        """Take in the whole lines that are new."""
+        """Apply the new complete lines."""
         if not self._journal.exists():
             return
         with self._journal.open("rb") as file:
@@ -158,7 +158,7 @@ class Orders:
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "data" / "demo"
 POLL_S = 0.2
-"""The pace of looking: neither REST nor a file has anything to wait on."""
+"""The polling interval: neither REST nor a file offers notification."""
 
 DOCUMENTS = 3
 
@@ -214,7 +214,7 @@ class _Act:
         self.running: list[Program] = []
 
     def report(self, text: str) -> None:
-        """Tell what happens, and when."""
+        """Report what happens, and when."""
         self._report(f"{self.passed_s:6.1f} s  {text}")
 
     @property
@@ -301,7 +301,7 @@ class _Act:
         )  # fmt: skip
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
-        """Look until something has come about. Raises DemoFailed when it does not, or a program has ended."""
+        """Poll until a condition is met. Raises DemoFailed when it does not, or a program has ended."""
         while not condition():
             for program in self.running:
                 if program.over():
@@ -312,7 +312,7 @@ class _Act:
 
 
 def _note_resumes(cluster: DemoCluster, orders: Orders, tell: Tell) -> None:
-    """Tell of each task that works again since it was suspended."""
+    """Report each suspended task that has resumed."""
     waiting: list[Suspended] = [one for one in orders.saved if not one.resumed]
     application = cluster.application("research") if waiting else ""
     for one in waiting:

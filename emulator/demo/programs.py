@@ -1,7 +1,7 @@
 """Programs: our own two command lines, started as a user would start them, and all ended at the end.
 
 Law: a program has a session of its own, so that Ctrl-C reaches the demo alone, which then ends them in
-the opposite order of their starts: who acts before whom is acted upon. None outlives the demo's block.
+the opposite order of their starts. None outlives the demo's block.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Program:
 
     @property
     def stdout(self) -> IO[str]:
-        """What it says on stdout."""
+        """The program's stdout."""
         assert self.process.stdout is not None
         return self.process.stdout
 
@@ -71,7 +71,7 @@ class Program:
         return status == 0
 
     def last_lines(self) -> str:
-        """Return the last that it has said."""
+        """Return the last line of its stderr."""
         told = self.output.read_bytes()[-TAIL_BYTES:].decode(errors="replace").split("\n")
         return next((line.strip() for line in reversed(told) if line.strip()), "it said nothing")
 

@@ -89,11 +89,11 @@ class VirtualPort:
         return any(queue.name in gate_queues for queue in demanding)
 
     def facts_waiting(self) -> bool:
-        """Say whether something has happened that the controller has not been told."""
+        """Say whether something has happened that no observation has reported yet."""
         return bool(self.cluster.rm.facts)
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Look at what ``scope`` names."""
+        """Observe what ``scope`` names."""
         rm, now_ms = self.cluster.rm, self.cluster.kernel.now_ms
         facts, rm.facts = (*rm.facts, *self._resumed_task(now_ms)), []
         rm.watching = bool(scope.orders)
@@ -118,7 +118,7 @@ class VirtualPort:
         )
 
     def _resumed_task(self, now_ms: int) -> list[CameBack]:
-        """Tell which attempts have begun with new keys where a checkpoint of ours ends."""
+        """Return the attempts that have begun new keys behind one of our checkpoints."""
         facts = []
         for number, (master, orders) in list(self._suspending.items()):
             if master.app.finished_at_ms is not None:
@@ -155,7 +155,7 @@ class VirtualPort:
         reserved: dict[str, str] = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
-            if isinstance(node.reserved, NodeReservation):  # nobody else is given its room
+            if isinstance(node.reserved, NodeReservation):  # its room is for that application alone
                 reserved[node.name] = application_id(node.reserved.app)
                 continue
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
@@ -316,7 +316,7 @@ class VirtualPort:
                 return self._kill(container, action.order)
 
     def _leave(self, container: Container, order: str) -> None:
-        """Remember by which order a task may leave, to tell when it is back."""
+        """Keep the order that suspends a task, to report when it has resumed."""
         master: AppMaster = container.app.master
         if master.launching.returning is None:
             master.launching.returning = []

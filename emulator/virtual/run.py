@@ -38,7 +38,7 @@ from yarnctl.units import Resources
 
 
 class VirtualQueueCap:
-    """Holds the queues ``victims`` of a cluster while asks are being served."""
+    """Caps the queues ``victims`` of a cluster while asks are being served."""
 
     def __init__(self, cluster: Cluster, victims: tuple[str, ...]) -> None:
         self._cluster = cluster
@@ -47,7 +47,7 @@ class VirtualQueueCap:
         self.capped: dict[str, Holding] = {}
 
     def reconcile(self, write: Callable[[tuple[Record, ...]], None], orders: int, waiting: bool) -> None:
-        """After a tick: hold, or put back; ``orders`` are open, ``waiting``: somebody hurried waits."""
+        """After a tick: cap, or restore; ``orders`` are open; ``waiting``: a preempting queue has asks."""
         now_ms = self._cluster.kernel.now_ms
         if not self._when.is_due(now_ms, orders, waiting):
             for record in put_back(self.capped, now_ms, DemandOver()):
@@ -115,7 +115,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 class MemorySample(msgspec.Struct, frozen=True):
-    """Memory held at one instant, by class, and how many tasks were waiting to resume."""
+    """Memory in use at one instant, by class, and how many tasks were waiting to resume."""
 
     at_ms: int
     production_mib: int
@@ -243,8 +243,8 @@ class Run:
     def _play(self, after_each: Callable[[], None] | None, until_ms: int | None) -> None:
         """Run the kernel an hour at a time; stop when for a whole hour nothing moved and nothing can.
 
-        The ticks of a controller or a monitor go on for ever: only a look at the cluster tells a
-        patient one from one that waits for nothing.
+        The ticks of a controller or a monitor go on for ever: only the cluster's state
+        shows whether anything can still change.
         """
         kernel, cluster = self.cluster.kernel, self.cluster
         while cluster.unfinished and kernel.next_at_ms() is not None:

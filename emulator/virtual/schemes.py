@@ -1,6 +1,6 @@
 """Schemes: the ways to share one cluster between production and research that are compared.
 
-Law: a scheme is data. Everything that differs between two schemes stands in its record, so
+Law: a scheme is data. Everything that differs between two schemes is in its record, so
 that a comparison changes nothing else.
 
 Limits of the two queues that every scheme has, beyond what the scheme itself gives them.

@@ -5,7 +5,7 @@ given ``launch_cpu_ms`` of its machine's cores (``launch_crowd``), and with ``as
 reduces leaves with the heartbeat after the one that found it due: RMContainerAllocator.heartbeat() calls
 allocate first and schedules reduces afterwards (Hadoop 2 and 3).
 
-A small real cluster in virtual time: its nodes stand on few machines, whose launches share their cores.
+A small real cluster in virtual time: its nodes are on few machines, whose launches share their cores.
 
 Law: nothing is decided here either; what differs from ``Cluster`` is when messages are sent. Large clusters
 pay nothing for it: whoever has a plain ``Timing`` and no ``SharedCpuTiming`` gets a plain ``Cluster``.
@@ -98,7 +98,7 @@ class ProcessorSharing(Generic[Launch]):
         return (self._width, 1) if self._width * crowd < self._cores else (self._cores, crowd)
 
     def _plan(self) -> None:
-        """Look again in the millisecond in which the next launch is done; an earlier plan is void."""
+        """Schedule a check for the millisecond in which the next launch is done; an earlier one is void."""
         self._turn += 1
         span_ms = 0
         if not self._done:
@@ -125,7 +125,7 @@ def launch_queues(kernel: Kernel, timing: SharedCpuTiming, nodes: int) -> list[P
 
 
 class CrowdedLaunching(Launching):
-    """Launches join their machine's crowd."""
+    """Launches share the cores of their machine."""
 
     __slots__ = ("_launch_queues", "_small", "_starting")
 
@@ -222,7 +222,7 @@ class SharedCpuMaster(AppMaster):
             super()._ask(priority, count)
 
     def beat(self, now_ms: int) -> None:
-        """Have the heartbeat, then put down what it found due for the next one."""
+        """Send the heartbeat, then queue the asks that it found due for the next one."""
         due, self._due = self._due, []
         super().beat(now_ms)
         self._held_back = True
@@ -254,7 +254,7 @@ class SharedCpuCluster(Cluster):
         return SharedCpuMaster(job, app, self, self.small, self.launch_queues)
 
     def exit(self, container: Container, at_ms: int) -> None:
-        """A process is gone at ``at_ms``: its node says so at its next heartbeat, or has one at once."""
+        """A process is gone at ``at_ms``: its node reports it at its next heartbeat, or sends one at once."""
         node = container.node
         silent = node.dead or node.lost or at_ms < node.silent_until_ms
         if not self.small.beats_at_exit or silent or container.state == RELEASED:
