@@ -69,7 +69,7 @@ class FoldersState(Protocol):
 class WriteGuard:
     """All reasons why nothing may be decided or done now; None if there is none.
 
-    ``paused`` is set by a person; ``store_why`` (HDFS cannot be written) and ``has_rival`` (somebody else
+    ``paused`` is set by a person; ``store_why`` (HDFS cannot be written) and ``has_rival`` (another process
     has the lock) are set by the loop, which keeps it; ``aside`` asks the port; ``lock`` and ``folders`` are
     None in observe mode.
     """
@@ -109,8 +109,8 @@ class GuardedPort:
     """A ClusterPort that acts only while the gate is open, and not at all when it only observes.
 
     ``seen`` keeps the newest whole observation, for people, and ``problem`` says why the port failed in it;
-    no error of the port below gets out, whatever a job's owner has put in its way. ``clock_ms`` tells when it
-    is that nothing could be seen.
+    no error of the port below gets out, whatever a job's data causes in it. ``clock_ms`` gives the instant
+    of a failure.
     ``going_on`` are the orders of an earlier life: each may have been sent, whatever sending it again gives.
     """
 
@@ -139,7 +139,7 @@ class GuardedPort:
         self._noted: dict[str, str] = {}
 
     def identify(self) -> ClusterIdentity:
-        """Say who answers, and remember it; epoch "" if that ended in an error."""
+        """Return the ResourceManager's identity and keep it; epoch "" if that ended in an error."""
         try:
             self.identity = self.port.identify()
             self.well("identifying")
@@ -149,7 +149,7 @@ class GuardedPort:
         return self.identity
 
     def observe(self, scope: ObservationRequest) -> Observation:
-        """Look; while the gate is closed, hide the cluster so that nothing is decided."""
+        """Observe; while the gate is closed, hide the cluster so that nothing is decided."""
         seen = self._observe(scope)
         self.last_observation = seen
         if seen.snapshot is not None:
@@ -159,13 +159,13 @@ class GuardedPort:
         return seen
 
     def show(self, snapshot: Snapshot, at_ms: int) -> None:
-        """Keep a snapshot for people, and the number of nodes that it tells."""
+        """Keep a snapshot for the view, and its number of nodes."""
         self.snapshot, self.snapshot_at_ms = snapshot, at_ms
         if snapshot.node_count is not None and self.identity is not None:
             self.identity = msgspec.structs.replace(self.identity, node_count=snapshot.node_count)
 
     def _observe(self, scope: ObservationRequest) -> Observation:
-        """Look; what ends in an error that the port promised not to raise is a cluster nobody can see."""
+        """Observe; an error that the port promised not to raise counts as an unreachable cluster."""
         try:
             seen = self.port.observe(scope)
             self.problem = None
@@ -217,11 +217,11 @@ class GuardedPort:
         back = isinstance(action, SetQueueMaximum | SetPriority) and action.back
         if why is not None and not (back or isinstance(action, Withdraw)):
             # A Release is asked again, and given up in time: refused, its attempt would only wait.
-            # That anything else may not be sent now is no fault of whom it concerns.
+            # That anything else may not be sent now is no fault of the order.
             return Unknown(why) if isinstance(action, Release) else Withheld(why)
         try:
             return self.port.perform(action)
         except Exception as error:
-            # The port promises not to raise; if it does, nobody knows what was sent.
+            # The port promises not to raise; if it does, it is unknown what was sent.
             self._failed(f"performing {type(action).__name__}", error)
             return Unknown(ClientFault(self.last_error))

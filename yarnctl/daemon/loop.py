@@ -63,7 +63,7 @@ RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
 SHOW_EVERY_MS = 5000
-"""While nobody hurried waits the loop need not look; so often it does, for people."""
+"""While no preempting application waits the loop need not poll; so often it does, for the view."""
 
 OPEN_WHY: dict[str, ModeReason] = {
     "enforcing": NothingInTheWay(),
@@ -76,7 +76,7 @@ class HdfsLock(Protocol):
 
     @property
     def held(self) -> bool:
-        """Whether it is certain that nobody else holds it."""
+        """Whether it is certain that no other process holds it."""
         ...
 
     def acquire(self) -> bool:
@@ -93,9 +93,9 @@ class HdfsLock(Protocol):
 
 
 class Recorder:
-    """The journal, with everybody who reads along: the publisher, the guards, the log.
+    """The journal, with all its readers: the publisher, the guards, the log.
 
-    ``observing``: nothing is asked of anybody, and the log says what would be.
+    ``observing``: no request is sent, and the log has what would be.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Recorder:
         self._withheld: set[str] = set()
 
     def append(self, records: Sequence[Record]) -> None:
-        """Write records down, then tell the others. Raises OSError; the journal has ``failed`` then."""
+        """Write records, then pass them to the readers. Raises OSError; the journal has ``failed`` then."""
         try:
             self.journal.append(records)
         except OSError as error:
@@ -145,7 +145,7 @@ class Recorder:
             self._log(record)
 
     def _log(self, record: Record) -> None:
-        """Tell people in one line what has just been written down; what was never asked, as that."""
+        """Log in one line what has just been written; an order that was only observed is logged as that."""
         if isinstance(record, Performed):
             if record.action in ("suspend", "kill") and isinstance(record.outcome, Withheld):
                 self._withheld.add(record.order)
@@ -157,7 +157,7 @@ class Recorder:
             _log(record, self._observing)
 
     def _log_refused(self, application: str, outcome: Outcome) -> None:
-        """Tell people once why an application keeps its priority."""
+        """Log once why an application keeps its priority."""
         why: OutcomeReason | None = outcome.why if isinstance(outcome, Refused) else None
         if why is not None and self._refused.get(application) != why:
             _LOG.warning("the priority of %s is not changed: %s", application, text(why))
@@ -169,7 +169,7 @@ class Recorder:
 
 
 def _log(record: Record, observing: bool) -> None:
-    """Tell people in one line what has just been written down."""
+    """Log in one line what has just been written."""
     if isinstance(record, Decision):
         picked = ", ".join(f"{pick.task.attempt} of {pick.application}" for pick in record.picks)
         would = "would ask " if observing and picked else ""
@@ -203,9 +203,9 @@ def _log(record: Record, observing: bool) -> None:
 class LoopParts(NamedTuple):
     """What a loop may have besides controller, port, journal and publisher.
 
-    ``restorer`` puts back the priorities that an earlier life changed; ``epoch`` is who answered it last.
-    ``look`` shows the cluster when the port need not (None: it cannot be seen); without it nothing new is
-    shown in quiet times. ``problem`` says why the port could not see the cluster last. ``left_alone`` says
+    ``restorer`` restores the priorities that an earlier run changed; ``epoch`` is its last ResourceManager.
+    ``look`` polls the cluster when the port need not (None: it cannot be reached); without it nothing new is
+    shown in quiet times. ``problem`` is why the port could not poll the cluster last. ``left_alone`` is
     why single tasks cannot be suspended, by attempt. ``holder`` holds victims' queues back, ``desk`` says who
     may submit. ``in_place`` raises OSError when the state directory is not the one that was begun with.
     """
@@ -333,7 +333,7 @@ class Loop:
         return wake_at_ms
 
     def _require_in_place(self) -> None:
-        """End the loop if nobody would find what it writes down."""
+        """End the loop if nothing would read what it writes."""
         try:
             self._in_place()
         except OSError as error:
@@ -341,14 +341,14 @@ class Loop:
             raise
 
     def _identify(self) -> None:
-        """Ask who answers, if nobody did so far or somebody else does."""
+        """Query the ResourceManager's identity, if it is unknown or another one answers."""
         known = self.port.identity
         if known is None or not known.epoch or self.recorder.met_another:
             self.recorder.met_another = False
             self.port.identify()
 
     def _after(self) -> None:
-        """After a tick that went well: note who answers and any change of stance, put old priorities back."""
+        """After a successful tick: record the identity and any change of mode, restore old priorities."""
         self._note_epoch()
         if self._continued:
             self._continued = False
@@ -369,7 +369,7 @@ class Loop:
             self._run_admission(self.admission)
 
     def _run_admission(self, desk: AdmissionController) -> None:
-        """Let the desk work; a fault of its own is no reason to make room for nobody."""
+        """Run admission; a fault of its own does not stop preemption."""
         try:
             snapshot = self.publisher.view.snapshot
             known = () if snapshot is None or not self.port.enforce else snapshot.applications
@@ -386,14 +386,14 @@ class Loop:
             self._note("gate", f"the gate: {type(error).__name__}: {error}")
 
     def _note_epoch(self) -> None:
-        """Write down who answers when nobody was known before; another one later is a fact of its own."""
+        """Record the ResourceManager's epoch when none was known; another one later is a fact of its own."""
         identity = self.port.identity
         if not self._epoch and self.recorder.begun and identity is not None and identity.epoch:
             self._epoch = identity.epoch
             self._write(Contact(self.controller.now_ms, identity.epoch))
 
     def _is_demand(self) -> bool:
-        """Say whether anybody hurried is seen to wait."""
+        """Return whether a preempting application waits, by the last snapshot."""
         snapshot = None if self.port.last_observation is None else self.port.last_observation.snapshot
         settings = self.controller.settings
         return snapshot is not None and any(demand_waits(view, settings) for view in snapshot.applications)
@@ -503,7 +503,7 @@ class Loop:
         story = status.state, status.why
         if story != self._logged:
             self._logged = story
-            if story != self._state_logged:  # which the recorder has just told
+            if story != self._state_logged:  # which the recorder has just logged
                 because = f": {joined(status.why)}" if status.why else ""
                 _LOG.info("%s%s (%s)", status.state, because, status.mode)
         if self.admission is not None:
@@ -521,7 +521,7 @@ class Loop:
             self.publisher.set_status(status, self._clock_ms())
 
     def _shown(self) -> Snapshot | None:
-        """Look for people's sake, if the loop itself has not looked for some time."""
+        """Poll for the view, if the loop itself has not polled for some time."""
         seen, at_ms = self.port.last_observation, self.port.snapshot_at_ms
         if self._observe is None or seen is None or seen.cluster != "quiet":
             return None

@@ -116,7 +116,7 @@ class CapRecords:
         return True
 
     def left(self, now_ms: int) -> Mapping[str, tuple[str, LoweredQueue]]:
-        """Return once what others have left: queue -> the record's name and what it says."""
+        """Return once what other processes have left: queue -> the record's name and its content."""
         if self._read or self._keeper is None or now_ms < self._again_at_ms:
             return {}
         try:
@@ -161,7 +161,7 @@ class CapRecords:
 
 
 class QueueCaps:
-    """Holds the queues ``victims`` while asks are being served, and puts back what it finds ``held``.
+    """Caps the queues ``victims`` while asks are being served, and restores those in ``held``.
 
     ``perform`` carries an action out, ``write`` puts a record into the journal; ``stands`` looks a queue's
     maximum up before it is put back, ``keeper`` keeps records in HDFS (None: there are none). ``enabled``
@@ -196,7 +196,7 @@ class QueueCaps:
     def reconcile(
         self, write: Write, now_ms: int, open_orders: int, waiting: bool, closed: ModeReason | None
     ) -> None:
-        """After a tick: hold, or put back. ``closed`` says why yarnctl may not act (None: it may)."""
+        """After a tick: cap, or restore. ``closed`` is why yarnctl may not act (None: it may)."""
         if closed is not None:
             self._when.clear()
             self.records.remove()
@@ -217,7 +217,7 @@ class QueueCaps:
             self._restore(write, now_ms, DemandOver())
 
     def stop(self, write: Write, now_ms: int) -> None:
-        """Put everything back, now or never (never: the records know, and the next start does it)."""
+        """Restore all queues, now or never (never: the records keep them, and the next start restores them)."""
         self._again_at_ms = 0
         self.records.at_once()
         self._restore(write, now_ms, Stopping())
@@ -266,7 +266,7 @@ class QueueCaps:
             self._left, self._again_at_ms, self._pause_ms = None, 0, RETRY_MS
 
     def _back(self, write: Write, record: Holding) -> str:
-        """Put one queue back if it still stands as it was set; return why it is to be tried again, or ""."""
+        """Restore one queue if it is still as it was set; return why that is to be tried again, or ""."""
         stands = self._maximum_of(record.queue)
         if isinstance(stands, str):
             return stands

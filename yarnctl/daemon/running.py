@@ -61,7 +61,7 @@ def wall_ns() -> int:
 
 
 class SteadyClock:
-    """Tells ms since the epoch. ``wall_ns`` and ``passed_ns``: see the functions of these names."""
+    """Returns ms since the epoch. ``wall_ns`` and ``passed_ns``: see the functions of these names."""
 
     def __init__(
         self, wall_ns: Callable[[], int] = wall_ns, passed_ns: Callable[[], int] = passed_ns
@@ -91,7 +91,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a daemon is told. ``ticks``: stop after so many (None: run on).
+    """All settings of a daemon. ``ticks``: stop after so many (None: run on).
 
     ``store_root``: the folder of checkpoints that is made if it is missing. ``journal_bytes``: a file of
     the journal that has grown so large is set aside (None: never), and the next is begun. ``admitting``:
@@ -135,7 +135,7 @@ class QueueSettings(Protocol):
 
 
 class Attached(ClusterPort, Protocol):
-    """A ClusterPort that goes on with orders made before it began, with what a daemon needs beside it.
+    """A ClusterPort that adopts orders made before it began, with what a daemon needs beside it.
 
     The loop sees the three methods of ClusterPort only.
     """
@@ -164,11 +164,11 @@ class Attached(ClusterPort, Protocol):
         ...
 
     def expect(self, orders: Iterable[Order]) -> None:
-        """Look for the return of tasks that left by these orders."""
+        """Observe whether the tasks of these orders return."""
         ...
 
     def observe_soon(self) -> Snapshot | None:
-        """Show the cluster for people's sake; None if it cannot be seen."""
+        """Poll the cluster for the view; None if it cannot be reached."""
         ...
 
 
@@ -177,7 +177,7 @@ clock_ms = SteadyClock()
 
 
 def with_hdfs(plan: Plan) -> Plan:
-    """Find HDFS by the ResourceManager's own configuration if nobody named it.
+    """Find HDFS by the ResourceManager's own configuration if no option names it.
 
     Raises Unreachable if the ResourceManager does not answer and BadInput if it names none; a daemon
     that only observes does without.
@@ -239,7 +239,7 @@ def make_loop(
 ) -> tuple[Loop, JournalFile]:
     """Put controller, port, guards, journal and publisher together.
 
-    ``first_asks``: what the port foresees by, told to foresee only while queues can be held.
+    ``first_asks``: the source of predicted demand, used only while queues can be capped.
     """
     enforce = plan.attachment.enforce
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
@@ -287,7 +287,7 @@ def _require_in_place(state: StateDir, journal: JournalFile) -> None:
 
 
 def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
-    """Tell everybody what an earlier life has left."""
+    """Log what an earlier run has left."""
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)
@@ -299,7 +299,7 @@ def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
 
 
 def _admission(plan: Plan, state: StateDir, rebuilt: Rebuilt | None) -> AdmissionController | None:
-    """Return the gate's desk, with what an earlier life left on it."""
+    """Return the admission controller, with what an earlier run left of it."""
     book = None if rebuilt is None else rebuilt.book
     if plan.admitting is None:
         if book is not None and book.opened:
@@ -345,7 +345,7 @@ def _lock(plan: Plan, state: StateDir, holder: str) -> LockFile:
 
 
 def _folders(plan: Plan) -> Folders:
-    """Return our folders in HDFS after a first look; raises BadInput for what is wrong with them."""
+    """Return our folders in HDFS after a first check; raises BadInput for what is wrong with them."""
     told = plan.attachment
     begin = Facts(
         caller_identity=told.requests_owner, requests_root=told.requests_root, store_root=plan.store_root

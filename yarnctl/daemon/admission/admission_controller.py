@@ -56,13 +56,13 @@ ESTIMATE_MS = 3_000
 """So long a request waits for an estimate."""
 WAITING_MAX = 1_000
 ERRANDS_MAX = 32
-"""So much of what lies at the window is done after one tick: each is written to the disk."""
+"""So many queued commands are executed after one tick: each is written to the disk."""
 
 NO_ESTIMATE = "ask again with the same request_key, or give an estimate"
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the desk was told: which allocator, and whose ``queues`` (none: all)."""
+    """The controller's settings: the mechanism, and its ``queues`` (none: all)."""
 
     allocator: str
     instance: str
@@ -72,7 +72,7 @@ class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What is shown of the desk: the gate, and every admission that is kept, newest first."""
+    """The controller's published state: the gate, and every admission that is kept, newest first."""
 
     allocator: str
     capacity: int | None
@@ -88,9 +88,9 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AdmissionController:
-    """``size`` tells how large the cluster is (raises YarnctlError), ``book`` is what the journal left.
+    """``size`` measures the cluster (raises YarnctlError), ``book`` is what the journal left.
 
-    ``clerk`` None: nothing is learned, nothing is estimated. All methods but the window's are the loop's.
+    ``clerk`` None: no history, so no estimates and no learning. All other methods run on the loop.
     """
 
     def __init__(
@@ -146,12 +146,12 @@ class AdmissionController:
     def _work(
         self, write: Callable[[Record], None], now_ms: int, errands: Sequence[PendingCommand], paused: bool
     ) -> None:
-        if self._is_market and errands:  # what things cost is told of a fresh look only
+        if self._is_market and errands:  # prices are computed from a fresh poll only
             self._reconciler.reconcile(lambda record: self._note(write, record), now_ms, asked=True)
         for errand in errands[:ERRANDS_MAX]:
             self._carry_out(write, now_ms, errand)
         if len(errands) > ERRANDS_MAX and self._answers:
-            self.request_queue.wake()  # else all of them wait for estimates, and the clerk wakes us
+            self.request_queue.wake()  # else all wait for estimates, and the history worker wakes the loop
         self._renew_leases(write, now_ms)
         fresh = self._reconciler.reconcile(lambda record: self._note(write, record), now_ms)
         seen = self._reconciler.last
@@ -166,7 +166,7 @@ class AdmissionController:
         return self.store.gate is not None and self.store.gate.mechanism == "mrm"
 
     def _settle(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Charge, pay back and refill what is due; what a job used is known when the history says so."""
+        """Charge, pay back and refill what is due; what a job used is known from the history."""
         self.market_desk.settle(
             lambda record: self._note(write, record), now_ms, learning=self._feedback is not None
         )
@@ -177,7 +177,7 @@ class AdmissionController:
         self.store.take(record)
 
     def _measure(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Set the gate where the cluster's size, or what we were told, is new."""
+        """Set the gate where the cluster's size, or a setting, is new."""
         terms, gate, book = self.settings, self.store.gate, self.store
         before = self._cluster_size.problem
         size = self._cluster_size.poll(
@@ -222,7 +222,7 @@ class AdmissionController:
             self._answers[errand] = self._ask(write, now_ms, errand, wanted, *estimate)
 
     def _quote(self, errand: PendingCommand, wanted: QuoteRequest, now_ms: int) -> None:
-        """Answer with a quote's id, once the cluster has been seen."""
+        """Answer with a quote's id, once the cluster has been observed."""
         estimate, seen = self._estimate(errand, wanted, now_ms), self._reconciler.last
         if not self._is_market:
             told = f"the gate decides by {self.settings.allocator}: deadlines have no price"
@@ -237,7 +237,7 @@ class AdmissionController:
     def _unpriced(
         self, wanted: AdmissionClient, estimate: Estimate | None, now_ms: int
     ) -> Refusal | Literal["unseen"] | None:
-        """Say why a request at a price is refused at once, or that the cluster has not been seen yet."""
+        """Return why a request at a price is refused at once, or that there was no poll yet."""
         if not self._is_market:
             return None
         seen = self._reconciler.last
@@ -267,7 +267,7 @@ class AdmissionController:
     ) -> tuple[Estimate | None] | Refusal | None:
         """Return the estimate there is, if any; None: it is still being asked for.
 
-        A slow history is no reason to be turned away: who needs an estimate and does not get one asks again.
+        A slow history rejects no request: a client that needs an estimate and gets none repeats its request.
         """
         gate = self.store.gate
         if wanted.estimate is not None or self._estimates is None or gate is None:
@@ -326,7 +326,7 @@ class AdmissionController:
         return name
 
     def _renew_leases(self, write: Callable[[Record], None], now_ms: int) -> None:
-        """Withdraw what nobody waits for any more; after a start every lease begins anew."""
+        """Withdraw requests whose clients have gone; after a start every lease begins anew."""
         for name, until_ms in self.request_queue.renewals().items():
             self._leases[name] = max(self._leases.get(name, 0), until_ms)
         waiting = {each.admission for each in self.store.open("waiting")}
@@ -337,7 +337,7 @@ class AdmissionController:
                 self._note(write, AdmissionClosed(now_ms, name, "withdrawn", why))
 
     def _undecided(self) -> bool:
-        """Say whether somebody has come since the last round."""
+        """Return whether a request has arrived since the last round."""
         return any(isinstance(each.plan.reason, Undecided) for each in self.store.open("waiting"))
 
     def _run_round(self, write: Callable[[Record], None], now_ms: int, loads: tuple[Load, ...]) -> None:
@@ -398,7 +398,7 @@ class AdmissionController:
         return desked
 
     def published(self) -> None:
-        """After :meth:`shown` is published: answer those whose errands are done, wake those that wait."""
+        """After :meth:`shown` is published: answer executed commands, and wake the threads that wait."""
         answers, self._answers = self._answers, {}
         problem = self._reconciler.problem or self._cluster_size.problem
         self.request_queue.problem = "" if problem is None else text(problem)

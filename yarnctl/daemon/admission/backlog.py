@@ -22,13 +22,13 @@ from yarnctl.hadoop.wire.mapreduce import ADMISSION_TAG
 
 EVERY_MS = 10_000
 AGAIN_MS = 5_000
-"""So long after nobody has answered."""
+"""Pause after a failed measurement."""
 TWICE_MS = 1_000
 SHRINK_AFTER_MS = 60_000
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How large the cluster is, in containers of ``container_mib``; ``told``: by a person, it stands."""
+    """How large the cluster is, in containers of ``container_mib``; ``reported``: set by an option."""
 
     capacity: int
     container_mib: int
@@ -36,7 +36,7 @@ class Size(msgspec.Struct, frozen=True):
 
 
 class Sizing:
-    """``measure`` asks the cluster (raises YarnctlError); ``problem`` says why that led to nothing."""
+    """``measure`` queries the cluster (raises YarnctlError); ``problem`` is why that failed."""
 
     def __init__(self, measure: Callable[[], Size]) -> None:
         self.measure = measure
@@ -45,7 +45,7 @@ class Sizing:
         self._candidate: tuple[Size, int] | None = None
 
     def poll(self, known: Size | None, now_ms: int) -> Size | None:
-        """Return the size that counts from now on; None: it is not time to look, or none does yet."""
+        """Return the size that counts from now on; None: no measurement is due, or none counts yet."""
         if now_ms < self._again_at_ms:
             return None
         try:
@@ -77,11 +77,11 @@ class Sizing:
 
 
 CLOCKS_APART_MS = 60_000
-"""So much older than its request an application may look: clocks differ, and run apart."""
+"""So much older than its request an application may seem: clocks differ, and drift."""
 NAMED_MAX = 12
 """So many of the largest loads keep their names."""
 STEPS_MAX = 40
-"""So many different ends are told apart; of more, the later ones are taken as never."""
+"""So many different ends are distinguished; later ones count as never."""
 MANY = "others"
 
 
@@ -94,7 +94,7 @@ class Claim(NamedTuple):
 
 
 class ClusterUse(NamedTuple):
-    """What one look shows: fixed loads, who claims an admission, and which applications there are."""
+    """The result of one poll: fixed loads, which applications claim an admission, and which there are."""
 
     loads: tuple[Load, ...]
     claims: tuple[Claim, ...]
@@ -170,13 +170,13 @@ def compact(loads: Sequence[Load]) -> tuple[Load, ...]:
 
 
 def _until_ms(row: yarn.AppInfo, now_ms: int) -> int:
-    """Nobody knows when an application ends, except that one with a deadline means to by then."""
+    """The end of an application is unknown, except that one with a deadline is to end by then."""
     deadline_ms = views.deadline_at_ms(row)
     return deadline_ms if deadline_ms is not None and now_ms < deadline_ms < FOREVER_MS else FOREVER_MS
 
 
 def _objection(row: yarn.AppInfo, found: Admission | None, spoken: bool, now_ms: int) -> str:
-    """Say why an application may not take the admission whose tag it carries, or ""."""
+    """Return why an application may not take the admission whose tag it carries, or ""."""
     if found is None:
         return "it is not known here (any more)"
     if spoken or found.state == "taken":
@@ -195,10 +195,10 @@ def _objection(row: yarn.AppInfo, found: Admission | None, spoken: bool, now_ms:
 
 
 def _begun_at_ms(row: yarn.AppInfo, now_ms: int) -> int:
-    """Return when an application was submitted, on our clock; ``now_ms`` at the earliest where nobody says.
+    """Return when an application was submitted, on our clock; ``now_ms`` at the earliest where it is unknown.
 
     How long it runs is a difference of two instants of the ResourceManager's own clock, which may be far from
-    ours. (Of one that has ended it is how long it ran, so that it looks younger.)
+    ours. (Of one that has ended it is how long it ran, so that it seems younger.)
     """
     if row.elapsed_ms > 0:
         return now_ms - row.elapsed_ms

@@ -31,12 +31,12 @@ from yarnctl.units import Resources
 
 MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
 TASK_MIB = 1024
-"""What MapReduce asks for a task unless told otherwise; the scheduler may round it up."""
+"""What MapReduce asks for a task by default; the scheduler may round it up."""
 NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of the gate. None: found out; ``history`` "": found, ``off``: none is asked."""
+    """The gate's options. None: found out; ``history`` "": found, ``off``: none is queried."""
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ def make_admission_controller(
     book: AdmissionStore | None,
     clock_ms: Callable[[], int],
 ) -> AdmissionController:
-    """Return the desk, with what the journal has left of it."""
+    """Return the controller, with what the journal has left of it."""
     limits = loop_limits(cluster.limits)
     manager = ResourceManager(
         Transport(cluster.resource_managers, cluster.identity, limits, ca_file=cluster.ca_file)
@@ -74,7 +74,7 @@ def make_admission_controller(
 
 
 class Measured(Protocol):
-    """What tells how large a cluster is, of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
+    """What measures a cluster, of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
 
     def configuration(self) -> dict[str, str]:
         """Return the daemon's effective configuration."""
@@ -90,7 +90,7 @@ class Measured(Protocol):
 
 
 class ClusterSize:
-    """Tells how many containers the cluster has, or the gate's queues are guaranteed; by memory."""
+    """Measures how many containers the cluster has, or the gate's queues are guaranteed; by memory."""
 
     def __init__(self, manager: Measured, told: AdmissionOptions) -> None:
         self._manager = manager
@@ -133,7 +133,7 @@ def task_mib(configuration: dict[str, str]) -> int:
 def open_history(told: str, cluster: ClusterAddress) -> FinishedJobs:
     """Return the history of jobs, kept at ``told`` ("": found).
 
-    Raises BadInput where nobody says who keeps it, and as the client does.
+    Raises BadInput where no configuration names its host, and as the client does.
     """
     address = told or _found(cluster)
     if not address:

@@ -21,13 +21,13 @@ from yarnctl.deciding.reasons.verdicts import ASK_AGAIN, LessonReason, NoneWould
 from yarnctl.deciding.records import Record
 
 FRESH_MS = 5_000
-"""So long an answer counts from when it was seen first, ..."""
+"""So long an answer counts from its first use, ..."""
 OLD_MS = 300_000
 """... if its question is not so old."""
 
 
 class _Question:
-    """A question of an instant; ``seen_at_ms``: when its answer was seen first (None: not yet)."""
+    """A question of an instant; ``seen_at_ms``: when its answer was used first (None: not yet)."""
 
     def __init__(self, answer: Answer, at_ms: int) -> None:
         self.answer = answer
@@ -45,7 +45,7 @@ class _Question:
 
 
 class Estimates:
-    """Asks ``clerk``; a job is known by its name and its user."""
+    """Queries ``clerk``; a job is known by its name and its user."""
 
     def __init__(self, clerk: HistoryWorker) -> None:
         self._history_worker = clerk
@@ -72,12 +72,12 @@ EVERY_MAX_MS = 60_000
 TRAIN_MS = 10_000
 """So long a round waits for what the past teaches."""
 LEARN_FOR_MS = 15 * 60_000
-"""So long the history is asked for what an ended application teaches."""
+"""So long the history is queried for the feedback of an ended application."""
 TRAINED_BACK_MS = 7 * 86_400_000
 
 
 class Feedback:
-    """Asks ``clerk`` for what ``book`` has not learned yet."""
+    """Queries ``clerk`` for what ``book`` has not learned yet."""
 
     def __init__(self, clerk: HistoryWorker, book: AdmissionStore) -> None:
         self._history_worker = clerk
@@ -101,7 +101,7 @@ class Feedback:
         return gate is not None and MECHANISMS[gate.mechanism].learns
 
     def reconcile(self, note: Callable[[Record], None], now_ms: int) -> None:
-        """Take what the clerk has brought, else ask for the next; ``note`` writes down."""
+        """Apply the answers of the history worker, or query the next; ``note`` writes records."""
         gate = self._store.gate
         if gate is None:
             return
@@ -182,7 +182,7 @@ def unusable(finished: Finished) -> LessonReason | None:
     """Say why a job's numbers teach nothing, None if they do.
 
     They must be above 0 and finite; and some number of containers must have been enough (else the ratio that
-    it needed is above 1, and who learns it lets nobody in).
+    it needed is above 1, and a gate that learns it admits nothing).
     """
     least = min(
         finished.work_ms, finished.tasks, finished.deadline_ms, finished.containers, finished.capacity
@@ -196,6 +196,6 @@ def unusable(finished: Finished) -> LessonReason | None:
 
 
 def sized(history: History, capacity: int) -> History:
-    """Tell the history how large the cluster is now."""
+    """Set the cluster's size of now for the history."""
     history.capacity = capacity
     return history

@@ -25,7 +25,7 @@ QUESTIONS_MAX = 64
 
 
 class History(Protocol):
-    """What the desk needs of :class:`yarnctl.attach.history.finished_jobs.FinishedJobs`."""
+    """What admission needs of :class:`yarnctl.attach.history.finished_jobs.FinishedJobs`."""
 
     capacity: int
 
@@ -53,7 +53,7 @@ class History(Protocol):
 
 
 class Answer:
-    """One answer: ``done`` when it is there; ``problem`` says why ``value`` is none (None: it is one).
+    """One answer: ``done`` when it is there; ``problem`` is why there is no ``value`` (None: there is one).
 
     ``never``: nor will there be one, as long as this daemon runs.
     """
@@ -81,7 +81,7 @@ class _Line:
 class HistoryWorker:
     """``open_history`` returns the history (called in each line's thread, again until it succeeds).
 
-    ``poke`` is called after each answer. ``in_thread`` False: questions are answered where they are asked.
+    ``poke`` is called after each answer. ``in_thread`` False: questions are answered by the calling thread.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class HistoryWorker:
         self._in_thread = in_thread
 
     def ask(self, question: Question, *, of_a_request: bool = False) -> Answer:
-        """Ask; the answer comes later. ``of_a_request``: somebody waits, and no lesson goes before."""
+        """Queue a question. ``of_a_request``: a client waits for the answer; it precedes all lessons."""
         answer = Answer()
         line = self._estimates if of_a_request else self._feedback
         if not self._in_thread:
@@ -135,7 +135,7 @@ class HistoryWorker:
         answer.done = True
 
     def _opened(self) -> History:
-        """Open the history; what is wrong with what we were told will not mend itself."""
+        """Open the history; a wrong setting is not tried again."""
         if self._never is not None:
             raise self._never
         try:

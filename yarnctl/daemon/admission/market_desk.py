@@ -57,7 +57,7 @@ class QuotePoint(msgspec.Struct, frozen=True):
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """What each deadline of a job would cost as things stand; nothing is held."""
+    """What each deadline of a job would cost as things are; a quote reserves nothing."""
 
     id: str
     valid_until_ms: int
@@ -70,7 +70,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarketDesk:
-    """``store`` is the desk's; ``instance`` its part of the ids. Quotes are kept for a minute, in memory."""
+    """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept in memory, a minute."""
 
     def __init__(self, store: AdmissionStore, instance: str) -> None:
         self._store = store
@@ -198,7 +198,7 @@ def _later(quoted: Quote, most_mtokens: int, offered: Priced) -> str:
     """Return that a budget buys a later deadline than it was quoted, "" if it does not."""
     agreed = next((each.deadline_at_ms for each in quoted.points if each.price_mtokens <= most_mtokens), None)
     if agreed is None:
-        return ""  # it bought nothing of the quote: the round says what it would cost
+        return ""  # it bought nothing of the quote: the round computes what it would cost
     found_ms = offered.within(most_mtokens)
     elapsed_ms = offered.market.now_ms - (quoted.valid_until_ms - QUOTED_FOR_MS)
     if found_ms is not None and found_ms <= agreed + elapsed_ms:

@@ -34,19 +34,19 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 POLL_EVERY_MS = 1_000
 REST_EVERY_MS = 5_000
-"""So often while nobody waits and all that was admitted runs."""
+"""The interval while no request waits and all admitted jobs run."""
 ENDED_AFTER_MS = 10_000
-"""So long the ResourceManager must not know an application before it counts as gone."""
+"""So long the ResourceManager must report an application as unknown before it counts as ended."""
 ASKED_ABOUT_MAX = 8
-"""So many applications that are no longer listed are asked for after one tick."""
+"""So many applications that are no longer listed are queried after one tick."""
 ASKED_FOR_MS = 60_000
-"""So long an expired admission is asked after, if the answer cannot be used: then it has expired."""
+"""So long an expired admission is queried, if the answer cannot be used: then it has expired."""
 
 Write = Callable[[Record], None]
 
 
 class Manager(Protocol):
-    """What the desk needs of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
+    """What admission needs of :class:`yarnctl.hadoop.resource_manager.ResourceManager`."""
 
     def applications(self) -> Sequence[yarn.AppInfo]:
         """Return the unfinished applications."""
@@ -62,9 +62,9 @@ class Manager(Protocol):
 
 
 class Reconciler:
-    """Looks at the applications for ``book``; ``instance`` is the desk's part of its admissions' ids.
+    """Polls the applications for ``book``; ``instance`` is the controller's part of its admissions' ids.
 
-    ``last`` is the newest look, None while nobody answers; ``problem`` says why.
+    ``last`` is the newest poll, None while the ResourceManager does not answer; ``problem`` is why.
     """
 
     def __init__(self, manager: Manager, book: AdmissionStore, instance: str) -> None:
@@ -80,10 +80,10 @@ class Reconciler:
         self._logged: set[tuple[str, str]] = set()
 
     def reconcile(self, note: Write, now_ms: int, *, asked: bool = False) -> bool:
-        """Look if it is time to; ``note`` writes down who has taken what, ended, or never came.
+        """Poll if a poll is due; ``note`` writes which jobs were submitted, ended, or expired.
 
         ``asked``: also while no admission is open.
-        Says whether ``last`` is new.
+        Returns whether ``last`` is new.
         """
         if not self._store.opened and not asked:
             return False
@@ -117,10 +117,10 @@ class Reconciler:
                 _LOG.warning("%s may not take %s: %s", claim.application, claim.admission, claim.why)
         self._logged = {said for said in self._logged if said[0] in seen.there}
 
-    # --- who has ended ------------------------------------------------------------------------------
+    # --- jobs that have ended -----------------------------------------------------------------------
 
     def _end(self, note: Write, now_ms: int, there: frozenset[str]) -> None:
-        """Note which applications have ended: not because they are not listed, but because YARN says so."""
+        """Record which applications have ended: only those that YARN reports as ended."""
         missed = [each for each in self._store.open("taken") if each.application not in there]
         self._missing_since = {
             name: at_ms
@@ -134,7 +134,7 @@ class Reconciler:
                 note(AdmissionClosed(now_ms, each.admission, "ended", why))
 
     def _ended(self, application: str, now_ms: int) -> ClosedReason | None:
-        """Say how an application ended, None if it did not (or nobody can tell)."""
+        """Return how an application ended, None if it did not, or that is unknown."""
         try:
             state = self._manager.application(application).state
         except Missing:
@@ -146,10 +146,10 @@ class Reconciler:
             return None
         return EndedAs(state) if state in ENDED else None
 
-    # --- who never came -----------------------------------------------------------------------------
+    # --- jobs that were never submitted -------------------------------------------------------------
 
     def _expire(self, note: Write, now_ms: int) -> None:
-        """Let go of what nobody has taken; one that ran and ended while nobody looked has been taken."""
+        """Close expired admissions; one whose job ran and ended between two polls was taken."""
         gate = self._store.gate
         late = {each.request.sequence for each in expired(gate, now_ms)} if gate is not None else set()
         names = [each for each in self._store.open("admitted") if each.sequence in late]
@@ -157,16 +157,16 @@ class Reconciler:
         self._queried = {
             each.admission: since_ms[each.admission] for each in names if each.admission in since_ms
         }
-        # who could not be told of stands behind those that have not been asked after
+        # those whose query failed are behind those that have not been queried
         asked = sorted(names, key=lambda each: (self._queried.get(each.admission, 0), each.sequence))
         for each in asked[:ASKED_ABOUT_MAX]:
             if not self._ask_after(note, now_ms, each):
                 return
 
     def _ask_after(self, note: Write, now_ms: int, each: Admission) -> bool:
-        """Ask for the applications with an expired admission's tag, and close it, or see it taken.
+        """Query the applications with an expired admission's tag, and close it, or record its job.
 
-        False: that cannot be told now, and nothing more is asked in this look: perhaps nobody answers.
+        False: the query failed, and nothing more is queried in this poll.
         """
         try:
             claims = self._read(self._manager.tagged(tag_of(each.admission)), now_ms).claims

@@ -17,7 +17,7 @@ from yarnctl.deciding.admission.book import PENDING_FOR_MAX_MS
 from yarnctl.deciding.admission.records import Budget, Estimate
 
 PENDING_MAX = 256
-"""So many errands may lie at the window at once."""
+"""So many commands may be queued at once."""
 WAITERS_MAX = 24
 """So many may wait for a verdict at once; more are answered without waiting, and ask again."""
 WAITING_THREADS_MAX = 12
@@ -25,7 +25,7 @@ WAITING_THREADS_MAX = 12
 
 
 class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody asks for: see :class:`yarnctl.deciding.admission.records.Request`."""
+    """An admission request: see :class:`yarnctl.deciding.admission.records.Request`."""
 
     name: str
     user: str
@@ -40,7 +40,7 @@ class AdmissionClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody wants to know what deadlines of a job cost: so many ``points``."""
+    """A request for a quote of ``points`` deadlines."""
 
     name: str
     user: str
@@ -61,7 +61,7 @@ class AccountCommand(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WithdrawRequest(msgspec.Struct, frozen=True):
-    """Somebody takes an admission back."""
+    """A request to withdraw an admission."""
 
     admission: str
 
@@ -82,7 +82,7 @@ Code = Literal[
 ]
 
 Command = AdmissionClient | WithdrawRequest | QuoteRequest | AccountCommand
-"""What may lie at the window."""
+"""What may be queued."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class Refusal(msgspec.Struct, frozen=True):
 class PendingCommand:
     """Something to be done; ``answer`` is the id of its admission, or why not (None: not yet).
 
-    ``handed_at_ms`` is when it was handed over, by the window's clock (None: now); ``begun`` says that it is
+    ``handed_at_ms`` is when it was handed over, by the queue's clock (None: now); ``begun`` means that it is
     being written down, so that it cannot be taken back any more; so many ``heads`` wait for it.
     """
 
@@ -121,9 +121,9 @@ LATER = "see the daemon's log; ask again with the same request_key"
 
 
 class RequestQueue:
-    """``clock_ms`` tells the time (any thread). ``on_wake`` wakes the loop: it is the loop's to set.
+    """``clock_ms`` returns the time (any thread). ``on_wake`` wakes the loop, which sets it.
 
-    ``problem`` is why the desk cannot work ("": it can); the desk says so.
+    ``problem`` is why admission cannot work ("": it can); error messages have it.
     """
 
     def __init__(self, clock_ms: Callable[[], int], lease_ms: int) -> None:
@@ -146,9 +146,9 @@ class RequestQueue:
         self.on_wake()
 
     def submit(self, wanted: Command, wait_ms: int) -> str | Refusal:
-        """Hand an errand over and wait until it is done and published.
+        """Queue a command and wait until it is executed and published.
 
-        Who asks and is not come to in time takes his request back: nobody would wait for what becomes of it.
+        A command that is not begun in time is withdrawn: its client would not learn the result.
         """
         with self._changed:
             errand = self._queued(wanted)
@@ -176,13 +176,13 @@ class RequestQueue:
         return errand.answer or NOT_DONE
 
     def _queued(self, wanted: Command) -> PendingCommand | None:
-        """Return the errand that lies there already: who repeats himself waits for the first answer."""
+        """Return the same command if it is queued already: a repeated request waits for its answer."""
         if isinstance(wanted, AdmissionClient) and not wanted.key:
             return None
         return next((each for each in self._pending if each.command == wanted), None)
 
     def _arrived_at(self, wanted: Command) -> int:
-        """Return since when somebody asks for this, also if he was sent away before: he comes again."""
+        """Return since when this is requested, also if an earlier try was not executed in time."""
         now_ms = self._clock_ms()
         came_at_ms = (
             self._arrived_at_ms.get(wanted.key, now_ms) if isinstance(wanted, AdmissionClient) else now_ms
@@ -198,7 +198,7 @@ class RequestQueue:
                 del self._arrived_at_ms[next(iter(self._arrived_at_ms))]
 
     def _withdraw(self, errand: PendingCommand) -> bool:
-        """Take a request from the window that nobody waits for and nobody has begun with.
+        """Remove a request that has no client any more and is not begun.
 
         A withdrawal stays.
         """
@@ -210,12 +210,12 @@ class RequestQueue:
         return True
 
     def renew(self, admission: str, wait_ms: int = 0) -> None:
-        """Say that somebody still waits, and will for ``wait_ms`` more."""
+        """Extend a client's lease by ``wait_ms``."""
         with self._changed:
             self._renewed[admission] = self._clock_ms() + wait_ms
 
     def wait(self, done: Callable[[], bool], wait_ms: int) -> None:
-        """Wait until ``done`` says so of what is published; not at all if too many wait already."""
+        """Wait until ``done`` returns True for what is published; not at all if too many wait already."""
         with self._changed:
             if self._waiters >= WAITERS_MAX:
                 return
@@ -233,12 +233,12 @@ class RequestQueue:
     # --- the loop's thread --------------------------------------------------------------------------
 
     def handed(self) -> list[PendingCommand]:
-        """Return what lies there; it stays until it is answered."""
+        """Return the queued commands; each stays until it is answered."""
         with self._changed:
             return list(self._pending)
 
     def start(self, errand: PendingCommand) -> bool:
-        """Say whether who handed it over still waits; from now on it cannot be taken back."""
+        """Return whether the client still waits; from now on the command cannot be withdrawn."""
         with self._changed:
             errand.begun = any(each is errand for each in self._pending)
             return errand.begun
@@ -250,13 +250,13 @@ class RequestQueue:
         return max(0, min(waited_ms, PENDING_FOR_MAX_MS))
 
     def renewals(self) -> dict[str, int]:
-        """Return what was renewed since the last call: admission -> until when somebody waits, at least."""
+        """Return what was renewed since the last call: admission -> instant until which a client waits."""
         with self._changed:
             renewed, self._renewed = self._renewed, {}
         return renewed
 
     def announce(self, answers: dict[PendingCommand, str | Refusal]) -> None:
-        """Tell everybody that something new is published, and these errands' answers."""
+        """Wake all waiting threads: something new is published, and these commands' answers."""
         with self._changed:
             for errand, answer in answers.items():
                 errand.answer = answer

@@ -45,7 +45,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 def role_of(view: ApplicationView, settings: Settings) -> Role:
     """Say what an application is to the controller.
 
-    By its queue; with deadlines, where all stand in one queue, those that have one are hurried.
+    By its queue; with deadlines, where all are in one queue, those that have one are preempting.
     """
     if settings.mode == "deadlines":
         return "preemptable" if view.deadline_at_ms is None else "preempting"
@@ -110,5 +110,5 @@ class Occupancy:
 
     @property
     def samples(self) -> Sequence[Sample]:
-        """All samples as a value that nobody changes any more."""
+        """All samples as an immutable value."""
         return self._frozen

@@ -1,4 +1,4 @@
-"""The view: all that anybody may see of the daemon, as one immutable value per tick.
+"""The view: all that is published of the daemon, as one immutable value per tick.
 
 Law: the API, the page and the command line read a view and nothing else. A view is never changed once
 it is published; publishing is the swap of one reference, so a reader in another thread sees a whole
@@ -143,15 +143,15 @@ def _tag(record: msgspec.Struct) -> str:
 
 
 NO_DEMAND_TICKS = 2
-"""After so many ticks without a snapshot it is the gate that held it back, not the time between two looks."""
+"""After so many ticks without a snapshot the gate held it back, not the time between two polls."""
 
 
 class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How the loop is. ``why`` says why it does not run: one reason, or two, or none if it does.
 
-    ``reachable`` says whether the ResourceManager answered last; ``tick_ms`` is how long the last tick
+    ``reachable``: whether the ResourceManager answered last; ``tick_ms`` is how long the last tick
     took (ms, None: there was none), ``ticks`` how many there were, ``tick_errors`` how many failed, of
-    which ``last_error`` is the last. ``problem`` says why the cluster cannot be seen now, ``store_problem``
+    which ``last_error`` is the last. ``problem`` is why the cluster cannot be reached now, ``store_problem``
     why HDFS cannot be used; None: it can.
     """
 
@@ -171,12 +171,12 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything there is to see. Instants in ms of the port's clock; sequences as their names say.
+    """All that is published. Instants in ms of the port's clock; sequences as their names say.
 
-    ``snapshot`` is the newest one there was, of ``snapshot_at_ms``. While nobody hurried waits (``quiet``)
-    the loop does not look, so it may be old; then it shows nobody hurried waiting. ``entries`` are open
+    ``snapshot`` is the newest one there was, of ``snapshot_at_ms``. While no preempting application waits
+    (``quiet``) the loop does not poll, so it may be old; then it shows none waiting. ``entries`` are open
     and not yet retired, oldest first; ``ended`` those that left their lists, ``decisions``, ``refusals``
-    and ``checkpoints`` stand newest first.
+    and ``checkpoints`` are newest first.
     ``left_alone`` are attempts that cannot be suspended now, each with the reason.
     ``desk`` is the gate with its admissions (None: there is none). ``version`` grows with every view.
     """
@@ -202,12 +202,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
-    """Say whether this is somebody hurried who waits for containers."""
+    """Return whether this is a preempting application that waits for containers."""
     return bool(view.asks) and (settings.mode == "deadlines" or role_of(view, settings) == "preempting")
 
 
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
-    """Return a snapshot in which nobody hurried waits: all that the cheap gate tells of a newer one."""
+    """Return a snapshot in which no preempting application waits: all that is known of a newer one."""
     applications = tuple(
         msgspec.structs.replace(view, asks=()) if demand_waits(view, settings) else view
         for view in snapshot.applications
@@ -278,7 +278,7 @@ class Publisher:
     ) -> None:
         """Publish what a tick has led to; ``now_ms`` is the instant, if later than that of ``seen``.
 
-        ``snapshot`` is one that was made for the view alone (``seen`` holds none while nobody hurried
+        ``snapshot`` is one that was made for the view alone (``seen`` has none while no preempting application
         waits), of the instant ``seen.now_ms``.
         """
         last = self._view
@@ -309,7 +309,7 @@ class Publisher:
     def _shown(
         self, controller: Controller, seen: Observation, looked: Snapshot | None
     ) -> tuple[Snapshot | None, int, bool]:
-        """Return the snapshot to show, its instant, and whether nobody hurried waits."""
+        """Return the snapshot to show, its instant, and whether no preempting application waits."""
         settings = controller.settings
         fresh = looked if seen.snapshot is None else seen.snapshot
         if fresh is None:
@@ -321,7 +321,7 @@ class Publisher:
         return fresh, at_ms, seen.snapshot is None and seen.cluster == "quiet" and not waits
 
     def _kept(self, seen: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:
-        """Return what was seen last and when, and whether the gate says that nobody hurried waits."""
+        """Return the last snapshot and its instant, and whether no preempting application waits."""
         last, at_ms = self._view, self._view.snapshot_at_ms or 0
         old = seen.now_ms - at_ms >= NO_DEMAND_TICKS * settings.tick_ms
         quiet = seen.cluster == "quiet" and (last.no_demand or old)

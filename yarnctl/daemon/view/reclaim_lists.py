@@ -1,6 +1,6 @@
 """What is shown of orders: the reclaim lists, and the newest decisions with all records about each.
 
-Law: which entries there are, and their states, is what the ledger says; records only add to it. An
+Law: the entries, and their states, are the ledger's; records only add to them. An
 entry that has retired from the ledger is remembered for a while. Decisions are bounded by number and by
 records, oldest out first. What is handed out is frozen: a reader sees the state at which the view was
 published, never half of a change.
@@ -42,8 +42,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     ``remaining_ms`` is what the task had left to do when it was chosen (-1 unknown, None not written),
     ``predicted_cost_ms`` what leaving and coming back was expected to cost, ``cost_ms`` what it did;
-    ``keys_done`` what its checkpoint holds; ``room_to_...`` who got the room. ``retired``: the entry
-    has left the list. ``event`` moved the order last, ``reason`` says why, ``why`` is either in words.
+    ``keys_done`` is what its checkpoint has; ``room_to_...`` which application got the containers. ``retired``:
+    the entry has left the list. ``event`` moved the order last, ``reason`` is why, ``why`` is either in words.
     """
 
     order: Order
@@ -61,7 +61,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest that was seen: the work of an attempt up to ``keys_done`` (None: not told) is safe.
+    """A manifest that was found: the work of an attempt up to ``keys_done`` (None: unknown) is safe.
 
     ``place`` is its place among all that were seen (from 1).
     """
@@ -98,7 +98,7 @@ class ReclaimLists:
         self.checkpoints: tuple[Checkpoint, ...] = ()
 
     def apply(self, record: Record) -> None:
-        """Note what a record says about orders."""
+        """Apply a record to its orders' entries."""
         if isinstance(record, Decision):
             for name, pick in zip(record.orders, record.picks, strict=True):
                 task = pick.task
@@ -116,7 +116,7 @@ class ReclaimLists:
             self._returned[record.order] = record.cost_ms
 
     def update(self, ledger: Ledger) -> None:
-        """Take over what the ledger says now. Call it after the records of the tick were taken."""
+        """Apply the ledger's state of now. Call it after the records of the tick were applied."""
         changed = False
         for orders in (ledger.open, ledger.settled):
             for name, order in orders.items():
@@ -180,13 +180,13 @@ class ReclaimLists:
         self.ended = tuple(self._ended)
 
     def _save(self) -> None:
-        """Enter the manifests that were seen in this tick."""
+        """Enter the manifests that were found in this tick."""
         if not self._saved:
             return
         for name, record in self._saved.items():
             known = self._entries.get(name)
             if known is None:
-                continue  # of an order that no ledger knows
+                continue  # of an order that is in no ledger
             self._checkpoint_number += 1
             self._checkpoints.appendleft(
                 Checkpoint(
@@ -232,7 +232,7 @@ class _Kept:
         self.states: dict[str, State] = dict.fromkeys(record.orders, "asked")
 
     def frozen(self) -> Decided:
-        """Return it as it stands now."""
+        """Return it as a value."""
         return Decided(self.record, self.header, tuple(self.log), tuple(self.states.values()))
 
 
@@ -306,7 +306,7 @@ class RecentDecisions:
             self._drop(number)
 
     def newest_first(self) -> tuple[Decided, ...]:
-        """Return the decisions as they stand now, the newest first."""
+        """Return the decisions as a value, the newest first."""
         if self._dirty:
             for number in self._dirty:
                 self._frozen[number] = self._kept[number].frozen()
