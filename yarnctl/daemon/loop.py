@@ -206,8 +206,8 @@ class LoopParts(NamedTuple):
     ``restorer`` restores the priorities that an earlier run changed; ``epoch`` is its last ResourceManager.
     ``look`` polls the cluster when the port need not (None: it cannot be reached); without it nothing new is
     shown in quiet times. ``problem`` is why the port could not poll the cluster last. ``left_alone`` is
-    why single tasks cannot be suspended, by attempt. ``holder`` holds victims' queues back, ``desk`` says who
-    may submit. ``in_place`` raises OSError when the state directory is not the one that was begun with.
+    why single tasks cannot be suspended, by attempt. ``holder`` caps victims' queues, ``desk`` is admission.
+    ``in_place`` raises OSError when the state directory is not the one that was begun with.
     """
 
     lock: HdfsLock | None = None

@@ -217,7 +217,7 @@ class QueueCaps:
             self._restore(write, now_ms, DemandOver())
 
     def stop(self, write: Write, now_ms: int) -> None:
-        """Restore all queues, now or never (never: the records keep them, and the next start restores them)."""
+        """Restore all queues, or never (never: the records keep them, and the next start restores them)."""
         self._again_at_ms = 0
         self.records.at_once()
         self._restore(write, now_ms, Stopping())

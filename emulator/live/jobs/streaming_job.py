@@ -1,7 +1,7 @@
 """A streaming job from a command line: what is shipped, how its reducer is wrapped, what is refused.
 
 Law: the job that comes out does what its commands say. What the task runner would refuse on a node is
-refused here, with the setting that stands in the way (``yarnctl.task_runner.wrapping``).
+refused here, with the setting that is the reason (``yarnctl.task_runner.wrapping``).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def words_of(command: str) -> list[str]:
 def wrapped(
     job: StreamingJob, restartable: bool, group_fields: int, environment: dict[str, str]
 ) -> StreamingJob:
-    """Return the job with the task runner around its reducer; BadInput says why it must not go there."""
+    """Return the job with the task runner around its reducer; BadInput names why that is not possible."""
     if not job.reduces:
         return job
     refuse_settings(job.settings, group_fields)

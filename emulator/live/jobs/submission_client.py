@@ -1,6 +1,6 @@
 """Submitting: a client of the ResourceManager's REST, as much of it as submitting and waiting need.
 
-Law: this is Hadoop's own way in (new-application, then POST /apps); nothing here knows that an emulator
+Law: this is Hadoop's own way in (new-application, then POST /apps); nothing here depends on the emulator
 answers. What cannot be reached is Unreachable with the URL, what is refused BadInput in YARN's own words.
 """
 
@@ -125,11 +125,11 @@ class Client:
         return [row for row in rows if isinstance(row, dict)]
 
     def applications(self) -> list[dict[str, Any]]:
-        """Return the rows of all applications that the ResourceManager still knows."""
+        """Return the rows of all applications that the ResourceManager still lists."""
         return self.rows("/ws/v1/cluster/apps", "apps", "app")
 
     def wait(self, name: str, every_s: float, show: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """Look every so often until the application is over; return its last row.
+        """Poll until the application is over; return its last row.
 
         A ResourceManager that does not answer for a while is waited for, a minute at most.
         """
@@ -155,7 +155,7 @@ def am_size(job: SubmittedJob) -> Resources:
 
 
 def checkpoint_environment(webhdfs: str, owner: str = REQUESTS_OWNER) -> dict[str, str]:
-    """Return what the task runner needs to know of the cluster, as ``-cmdenv``."""
+    """Return the cluster's addresses for the task runner, as ``-cmdenv``."""
     return {
         "YARNCTL_STORE": f"webhdfs://{webhdfs}{CHECKPOINTS}",
         "YARNCTL_REQUESTS": f"webhdfs://{webhdfs}{REQUESTS}",

@@ -1,7 +1,7 @@
 """Replaying: the jobs of a workload, submitted live as modelled jobs at their own instants.
 
-Law: a job is submitted when the trace says so, whatever became of the others; the time from there to its end
-is what is told. Between instants nothing is done but looking how far the others are.
+Law: a job is submitted at its instant in the trace, whatever became of the others; the time from there to
+its end is reported. Between instants only the state of the others is polled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from yarnctl.errors import BadInput, Unreachable
 
 POLL_S = 1.0
 REPORT_EVERY_S = 10.0
-"""Progress is told at most so often."""
+"""Progress is reported at most so often."""
 
 UNREACHABLE_S = 60.0
 """So long a ResourceManager may not answer while jobs are waited for."""
@@ -79,7 +79,7 @@ def play(
     """Submit jobs at their instants; return what became of them, in the order of submission.
 
     ``speed`` is that of the cluster's modelled time (``serve --speed``). ``began_s``: when the trace begins,
-    in seconds since the epoch (now). ``tell`` hears of progress. Raises BadInput for a job that the cluster
+    in seconds since the epoch (now). ``tell`` is given progress. Raises BadInput for a job that the cluster
     refuses, Unreachable if it does not answer.
     """
     webhdfs = client.webhdfs()
@@ -103,7 +103,7 @@ def play(
 
 
 class _TrackedJobs:
-    """Jobs that were submitted, and what was last seen of them."""
+    """Jobs that were submitted, and their last polled state."""
 
     def __init__(self, client: Client, count: int, began_s: float, speed: float, tell: Report) -> None:
         self._client, self._count, self._speed, self._report = client, count, speed, tell
@@ -143,7 +143,7 @@ class _TrackedJobs:
             self.poll()
 
     def poll(self) -> None:
-        """Look at those that have not ended; raises Unreachable when nobody has answered for a minute."""
+        """Poll those that have not ended; raises Unreachable when there was no answer for a minute."""
         try:
             for row in self._client.applications() if self._waiting else ():
                 name = str(row.get("id"))
@@ -157,7 +157,7 @@ class _TrackedJobs:
         self._print()
 
     def _print(self) -> None:
-        """Tell the numbers when they have changed, and not too often; the last ones always."""
+        """Report the numbers when they have changed, and not too often; the last ones always."""
         over = len(self._ended)
         numbers = f"{len(self._jobs)} of {self._count} jobs submitted, {over} over"
         often = time.monotonic() - self._reported_s < REPORT_EVERY_S

@@ -1,7 +1,7 @@
 """Containers of a live ResourceManager, and how applications and their attempts end.
 
 Law: a container is named once, and forgotten once its room is free. What ends is put into the mailbox of its
-master's next heartbeat; what a master never fetched it does not hear of. An attempt whose AM is gone is
+master's next heartbeat; it is not told of what it never fetched. An attempt whose AM is gone is
 followed by the next one until there were too many. No attempt inherits containers, and an application that is
 over holds none.
 """
@@ -66,7 +66,7 @@ class HeldContainers:
             self._ask_again(container, attempt)
 
     def end(self, container: ContainerRecord, ended: EndedContainer, now_ms: int) -> None:
-        """A container's process is gone: note it for its master; the caller sees that its room is freed."""
+        """Record the end of a container's process for its master; the caller frees its resources."""
         container.app.count(now_ms)
         self._forget(container)
         if container.actor.state != RELEASED:
@@ -80,7 +80,7 @@ class HeldContainers:
     def _ask_again(self, container: ContainerRecord, attempt: AttemptRecord) -> None:
         """A container is gone before its master fetched it: ask in its place, as YARN does.
 
-        The master does not know it and will not miss it, and the ask that it answered counts no more.
+        The master never received it, and the ask that it answered counts no more.
         (``AbstractYarnScheduler.recoverResourceRequestForContainer``: requests of what was not acquired.)
         """
         if container.acquired or container not in attempt.granted:

@@ -29,7 +29,7 @@ QUEUES: tuple[QueueConfig, ...] = (
 
 
 class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a live ResourceManager behaves.
+    """The settings of a live ResourceManager.
 
     ``silence_floor_ms``: no silence shorter than this in *wall* time counts as a loss, whatever the speed.
     ``linger_ms``: how long an AM may go on after its farewell. ``finished_kept``: as YARN's
@@ -49,7 +49,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def queues_of_text(text: str) -> tuple[QueueConfig, ...]:
-    """Return the queues of ``name=share,name=share`` (percent); the first is the hurried one."""
+    """Return the queues of ``name=share,name=share`` (percent); the first is the preempting one."""
     shares: dict[str, float] = {}
     for part in text.split(","):
         name, equals, share = part.strip().partition("=")
@@ -66,7 +66,7 @@ def queues_of_text(text: str) -> tuple[QueueConfig, ...]:
 
 
 def queues_of_file(path: Path) -> tuple[QueueConfig, ...]:
-    """Return the queues of a capacity-scheduler.xml; hurried is the one of the highest priority."""
+    """Return the queues of a capacity-scheduler.xml; that of the highest priority is the preempting one."""
     entries = read_properties(path)
 
     def said(queue: str, key: str, default: str) -> str:

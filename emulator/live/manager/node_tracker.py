@@ -23,7 +23,7 @@ from yarnctl.deciding.draws import uniform
 
 
 class NodeTracker:
-    """Takes the calls of nodes. ``watch`` is called when there is a new node to hear of."""
+    """Handles the calls of nodes. ``watch`` is called when a node registers."""
 
     def __init__(
         self, state: ManagerState, held: HeldContainers, ends: ContainerEnds, watch: Callable[[], None]
@@ -34,7 +34,7 @@ class NodeTracker:
         self._watch = watch
 
     def register_node(self, registration: NodeRegistration) -> NodeRegistered:
-        """Take a node in; one that is known begins a new life, and keeps what it says it holds."""
+        """Register a node; one that is known begins a new life, and keeps the containers it reports."""
         now_ms = self._state.pace.catch_up()
         known = self._state.nodes.get(registration.node)
         phase_ms = self._phase_ms(registration, len(self._state.actor.nodes))

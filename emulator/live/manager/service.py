@@ -1,17 +1,17 @@
-"""The live ResourceManager: the actor of virtual time, spoken to by real nodes and masters.
+"""The live ResourceManager: the actor of virtual time, called by real nodes and masters.
 
-Law: it decides no allocation, the actor does. Here is what only a live cluster has: ids, numbered calls
+Law: it decides no allocation, the actor does. Only what a live cluster needs is here: ids, numbered calls
 whose repetition has no second effect, silence that ends in a loss, attempts of a master. Everything
-runs on one event loop; whoever calls lets what is due happen first (``RealTimeDriver.catch_up``). A repeated
+runs on one event loop; a caller first runs what is due (``RealTimeDriver.catch_up``). A repeated
 call of a master changes nothing and is answered as before.
 
 Nothing is kept over a restart: another life is another epoch, its nodes are told to register again and to
 stop what it does not know, and masters of the life before are refused and told why.
 
-Liveness is one event for all. A heartbeat only notes its instant; the event looks at everybody and comes back
+Liveness is one event for all. A heartbeat only records its instant; the event checks all and comes back
 when the one that has been silent for longest would be due, so that a loss is reported at its very instant.
 When *this* process was held up (it stood still, the machine slept), what others sent meanwhile still waits to
-be read: nobody is lost then, and they get some time.
+be read: nothing is lost then, and all get some time.
 """
 
 from __future__ import annotations
@@ -166,10 +166,10 @@ After = Callable[[int, Callable[[None], object], None], None]
 
 
 class Liveness:
-    """``deadlines_ms`` yields the instants at which somebody would be lost; ``lose`` loses whoever is due.
+    """``deadlines_ms`` yields the instants at which a node or attempt is lost; ``lose`` loses those due.
 
     ``after`` puts an event that many ms ahead; ``now_ms`` is kernel time, ``lag_ms`` how far it is behind the
-    clock. An event that comes ``late_ms`` late is put off by ``grace_ms``. Nobody to watch: no event.
+    clock. An event that comes ``late_ms`` late is put off by ``grace_ms``. Nothing to watch: no event.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Liveness:
         self._due_ms: int | None = None
 
     def watch(self) -> None:
-        """Look when the first would be due; call when there is somebody new."""
+        """Plan the event for the first instant; call when there is something new to watch."""
         due_ms = min(self._deadlines_ms(), default=None)
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms
@@ -215,7 +215,7 @@ __all__ = ["QUEUES", "LiveResourceManager", "ManagerSettings", "RequestRefused",
 
 
 LATE_WALL_MS = 1000
-"""An event that comes so much later than its instant says that this process was held up."""
+"""An event that comes so much later than its instant shows that this process was held up."""
 
 
 class LiveResourceManager:
@@ -279,7 +279,7 @@ class LiveResourceManager:
             yield attempt.heartbeat_at_ms + self.am_expiry_ms
 
     def _watched(self) -> list[tuple[AppRecord, AttemptRecord]]:
-        """Return the attempts that must be heard of: from the AM's container on."""
+        """Return the attempts that must send heartbeats: from the AM's container on."""
         return [
             (app, app.attempts[-1])
             for app in self.applications.values()
@@ -340,7 +340,7 @@ class LiveResourceManager:
         return self.register.find(application)
 
     def new_application(self) -> str:
-        """Return an application id that nobody has."""
+        """Return an application id that is not in use."""
         return self.register.new_id()
 
     def submit(self, submission: Submission) -> AppRecord:

@@ -189,7 +189,7 @@ class Register:
         self._of_number: dict[int, AppRecord] = {}
 
     def new_id(self) -> str:
-        """Return an application id that nobody has."""
+        """Return an application id that is not in use."""
         number = self._next_number
         self._next_number += 1
         return f"application_{self._epoch}_{number:04d}"

@@ -1,8 +1,8 @@
-"""Attempts: what a master knows of every attempt at every task, and the history of those that succeeded.
+"""Attempts: the state of every attempt at every task, and the history of those that succeeded.
 
-Law: an attempt is told of once and never forgotten while its master lives; states go one way
+Law: an attempt is recorded once and kept while its master lives; states go one way
 (STARTING, RUNNING, then one of SUCCEEDED, FAILED, KILLED). Instants are kernel time, 0 while the thing has
-not happened. A KILLED attempt is nobody's fault, a FAILED one counts. The history is a file that the next
+not happened. A KILLED attempt is no failure, a FAILED one counts. The history is a file that the next
 attempt of the master reads: a line is appended once a task is done and its output in place; a torn last line
 is as if it had not been written. What is not in the history is done again.
 """
@@ -27,7 +27,7 @@ OVER = ("SUCCEEDED", "FAILED", "KILLED")
 class Attempt:
     """One attempt at one task; ``container`` is the actor's mirror of the container it runs in.
 
-    ``index`` is where a finished map's output lies; ``kept`` what the model of its runner keeps (modelled
+    ``index`` is where a finished map's output is; ``kept`` what the model of its runner keeps (modelled
     reduces only).
     """
 
@@ -155,7 +155,7 @@ def finished_of(attempt: Attempt) -> FinishedTask:
 
 
 def attempt_of(done: FinishedTask) -> Attempt:
-    """Return the attempt of an earlier master that the history tells of."""
+    """Return the attempt of an earlier master that is in the history."""
     attempt = Attempt(done.attempt, done.kind == "map", done.task, None)
     attempt.state = "SUCCEEDED"
     attempt.progress_ratio = 1.0

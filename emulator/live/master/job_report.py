@@ -2,7 +2,7 @@
 
 Law: pure; every number comes from the attempts that are given. Spans are those of the wall clock, in ms, as
 everything that REST shows: ``wall_of`` turns an instant of the kernel into one of that clock. Source:
-MapReduce's JobCounter, and what the history server says of a job.
+MapReduce's JobCounter, and the history server's record of a job.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The AM actor on a wire: asks go out with a heartbeat, what was granted or has ended comes back later.
 
-Law: the actor of virtual time decides everything; here is only what virtual time could leave out. A live AM
-beats every interval, since it cannot know whether there is mail. Tasks that are processes have no timetable:
-their ends are told.
+Law: the actor of virtual time decides everything; only what virtual time could leave out is here. A live AM
+sends a heartbeat each interval, since it cannot know whether there is mail. Tasks that are processes have no
+timetable: their ends are reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from emulator.workload.job import Job
 
 
 class LiveHost(MasterHost, Protocol):
-    """What a live actor needs of the master that carries its messages."""
+    """What a live actor needs of the master that sends its messages."""
 
     conf: dict[str, str]
 
@@ -95,7 +95,7 @@ class RunningLimits:
 
 
 class LiveActor(AppMaster):
-    """The actor of a modelled job; ``live`` carries its messages."""
+    """The actor of a modelled job; ``live`` sends its messages."""
 
     def __init__(self, job: Job, app: Application, live: LiveHost) -> None:
         super().__init__(job, app, live)
@@ -135,7 +135,7 @@ class LiveActor(AppMaster):
                 self.live.launched(container)
 
     def pending_asks(self) -> dict[int, int]:
-        """Return how many containers are still to come, by priority: what a new ResourceManager must hear."""
+        """Return how many containers are pending, by priority: what a new ResourceManager must be sent."""
         return {priority: len(tasks) for priority, tasks in self.pending.unassigned.items() if tasks}
 
     def ask_again(self) -> None:
@@ -172,7 +172,7 @@ class ProcessActor(LiveActor):
             container.finish_at_ms = NEVER
 
     def done(self, container: Container) -> None:
-        """The task's process says that it is done, its output in place."""
+        """The task's process has reported that it is done, its output in place."""
         container.finish_at_ms = self.kernel.now_ms
         if container.kind == MAP:
             self.on_map_done(container)

@@ -2,9 +2,9 @@
 
 Law: what is done stays done. A message to the ResourceManager is repeated with its number until it is
 answered; an attempt that was killed or failed has no effect on the output; a job is over once, after its
-output is. Everything runs on one event loop; whoever calls lets what is due happen first (``around``).
+output is. Everything runs on one event loop; a caller first runs what is due (``around``).
 
-What differs between tasks that are processes and modelled ones stands in ``Tasks`` (``process_tasks``,
+What differs between tasks that are processes and modelled ones is in ``Tasks`` (``process_tasks``,
 ``modelled_tasks``).
 """
 
@@ -77,7 +77,7 @@ class Tasks(Protocol):
         ...
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
-        """Return what of an earlier master's work still stands."""
+        """Return which results of an earlier master are still valid."""
         ...
 
     def launch(self, attempt: Attempt) -> TaskLaunch:
@@ -93,11 +93,11 @@ class Tasks(Protocol):
         ...
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
-        """Somebody wants the attempt to end: tell the actor (kill, or release where its work is saved)."""
+        """The attempt is to end: tell the actor (kill, or release where its work is saved)."""
         ...
 
     def poll(self, attempt: Attempt) -> None:
-        """Somebody wants to see the attempt: bring its phase, position and status up to date."""
+        """The attempt's report was requested: bring its phase, position and status up to date."""
         ...
 
     def notify(self, container: str) -> None:
@@ -158,7 +158,7 @@ class LiveMaster:
     # --- time -----------------------------------------------------------------------------
 
     def around(self, handler: Callable[[], Any]) -> Any:
-        """Let what is due happen, then run a handler, then look when something is due next."""
+        """Run what is due, then a handler, then plan the next event."""
         if self._over:
             return None
         self.driver.catch_up()
@@ -182,7 +182,7 @@ class LiveMaster:
         self.driver.wake()
 
     def registered(self) -> None:
-        """The ResourceManager knows this master: begin with the job, or ask anew if it had forgotten us."""
+        """The ResourceManager has registered this master: begin the job, or send all asks again (a restart)."""
         if self.state != "NEW":
             self.actor.ask_again()
             return
@@ -218,7 +218,7 @@ class LiveMaster:
     def allocate(
         self, app: Application, asks: list[tuple[Ask, int]]
     ) -> tuple[list[Container], list[Container]]:
-        """Carry nothing: a live actor's answers come later (``exchange``)."""
+        """Do nothing: a live actor's answers come later (``exchange``)."""
         raise AssertionError("a live actor calls exchange")
 
     def exchange(self, asks: list[tuple[Ask, int]]) -> None:
@@ -226,7 +226,7 @@ class LiveMaster:
         self._link.exchange(asks)
 
     def refused(self, why: str) -> None:
-        """The ResourceManager does not want this master (any more)."""
+        """The ResourceManager has refused this master."""
         self._leave(1, why)
 
     def allocated(self, answer: Allocated) -> None:
@@ -269,12 +269,12 @@ class LiveMaster:
         self.containers.stop(granted, status, at_ms)
 
     def crash(self, attempt: Attempt) -> None:
-        """Play a fault: the attempt's process is gone all of a sudden, and nobody has said why."""
+        """Inject a fault: the attempt's process is gone, unreported."""
         granted = self.containers.granted(cast(Container, attempt.container))
         self.containers.stop(granted, EXIT_SIGKILL, self.kernel.now_ms)
 
     def _container_ended(self, ended: EndedContainer) -> None:
-        """The ResourceManager says that a container is gone."""
+        """The ResourceManager reports that a container is gone."""
         container = self.containers.forget(ended.container)
         if container is None:
             return
@@ -295,13 +295,13 @@ class LiveMaster:
         self.tasks.ended(attempt)
         if blameless and "node was lost" in ended.diagnostics and attempt.node not in self._lost_nodes:
             self._lost_nodes.add(attempt.node)
-            if self.tasks.modelled:  # files of processes lie where all can read them
+            if self.tasks.modelled:  # files of processes are where all can read them
                 self.actor.node_lost(self.containers.node(attempt.node).index)
 
     # --- attempts that end before their time ----------------------------------------------
 
     def kill_attempt(self, attempt: Attempt) -> None:
-        """Somebody asks for the end of an attempt (PUT state KILLED); one that is over stays as it is."""
+        """Handle a request to end an attempt (PUT state KILLED); one that is over stays as it is."""
         if not attempt.over and attempt.container is not None:
             self.tasks.ask_to_end(attempt, "killed")
 
@@ -366,7 +366,7 @@ class LiveMaster:
         )
 
     def unregistered(self) -> None:
-        """The ResourceManager knows that the application is over: leave."""
+        """The ResourceManager has recorded that the application is over: exit."""
         self.later(max(1, self.timing.exit_ms), lambda _: self._leave(0, self.diagnostics))
 
     def notify(self, container: str) -> None:
@@ -375,7 +375,7 @@ class LiveMaster:
             self.around(lambda: self.tasks.notify(container))
 
     def end(self) -> None:
-        """The AM's container is to end (its node says so): all its tasks end with it."""
+        """The AM's container is to end (its node reports): all its tasks end with it."""
         if not self._over:
             if self.state in ("NEW", "RUNNING"):
                 self.state = "KILLED"

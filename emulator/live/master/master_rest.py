@@ -1,9 +1,9 @@
 """A master's REST, as the MapReduce AM of Hadoop answers it (facts, hadoop.md section 2).
 
-Law: it tells what is, and changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of a reduce
+Law: it answers the state, and changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of reduces
 attempt is 0 while it runs, as it is in Hadoop; progress is what went into the command's pipe, in percent.
 Instants are the wall clock's, in ms. ``MasterViews`` only reads, every number from the master's records at
-this instant, and knows no HTTP.
+this instant, and has no HTTP in it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class MasterViews:
         return shown
 
     def _side(self, is_map: bool, kind: str, total: int) -> dict[str, Any]:
-        """Return what a job's view says of its maps, or of its reduces."""
+        """Return the fields of a job's view about its maps, or its reduces."""
         live = self.live
         states: dict[str, int] = {}
         completed = running = 0
@@ -173,7 +173,7 @@ class MasterViews:
         if not attempt.is_map:
             shown.update(self._reduce_spans(attempt, ended_ms))
             if not attempt.over:
-                shown["elapsedTime"] = 0  # facts, section 2: Hadoop says 0 while it runs
+                shown["elapsedTime"] = 0  # facts, section 2: Hadoop answers 0 while it runs
         return shown
 
     def _reduce_spans(self, attempt: Attempt, ended_ms: int) -> dict[str, int]:
@@ -344,7 +344,7 @@ class MasterRest:
     def _kill(self, request: WebRequest) -> Reply:
         kind = request.header("content-type").partition(";")[0].strip()
         if kind != JSON:
-            raise HttpProblem(503, "WebApplicationException", "")  # as 3.4.2 says it
+            raise HttpProblem(503, "WebApplicationException", "")  # as 3.4.2 answers
         if request.values[0] != self.live.job_id:
             raise HttpProblem(404, "NotFoundException", f"job, {request.values[0]}, is not found")
         attempt = self._attempt(request)

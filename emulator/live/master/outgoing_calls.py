@@ -27,7 +27,7 @@ from emulator.live.wire.messages import (
 from emulator.live.wire.transports import MANAGER, MasterTransport
 
 RETRY_MS = 1000
-"""A call that nobody answered is repeated after so long."""
+"""A call without an answer is repeated after so long."""
 
 
 class LinkedMaster(Protocol):
@@ -44,11 +44,11 @@ class LinkedMaster(Protocol):
         ...
 
     def registered(self) -> None:
-        """The ResourceManager knows the master now; called again after it had forgotten it."""
+        """The ResourceManager has registered the master; called again after its restart."""
         ...
 
     def refused(self, why: str) -> None:
-        """The ResourceManager does not want this master (any more)."""
+        """The ResourceManager has refused this master."""
         ...
 
     def allocated(self, answer: Allocated) -> None:
@@ -56,7 +56,7 @@ class LinkedMaster(Protocol):
         ...
 
     def unregistered(self) -> None:
-        """The ResourceManager knows that the application is over."""
+        """The ResourceManager has recorded that the application is over."""
         ...
 
 
@@ -75,7 +75,7 @@ class ManagerLink:
         self._in_flight = False
 
     def register(self, _: object = None) -> None:
-        """Register, until somebody answers."""
+        """Register, until that is answered."""
         message = MasterRegistration(
             application=self._launch.application,
             attempt=self._launch.attempt,
@@ -123,7 +123,7 @@ class ManagerLink:
             self._master.allocated(answer)
 
     def unregister(self, message: MasterUnregistration) -> None:
-        """Say how the application ended, until somebody answers."""
+        """Report how the application ended, until that is answered."""
         self._transport.carry(
             MANAGER,
             "unregister",

@@ -1,6 +1,6 @@
 """Launching: a node's containers as real processes, their folders and environment as under YARN.
 
-Law: a container sees a clean environment (``processes.clean_environment``), what YARN would tell it about
+Law: a container has a clean environment (``processes.clean_environment``), what YARN would tell it about
 itself, and what its master gives it. Each has a folder of its own, with its stdout and stderr.
 """
 
@@ -20,7 +20,7 @@ SOURCES = Path(__file__).resolve().parents[3]
 """What our own programs need on their path."""
 
 EXIT_REFUSED = 1
-"""A failure, which counts: what is refused would be refused again, as often as it is asked for."""
+"""A failure, which counts: what is refused would be refused again at each try."""
 
 REPORTED_BYTES = 1000
 """So much of a failed container's stderr goes into its diagnostics."""
@@ -30,14 +30,14 @@ class NoContainer:
     """A container that could not be started and is over."""
 
     def notify(self, signal: Signal) -> None:
-        """Nobody hears it."""
+        """Ignored: there is no process."""
 
     def end(self) -> None:
         """It has ended."""
 
 
 def refuse(why: str, gone: Gone) -> StartedContainer:
-    """Return a container that has failed, which its node hears at once."""
+    """Return a container that has failed, which its node is told at once."""
     asyncio.get_running_loop().call_soon(gone, EXIT_REFUSED, why)
     return NoContainer()
 
@@ -85,7 +85,7 @@ class ProcessLauncher:
         return self._processes.start(launch.container, command, environment, folder, told)
 
     def notify_modelled(self, bell: Doorbell) -> None:
-        """Nobody in this process models a container."""
+        """No container is modelled in this process."""
 
     def folder(self, node: str, container: str, given: str) -> Path:
         """Return a container's own folder (absolute)."""
@@ -94,7 +94,7 @@ class ProcessLauncher:
         return (self.work / "nodes" / plain(node) / plain(container)).absolute()
 
     def environment(self, node: str, container: str, folder: Path, more: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a container: the base, what YARN tells it, and what is given."""
+        """Return the environment of a container: the base, YARN's variables, and what is given."""
         host, _, port = node.rpartition(":")
         told = {
             "CONTAINER_ID": container,

@@ -1,10 +1,10 @@
 """The NodeManager live: heartbeats on a grid, and the containers that masters start on it.
 
-Law: it beats at ``phase + k x interval`` and tells what ended only there. A heartbeat whose answer was
-lost is repeated, same number and same content, at the next instant of the grid; what ended is told
-again until an answer says that it was taken. To a ResourceManager that does not know it, it registers
+Law: it sends heartbeats at ``phase + k x interval`` and reports ends only there. A heartbeat whose answer was
+lost is repeated, same number and same content, at the next instant of the grid; what ended is reported
+again until an answer acknowledges it. To a ResourceManager that does not know it, it registers
 again with the containers it holds. How a message travels is the wire's business (``NodeTransport``), how a
-container runs its launcher's; the node knows neither sockets nor processes.
+container runs is its launcher's part; the node has neither sockets nor processes.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Launcher(Protocol):
         ...
 
     def notify_modelled(self, bell: Doorbell) -> None:
-        """A doorbell for a modelled container, which has no process that would hear it."""
+        """A doorbell for a modelled container, which has no process to signal."""
         ...
 
 
 class _Modelled:
-    """A container without a process: held until it is told how and when it ends."""
+    """A container without a process: kept until its end is reported."""
 
     __slots__ = ("_name", "_node")
 
@@ -76,7 +76,7 @@ class _Modelled:
         self._name = name
 
     def notify(self, signal: Signal) -> None:
-        """A doorbell goes to whoever models the container; the other two end it."""
+        """A doorbell goes to the model of the container; the other two end it."""
         if signal == "OUTPUT_THREAD_DUMP":
             self._node.launcher.notify_modelled(Doorbell(self._name, signal))
         else:
@@ -89,7 +89,7 @@ class _Modelled:
 
 
 class LiveNode:
-    """One NodeManager. ``shape`` says what it is; its ``running`` is filled in here."""
+    """One NodeManager. ``shape`` describes it; its ``running`` is filled in here."""
 
     def __init__(
         self, shape: NodeRegistration, wire: NodeTransport, pace: RealTimeDriver, launcher: Launcher
@@ -255,7 +255,7 @@ class LiveNode:
 
     def _apply_end(self, container: str, status: int, diagnostics: str) -> None:
         asked = self._asked_to_end.pop(container, None)
-        if asked is not None:  # what it says of its own end does not matter
+        if asked is not None:  # its own exit status does not matter
             status, diagnostics = asked, ""
         self._over(EndedContainer(container, status, self.now_ms(), diagnostics))
 
@@ -267,7 +267,7 @@ class LiveNode:
             del self._past[next(iter(self._past))]
 
     def _end(self, container: str, exit_status: int) -> None:
-        """End a container. One that was never started is over, and nobody may start it any more."""
+        """End a container. One that was never started is over, and cannot be started any more."""
         held = self._containers.get(container)
         if held is not None:
             self._asked_to_end.setdefault(container, exit_status)

@@ -129,7 +129,7 @@ class ProcessSupervisor:
     def _report(self, message: dict[str, Any]) -> None:
         try:
             self.owner.sendall(json.dumps(message).encode() + b"\n")
-        except OSError:  # the owner is gone: the next turn sees it
+        except OSError:  # the owner is gone: the next turn handles that
             return
 
     # --- processes --------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class ProcessSupervisor:
             return
 
     def _reap(self) -> None:
-        """Take every dead child; a leader last, as its zombie holds the number of the group to be killed."""
+        """Reap every ended child; a leader last, as its zombie keeps the number of the group to be killed."""
         while True:
             try:
                 dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -193,7 +193,7 @@ class ProcessSupervisor:
             os.waitpid(dead.si_pid, 0)
 
     def _drop(self, group: Group) -> None:
-        """Report a group's end once nobody is left in it; else wait for those who are."""
+        """Report a group's end once it has no process left; else wait for the rest."""
         try:
             os.killpg(group.pid, 0)
         except ProcessLookupError:
@@ -215,7 +215,7 @@ class ProcessSupervisor:
         try:
             watcher = os.pidfd_open(pid)
         except ProcessLookupError:
-            os.kill(self.pid, signal.SIGCHLD)  # gone meanwhile: look again
+            os.kill(self.pid, signal.SIGCHLD)  # ended meanwhile: check again
             return
         group.watched.add(watcher)
         self.selector.register(watcher, selectors.EVENT_READ, group)
@@ -226,7 +226,7 @@ class ProcessSupervisor:
         os.close(watcher)
 
     def _kill_all(self) -> None:
-        """Kill all groups, then whoever left his group and has come to us, until nobody is left."""
+        """Kill all groups, then the orphans that have left their group, until no process is left."""
         for group in self.groups.values():
             self._signal(group, signal.SIGKILL)
         while True:
@@ -257,7 +257,7 @@ def processes() -> list[int]:
 
 
 def living(group: int) -> list[int]:
-    """Return the pids of a process group's members that are not dead (a zombie is)."""
+    """Return the pids of a process group's members that have not ended (a zombie has)."""
     found = ((pid, stat_fields(pid)) for pid in processes())
     return [pid for pid, stat in found if stat is not None and stat[2] == group and stat[0] not in "ZX"]
 
@@ -269,7 +269,7 @@ def children(parent: int) -> list[int]:
 
 
 def main() -> None:
-    """Be the warden of whoever holds the other end of stdin."""
+    """Run as the warden of the process at the other end of stdin."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # Only the owner's end ends it. A handler, as what is ignored would stay ignored in containers.
         signal.signal(number, lambda *_: None)

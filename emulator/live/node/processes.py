@@ -1,8 +1,8 @@
 """Processes: real containers, each in a session of its own, run by one warden per NodeManager process.
 
 Law: what was started here has ended only when its whole process group is gone, and nothing outlives
-whoever opened it, be it killed with -9 (``emulator.live.node.process_supervisor`` says how). No shell is
-involved, and a process sees the environment it is given and nothing of ours.
+the process that opened it, be it killed with -9 (``emulator.live.node.process_supervisor``). No shell is
+involved, and a process has the environment it is given and nothing of ours.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Process:
         self._processes.order(_Order(signal=self._name, number=int(SIGNALS[signal_name])))
 
     def end(self) -> None:
-        """SIGTERM to the group, 250 ms later SIGKILL; ``gone`` is called when nobody is left."""
+        """SIGTERM to the group, 250 ms later SIGKILL; ``gone`` is called when no process is left."""
         self._processes.order(_Order(end=self._name))
 
     def is_gone(self, status: int, diagnostics: str) -> None:
-        """Tell whoever waits."""
+        """Call the waiting callbacks."""
         self._gone(status, diagnostics)
 
 
@@ -113,7 +113,7 @@ class Processes(asyncio.Protocol):
     ) -> Process:
         """Start a process under a name of its own; output goes to ``stdout`` and ``stderr`` in ``folder``.
 
-        A program that cannot be started is gone with status 127 and says why.
+        A program that cannot be started ends with status 127 and the reason on stderr.
         """
         process = Process(self, name, gone)
         self._processes[name] = process
@@ -143,13 +143,13 @@ class Processes(asyncio.Protocol):
             await asyncio.get_running_loop().run_in_executor(None, self._supervisor.wait)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Hold the way to the warden; tell it what has waited for it."""
+        """Keep the connection to the warden; send it what was queued."""
         self._transport = transport  # type: ignore[assignment]
         unsent, self._unsent = self._unsent, []
         transport.writelines(unsent)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
-        """Hear the warden."""
+        """Read from the warden."""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             answer = msgspec.json.decode(line, type=_Answer)

@@ -56,7 +56,7 @@ class LocalMaster:
         self._live = live
 
     def notify(self, signal: Signal) -> None:
-        """Hear a signal as a process would."""
+        """Handle a signal as a process would."""
         if signal != "OUTPUT_THREAD_DUMP":
             self._live.end()
 
@@ -106,7 +106,7 @@ class LocalLauncher:
         return LocalMaster(live)
 
     def notify_modelled(self, bell: Doorbell) -> None:
-        """Let the master that models the container hear the doorbell."""
+        """Pass the doorbell to the master that models the container."""
         for live in list(self.masters.values()):
             live.notify(bell.container)
 
@@ -195,7 +195,7 @@ def jobs_of(workloads: Sequence[str]) -> tuple[Job, ...]:
 def replay_beside(url: str, jobs: tuple[Job, ...], speed: float, warn: Callable[[str], object]) -> None:
     """Submit jobs at their instants as any client would, from a thread that ends with the process.
 
-    ``warn`` hears of progress.
+    ``warn`` is given progress.
     """
     from emulator.live.jobs.submission_client import Client
     from emulator.live.jobs.workload_replay import play
@@ -219,7 +219,7 @@ def run(
     say: Callable[[str], object],
     warn: Callable[[str], object],
 ) -> None:
-    """Serve a whole cluster until told to end. Raises BadInput."""
+    """Serve a whole cluster until it is stopped. Raises BadInput."""
     from emulator.live.wire.http_server import bind, serve, url_of
 
     settings = settings_of(options)

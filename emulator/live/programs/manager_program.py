@@ -22,11 +22,11 @@ from emulator.live.wire.real_time_driver import RealTimeDriver
 from yarnctl.errors import BadInput
 
 SUPERUSER = "yarnctl"
-"""Who may read everybody's checkpoints: the user that ``yarnctl run`` is to a cluster by default."""
+"""The user that may read all checkpoints: by default the one that ``yarnctl run`` is to a cluster."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says; spans in ms of kernel time, None: the default."""
+    """The command line's values; spans in ms of kernel time, None: the default."""
 
     port: int = 8088
     host: str = "127.0.0.1"
@@ -78,7 +78,7 @@ def site_of(options: Options, settings: ManagerSettings, url: str) -> ManagerSit
 
 
 def run(options: Options, as_json: bool, say: Callable[[str], object]) -> None:
-    """Serve until told to end. Raises BadInput."""
+    """Serve until it is stopped. Raises BadInput."""
     settings = settings_of(options)
     listener = bind(options.host, options.port)
     site = site_of(options, settings, url_of(listener))

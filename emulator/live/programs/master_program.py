@@ -1,8 +1,8 @@
-"""Masters: from what a node was told to start to a master that runs, here or in a process of its own.
+"""Masters: from a node's launch command to a master that runs, here or in a process of its own.
 
 Law: a job that cannot be read raises BadInput in ``open_master``, before anything has begun; everything else
 that is wrong with a job fails it by its own word (state FAILED with diagnostics). A process (``yarn-emulator
-am``) leaves when its job is over (status 0 if the ResourceManager knows it) or when its node stops it; a
+am``) exits when its job is over (status 0 if the ResourceManager has recorded it) or its node stops it; a
 ResourceManager that does not answer is waited for.
 """
 
@@ -59,7 +59,7 @@ def open_master(
     """Return the master of one launch, not started yet (``start(tracking_url)`` does that).
 
     ``pace`` is its own, with a kernel of its own (``RealTimeDriver.sibling``). ``timing`` is for modelled
-    jobs only. ``poll_ms``: modelled runners look for requests so often, where ``LiveMaster.ring`` cannot be
+    jobs only. ``poll_ms``: modelled runners poll for requests so often, where ``LiveMaster.ring`` cannot be
     called. ``gone`` is called once with its exit status and diagnostics. Raises BadInput if the job is
     unreadable.
     """

@@ -1,7 +1,7 @@
 """One or many NodeManagers in a process of their own (``yarn-emulator nm``).
 
-Law: it answers masters before it registers, and registers until somebody answers. On SIGTERM it ends
-its containers and says goodbye by silence: the ResourceManager finds out as it would of a dead node.
+Law: it answers masters before it registers, and registers until that is answered. On SIGTERM it ends
+its containers and sends nothing more: the ResourceManager finds out as it would of a lost node.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class NodeProcess:
     _joined: set[str] = field(default_factory=set)
 
     def web(self) -> Web:
-        """Return the application that masters speak to; serving it starts the nodes."""
+        """Return the application that masters call; serving it starts the nodes."""
         self._web.names |= {name_in(each.address) for each in registrations(self.plan, self.port)}
         self._web.names |= set(self.plan.allow_hosts)
         self._web.on_start.append(self._start)
@@ -127,7 +127,7 @@ def prefix_of(plan: NodePlan, index: int) -> str:
 
 
 def registrations(plan: NodePlan, port: int) -> list[NodeRegistration]:
-    """Return what each node says of itself. Many nodes of one process differ by a number in their host."""
+    """Return what each node registers as. Many nodes of one process differ by a number in their host."""
     host = f"[{plan.host}]" if ":" in plan.host else plan.host
     return [
         NodeRegistration(

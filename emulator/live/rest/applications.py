@@ -1,4 +1,4 @@
-"""Applications: GET /apps and what lies below it (facts, sections 1.1 and 1.2).
+"""Applications: GET /apps and what is below it (facts, sections 1.1 and 1.2).
 
 Law: read only. A row is made in the natural form; what a version leaves out just after submission is left
 out by the dialect's version (facts 11: no resourceInfo in 3.4, runningContainers -1 in 3.5).

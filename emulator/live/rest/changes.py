@@ -178,7 +178,7 @@ class Changes:
         return "FINISHING" if app.state == "FINISHED" and app.containers else app.state
 
     def put_state(self, app: AppRecord, request: WebRequest) -> Reply:
-        """Kill: 202 and where to look, or 200 if it had ended."""
+        """Kill: 202 with the address to poll, or 200 if it had ended."""
         user = caller(request)
         body = body_of(request, StateBody)
         if body.state == self.state_word(app):

@@ -1,4 +1,4 @@
-"""Cluster: who answers, its counters and its nodes (facts, section 1.1).
+"""Cluster: its identity, its counters and its nodes (facts, section 1.1).
 
 Law: read only; each function turns the live ResourceManager into one of YARN's objects, in the natural form.
 """

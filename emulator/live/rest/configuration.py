@@ -43,7 +43,7 @@ class DaemonConfiguration:
         self._more = more
 
     def entries(self) -> dict[str, tuple[str, str]]:
-        """Return key -> value and the file it would stand in."""
+        """Return key -> value and the file it would be in."""
         settings, timing = self._manager.settings, self._manager.settings.timing
         web, name_node = urlsplit(self._url).netloc, urlsplit(self._name_node).netloc
         core = {

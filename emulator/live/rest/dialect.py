@@ -1,7 +1,7 @@
 """Dialects: one answer, written as Hadoop 3.4 (Jersey 1) or as 3.5 (Jersey 2) writes it.
 
 Law: no I/O. Answers are made once, in the natural form; a dialect changes the form and never the content.
-Sources: facts, sections 1.4 and 11 (seen on 3.4.2 and 3.5.0). Where the form of a class was never seen, the
+Sources: facts, sections 1.4 and 11 (observed on 3.4.2 and 3.5.0). Where the form of a class was never observed, the
 client must be tolerant anyway, and the two dialects differ as far as the sources allow.
 """
 
@@ -25,7 +25,7 @@ CONSTANT_FIELDS: dict[str, dict[str, Any]] = msgspec.json.decode(_DATA.read_byte
 
 
 class Dialect:
-    """How a version writes. ``hadoop_version`` is what it says it is."""
+    """How a version writes. ``hadoop_version`` is the version it answers."""
 
     def __init__(self, version: Version = "3.4") -> None:
         self.version = version
@@ -49,9 +49,9 @@ class Dialect:
         return Reply(status, self._encode({root: value}), JSON_KIND)
 
     def history(self, root: str, value: object) -> Reply:
-        """Write what the history server tells: that of 3.5 writes text as what it seems to be.
+        """Write an answer of the history server: that of 3.5 writes text as what it seems to be.
 
-        Seen on 3.5.0: a setting "0" is told as 0, "false" as false, "0.05" as 0.05, but "0.10", "022", "+5"
+        Observed on 3.5.0: a setting "0" is written as 0, "false" as false, "0.05" as 0.05, but "0.10", "022", "+5"
         and "1e3" remain text, as any text does that would not be read back as it was.
         """
         return self.natural(root, _guessed(value) if self.version == "3.5" else value)
@@ -70,14 +70,14 @@ class Dialect:
     def bare(
         self, value: dict[str, Any], status: int = 200, headers: tuple[tuple[str, str], ...] = ()
     ) -> Reply:
-        """Write an object without a root, numbers as numbers (AppPriority and AppQueue, seen on 3.4.2)."""
+        """Write an object without a root, numbers as numbers (AppPriority and AppQueue, observed on 3.4.2)."""
         return Reply(status, self._encode(value), JSON_KIND, headers)
 
     def no(self, problem: HttpProblem) -> Reply:
-        """Tell a problem; what Hadoop has no number for is a 503, a wrong method or type among them."""
+        """Write a problem; what Hadoop has no number for is a 503, a wrong method or type among them."""
         if problem.status not in (405, 415):
             told = problem.message
-            if self.version == "3.5":  # Jersey 2 tells the message alone
+            if self.version == "3.5":  # Jersey 2 writes the message alone
                 told = told.removeprefix("java.lang.Exception: ")
             return remote_exception(HttpProblem(problem.status, problem.kind, told))
         if self.version == "3.4":

@@ -1,9 +1,9 @@
-"""History: what the MapReduce history server tells of jobs that have ended (facts, section 2.2).
+"""History: what the MapReduce history server answers about jobs that have ended (facts, section 2.2).
 
 Law: read only. A job is in the history once it is over, if it ever had a master: one that was killed while it
-waited is not. Numbers and counters are what its master has told at its end, the configuration is that of its
-submission, read here as any daemon reads a job's file. Unlike the real one it forgets with the
-ResourceManager, and knows no single task.
+waited is not. Numbers and counters are what its master has reported at its end, the configuration is that of its
+submission, read here as any daemon reads a job's file. Unlike the real one it loses its jobs with the
+ResourceManager's restart, and has no single tasks.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class HistoryRest:
 
 
 def _filtered(rows: list[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the jobs that a query wants: of a user, queue, state or span of time, the first ``limit``."""
+    """Return the jobs of a query: of a user, queue, state or span of time, the first ``limit``."""
     for name, field in (("user", "user"), ("queue", "queue"), ("state", "state")):
         if query.get(name):
             rows = [row for row in rows if row[field] == query[name]]

@@ -47,7 +47,7 @@ def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dic
 
 
 def overview(manager: LiveResourceManager) -> dict[str, Any]:
-    """Return what GET /scheduler-overview tells: how the scheduler decides."""
+    """Return the answer of GET /scheduler-overview: how the scheduler decides."""
     return CONSTANT_FIELDS["schedulerOverview"] | {
         "maximumAllocation": vector(*manager.largest_node()),
         "applicationPriority": manager.settings.max_priority,
@@ -55,7 +55,7 @@ def overview(manager: LiveResourceManager) -> dict[str, Any]:
 
 
 def _capacity_vector(percent: float) -> dict[str, Any]:
-    """Return a queue's share as 3.4 and later tell it beside the percentage: by resource."""
+    """Return a queue's share as 3.4 and later write it beside the percentage: by resource."""
     share = f"{percent:.1f}%"
     return {
         "configuredCapacityVector": f"[memory-mb={share},vcores={share}]",

@@ -1,6 +1,6 @@
 """The site: one ``Web`` that is a ResourceManager to nodes, masters and clients.
 
-Law: this file says which path is answered by whom. The proxy to masters passes GET and PUT only, of the
+Law: this file defines which part answers which path. The proxy to masters passes GET and PUT only, of the
 caller's headers Content-Type and Accept only, and bounds an answer in size and time.
 """
 
@@ -78,7 +78,7 @@ class Proxy:
             return _error(502, f"the AM of {name} cannot be reached: {type(problem).__name__}")
 
     def refuse(self, request: WebRequest) -> Reply:
-        """Answer every other method: the proxy is a servlet, and says no in its own words."""
+        """Answer every other method: the proxy is a servlet, and refuses in its own words."""
         said = f"HTTP method {request.method[:20]} is not supported by this URL"
         told = {"servlet": "proxy", "message": said, "url": request.path[:300], "status": "405"}
         return json_reply(told, 405)
@@ -126,7 +126,7 @@ def _error(status: int, message: str) -> Reply:
 
 ROOT = "/ws/v1/cluster"
 NO_WRITER = "MessageBodyWriter not found for media type=application/json"
-"""Why 3.5.0 cannot answer for a single attempt (seen; the list of attempts is well)."""
+"""Why 3.5.0 cannot answer for a single attempt (observed; the list of attempts works)."""
 
 
 class ManagerSite:

@@ -1,8 +1,8 @@
 """The namespace: an HDFS in a folder, with HDFS's rules for names, owners and renames (facts, section 10).
 
-Law: no path leads out of the folder, whatever is asked for: names are checked part by part, and a symbolic
+Law: no path leads out of the folder, whatever is requested: names are checked part by part, and a symbolic
 link in the way does not exist. Permissions bind everybody but the superuser. All methods raise
-``HttpProblem`` with HDFS's exception; nothing here speaks HTTP.
+``HttpProblem`` with HDFS's exception; there is no HTTP here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from emulator.live.wire.web import HttpProblem
 
 BLOCK_BYTES = 128 << 20
 OPEN_FOLDERS = ("/", "/tmp", "/user")  # noqa: S108  # HDFS's folder of that name
-"""What everybody may make folders in and nobody may empty: an administrator would have made them."""
+"""Folders in which all users may make folders and none may delete: an administrator would have made them."""
 
 
 class Namespace:
@@ -82,7 +82,7 @@ class Namespace:
         if stat.S_ISDIR(found.st_mode):
             raise HttpProblem(404, "FileNotFoundException", f"Path is not a file: {path}")
         self._paths.may(user, path, found, READ)
-        stream = open(self._paths.at(path), "rb", buffering=0)  # noqa: SIM115  # whoever sends it closes it
+        stream = open(self._paths.at(path), "rb", buffering=0)  # noqa: SIM115  # the sender closes it
         return stream, os.fstat(stream.fileno()).st_size
 
     def check(self, user: str, path: str, wanted: int) -> None:
@@ -160,7 +160,7 @@ class Namespace:
         return True
 
     def rename(self, user: str, source: str, target: str) -> bool:
-        """Rename as HDFS's first rename does: False for whatever stands against it."""
+        """Rename as HDFS's first rename does: False if anything prevents it."""
         found = self._paths.find(source)
         if found is None or source == "/":
             return False
@@ -178,7 +178,7 @@ class Namespace:
         return True
 
     def replace(self, user: str, source: str, target: str, overwrite: bool) -> None:
-        """Rename as HDFS's second rename does: an exception for whatever stands against it."""
+        """Rename as HDFS's second rename does: an exception if anything prevents it."""
         found = self._paths.find(source)
         if found is None or source == "/":
             raise HttpProblem(404, "FileNotFoundException", f"rename source {source} is not found.")
@@ -222,7 +222,7 @@ class Namespace:
         self.owners.put(path, Owned(owned.owner, mode & 0o1777))
 
     def set_owner(self, user: str, path: str, owner: str) -> None:
-        """Give a path to somebody: the superuser may."""
+        """Change a path's owner: the superuser may."""
         owned = self._own(user, path)
         if user != self.owners.superuser:
             raise denied(user, "Non-super user cannot change owner", path)

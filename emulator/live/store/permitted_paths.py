@@ -1,6 +1,6 @@
-"""Paths of the emulated HDFS: where they lie in the folder, who owns them, what each user may do with them.
+"""Paths of the emulated HDFS: where they are in the folder, who owns them, what each user may do with them.
 
-Law: no path leads out of the folder, whatever is asked for: names are checked part by part, and a symbolic
+Law: no path leads out of the folder, whatever is requested: names are checked part by part, and a symbolic
 link in the way does not exist. Permissions bind everybody but the superuser. All methods raise
 ``HttpProblem`` with HDFS's exception. Owners are kept beside the files: an answer never waits for the disk, a
 change is one transaction. A row may outlive its file (a crash in between), a file may have no row (somebody
@@ -59,7 +59,7 @@ class Owners:
         return path in self._rows
 
     def put(self, path: str, owned: Owned) -> None:
-        """Say who owns a path."""
+        """Return the owner of a path."""
         self._base.execute("INSERT OR REPLACE INTO owned VALUES (?, ?, ?)", (path, *owned))
         self._rows[path] = owned
 
@@ -70,7 +70,7 @@ class Owners:
         self._rows.update(rows)
 
     def drop(self, path: str) -> None:
-        """Forget a path and all below it: after it is gone."""
+        """Delete the rows of a path and all below it: after it is gone."""
         gone = [one for one, _ in self._under(path)]
         self._many("DELETE FROM owned WHERE path = ?", [(one,) for one in gone])
         for one in gone:
@@ -99,11 +99,11 @@ class PermittedPaths:
         self.owners = owners
 
     def at(self, path: str) -> str:
-        """Return where a path lies on the disk."""
+        """Return where a path is on the disk."""
         return self._root + ("" if path == "/" else path)
 
     def find(self, path: str) -> os.stat_result | None:
-        """Return what is at a path; a link, a device and what lies behind them is nothing."""
+        """Return what is at a path; a link, a device and what is behind them is nothing."""
         at = self._root
         found = os.lstat(at)
         for part in path.split("/"):
@@ -128,7 +128,7 @@ class PermittedPaths:
         return found
 
     def may(self, user: str, path: str, found: os.stat_result, wanted: int) -> None:
-        """Raise unless owner's or others' bits allow it (nobody but the superuser is in the group)."""
+        """Raise unless owner's or others' bits allow it (only the superuser is in the group)."""
         owned = self.owners.of(path, stat.S_ISDIR(found.st_mode))
         bits = owned.mode >> 6 if user == owned.owner else owned.mode
         if user != self.owners.superuser and bits & wanted != wanted:

@@ -1,9 +1,9 @@
 """WebHDFS: NameNode and DataNode of an HDFS in a folder (facts, section 10), and its planted faults.
 
-Law: it has the traps of the real one. A create is two requests; an upload whose client dies leaves a
-shorter file that looks complete; a rename says no in its body with status 200. Bodies are streamed to
-disk and from it, never held. Who asks is ``user.name``, else dr.who. No fault happens unless a test (or
-``--faults``) asked for it, and what is asked for is counted down, so that a store recovers by itself.
+Law: it has the traps of the real one. A create is two requests; an upload whose client ends leaves a
+shorter file that looks complete; a refused rename is a body with status 200. Bodies are streamed to
+disk and from it, never kept. The user is ``user.name``, else dr.who. No fault happens unless a test (or
+``--faults``) asked for it, and faults are counted down, so that a store recovers by itself.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def cut(receive: Receive) -> bool:
 
 
 async def gone(receive: Receive) -> None:
-    """Wait until a connection that was cut is seen to be gone (the server would complain of no answer)."""
+    """Wait until a connection that was cut is closed (the server would complain of no answer)."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -124,7 +124,7 @@ def dripping(send: Send, drip_ms: int) -> Send:
 
 PREFIX = "/webhdfs/v1"
 SECOND_STEP = "namenoderpcaddress"
-"""The parameter that real redirects carry: whoever comes with it talks to the DataNode."""
+"""The parameter of real redirects: a request with it is for the DataNode."""
 CHUNK_BYTES = 1 << 18
 STREAM = "application/octet-stream"
 _HOST = re.compile(r"[A-Za-z0-9.\-]{1,253}(:[0-9]{1,5})?|\[[0-9a-fA-F:]{2,45}\](:[0-9]{1,5})?")
@@ -165,7 +165,7 @@ class WebHdfsServer:
         web.add("GET", "/jmx", self._jmx)
 
     def _jmx(self, _: WebRequest) -> Reply:
-        """Answer what a NameNode's bean FSNamesystemState says."""
+        """Answer a NameNode's bean FSNamesystemState."""
         fault = self.faults.now if self.faults is not None else None
         state = "safeMode" if fault is not None and fault.safe_mode else "Operational"
         name = "Hadoop:service=NameNode,name=FSNamesystemState"

@@ -1,12 +1,12 @@
-"""The modelled task runner: it speaks the real runner's protocol, so that yarnctl cannot tell it from one.
+"""The modelled task runner: it has the real runner's protocol, so that yarnctl cannot distinguish them.
 
 Law: the store and the requests are the real ones, read and written by the real runner's own functions; only
-the reducer is a timetable. What a suspension takes is what ``emulator.cluster.suspension`` says of virtual
+the reducer is a timetable. The time of a suspension is that of ``emulator.cluster.suspension`` in virtual
 time: the key that is under way after ``drain_ms`` is finished, ``upload_ms`` later the manifest is written,
-and the attempt holds until it is killed, the order is withdrawn, or ``hold_ms`` is over and it goes on in
+and the attempt waits until it is killed, the order is withdrawn, or ``hold_ms`` is over and it continues in
 place.
 
-What waits for the store waits in a thread (``ask``); what it says is heard on the event loop.
+Calls to the store wait in a thread (``ask``); their results are handled on the event loop.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RunnerHost(Protocol):
     def ask(
         self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
     ) -> None:
-        """Call in a thread; hear on the event loop."""
+        """Call in a thread; handle the result on the event loop."""
         ...
 
     def later(self, span_ms: int, handler: Callable[[Any], object], argument: Any = None) -> None:
@@ -71,14 +71,14 @@ class RunnerHost(Protocol):
 
 
 class RequestFolder(NamedTuple):
-    """What lies in an attempt's folder of requests."""
+    """What is in an attempt's folder of requests."""
 
     requests: tuple[Request, ...]
     withdrawn: frozenset[str]
 
 
 class RunnerMemory:
-    """What one attempt's runner remembers."""
+    """The state of one attempt's runner."""
 
     def __init__(self) -> None:
         self.known: set[str] = set()
@@ -122,7 +122,7 @@ class ModelledRunners:
         self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
 
     def _fit(self, attempt: Attempt, container: Container, manifest: Manifest | None) -> None:
-        """Let the attempt begin where the store says, should the master have thought otherwise."""
+        """Let the attempt begin where the store's checkpoint ends, should the master have assumed otherwise."""
         actor = self._host.actor
         done = manifest.groups_done if manifest is not None else 0
         task = container.task
@@ -139,14 +139,14 @@ class ModelledRunners:
             actor.store.pop(task, None)
         container.from_key = container.log_from_key = done
         container.resumed = bool(done)
-        if container.work_at_ms != NEVER:  # its timetable stands already: another one
+        if container.work_at_ms != NEVER:  # it has a timetable already: another one
             ready_ms = max(container.launched_at_ms + actor.timing.launch_ms, actor.kernel.now_ms)
             actor.launching.timetable(container, ready_ms)
 
     # --- requests -------------------------------------------------------------------------
 
     def notify(self, attempt: Attempt) -> None:
-        """The doorbell: look for a request."""
+        """The doorbell: check for a request."""
         kept = attempt.kept
         if not isinstance(kept, RunnerMemory) or attempt.over:
             return
@@ -279,7 +279,7 @@ class ModelledRunners:
         self._host.ask(lambda: write_checkpoint(self.store, task, fields, output), written, failed)
 
     def _fields(self, task: TaskId, kept: RunnerMemory, to_key: int, now_ms: int) -> dict[str, Any]:
-        """Return what the manifest says, as the real runner's does."""
+        """Return the manifest's content, as the real runner's does."""
         last = kept.manifest
         past = [*last.past_containers, str(last.raw["container"])] if last is not None else []
         generation = max(kept.highest, self._generation(kept)) + 1
@@ -320,7 +320,7 @@ class ModelledRunners:
         self._wait_for_release(attempt, container)
 
     def _wait_for_release(self, attempt: Attempt, container: Container) -> None:
-        """Wait to be killed; go on when nobody does, or when the order is withdrawn."""
+        """Wait to be killed; continue when that does not happen, or when the order is withdrawn."""
         kept: RunnerMemory = attempt.kept
         container.stage = RELEASE_WAIT
         container.order = kept.order
@@ -390,7 +390,7 @@ def status_of(container: Container, actor: LiveActor, kept: RunnerMemory, now_ms
 def _back_ms(container: Container, actor: LiveActor) -> int:
     """Return how long a resumed attempt took from its process's start to its first new key, without shuffle.
 
-    ``log_from_key`` grows when it saves: by then it has been told.
+    ``log_from_key`` grows when it saves: by then it has been reported.
     """
     shuffle_ms = actor.job.shuffle_ms if actor.timing.reshuffle else 0
     return max(0, actor.launching.return_ms(container.task, container.from_key) - shuffle_ms)

@@ -1,4 +1,4 @@
-"""Modelled tasks: containers that hold their room for as long as a timetable says, by the wall clock.
+"""Modelled tasks: containers that are occupied for as long as a timetable says, by the wall clock.
 
 Law: the timetable is the actor's own, the same as in virtual time; what a reduce's runner does goes through
 the real store. Only latencies of the wires make a difference between the two.
@@ -32,7 +32,7 @@ STORE_THREADS = 4
 
 
 class ModelledTasks:
-    """The tasks of one modelled job. ``poll_ms``: look for requests so often where no doorbell can ring."""
+    """The tasks of one modelled job. ``poll_ms``: poll for requests so often where no doorbell can ring."""
 
     actor_kind = LiveActor
     modelled = True
@@ -96,13 +96,13 @@ class ModelledTasks:
         return {key: finished for key, finished in done.items() if key[0] != "saved"}
 
     def commit(self) -> None:
-        """Nothing lies anywhere."""
+        """Do nothing: there are no files."""
 
     def abort(self) -> None:
-        """Nothing lies anywhere."""
+        """Do nothing: there are no files."""
 
     def close(self) -> None:
-        """Hear no more of the store."""
+        """Ignore later results of the store."""
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
             self._threads = None
@@ -143,7 +143,7 @@ class ModelledTasks:
             live.actor.kill(container, ending, exit_at_ms)
 
     def poll(self, attempt: Attempt) -> None:
-        """Derive where the attempt stands from its timetable."""
+        """Derive the attempt's position from its timetable."""
         container = attempt.container
         if attempt.over or container is None or attempt.state != "RUNNING":
             return
@@ -179,7 +179,7 @@ class ModelledTasks:
                 return
 
     def _poll(self, _: object) -> None:
-        """Look which attempts have requests at all, and have those look that run."""
+        """Find which attempts have requests, and let those that run read them."""
         runners = self.runners
         assert runners is not None
 
@@ -199,7 +199,7 @@ class ModelledTasks:
     def ask(
         self, call: Callable[[], T], heard: Callable[[T], object], failed: Callable[[str], object]
     ) -> None:
-        """Call in a thread; hear on the event loop."""
+        """Call in a thread; handle the result on the event loop."""
         threads, loop = self._threads, self._loop
         if threads is None or loop is None:
             return

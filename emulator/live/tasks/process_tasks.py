@@ -1,7 +1,7 @@
-"""Tasks that are processes: what their umbilical says, and what becomes of it.
+"""Tasks that are processes: their umbilical's messages, and the effect of each.
 
 Law: only an attempt that its master counts as running may commit. A map's output counts from the instant its
-process says that it is done until the map is run again; reduces are told where it lies, those that wait at
+process reports that it is done until the map is run again; reduces are told where it is, those that wait at
 once. A task that has said nothing new for ``mapreduce.task.timeout`` has failed.
 """
 
@@ -37,7 +37,7 @@ PROCESS_TIMING = Timing(am_start_ms=1, launch_ms=0, task_commit_ms=0, job_commit
 """Real processes take their own time; nothing is added."""
 
 TIMEOUT_POLLS = 6
-"""So often within one time-out a master looks for tasks that say nothing."""
+"""So often within one time-out a master checks for tasks that report nothing."""
 
 
 class ProcessTasks:
@@ -108,7 +108,7 @@ class ProcessTasks:
             self._check_liveness(None)
 
     def recover(self, done: dict[tuple[str, int], FinishedTask]) -> dict[tuple[str, int], FinishedTask]:
-        """Return the finished tasks whose output still lies where it was."""
+        """Return the finished tasks whose output is still where it was."""
         kept: dict[tuple[str, int], FinishedTask] = {}
         for (kind, task), finished in done.items():
             if kind == "reduce" or not self.submitted.reduces:
@@ -143,7 +143,7 @@ class ProcessTasks:
         )
 
     def begun(self, attempt: Attempt) -> None:
-        """Nothing yet: the process says hello when it is up."""
+        """Do nothing: the process reports when it is up."""
 
     def ended(self, attempt: Attempt) -> None:
         """The process is gone: delete what it has left, if it does not count."""
@@ -158,7 +158,7 @@ class ProcessTasks:
         """Nothing to do: processes report by themselves."""
 
     def ask_to_end(self, attempt: Attempt, ending: str) -> None:
-        """Kill it; with a fault set, a map is run again first, so that the next attempt sees other input."""
+        """Kill it; with a fault set, a map is run again first, so that the next attempt reads other input."""
         live = self.live
         rerun = None if attempt.is_map else self._faults.rerun_map()
         if rerun is not None and live.actor.map_node[rerun] >= 0:

@@ -2,10 +2,10 @@
 
 Law: a file is complete once it has its final name. What a key is sorted and partitioned by are its bytes and
 nothing else. The values of one key come in another order at every attempt of a reduce, as they do in real
-Hadoop, where hosts are asked at random; only who relies on that order notices.
+Hadoop, where hosts are queried at random; only a job that relies on that order is affected.
 
 A record is a key and a value, neither of which holds a newline; a file holds key and value on a line each,
-partition after partition; the index beside it says where each begins. Standard library only: task processes
+partition after partition; the index beside it has where each begins. Standard library only: task processes
 run this file.
 """
 
@@ -53,7 +53,7 @@ def partition_of(key: bytes, partitions: int, fields: Fields) -> int:
 
 
 class Index(NamedTuple):
-    """Where the partitions of a map's output lie in its file: (offset, bytes, records) each."""
+    """Where the partitions of a map's output are in its file: (offset, bytes, records) each."""
 
     data: str
     partitions: tuple[tuple[int, int, int], ...]

@@ -58,7 +58,7 @@ class StreamingAttempt:
     # --- talking to the master ------------------------------------------------------------
 
     def _lost(self, why: str) -> None:
-        """End at once, the command with us: nobody waits for this attempt any more."""
+        """End at once, the command too: the master has given this attempt up."""
         sys.stderr.write(f"task ends: {why}\n")
         sys.stderr.flush()
         if self.running is not None:
@@ -82,11 +82,11 @@ class StreamingAttempt:
                 return
 
     def report(self) -> None:
-        """Send where this attempt stands."""
+        """Send this attempt's position."""
         self.umbilical.send({"report": self.state()})
 
     def state(self) -> dict[str, Any]:
-        """Return where this attempt stands; ``alive`` rises with everything the command does."""
+        """Return this attempt's position; ``alive`` rises with everything the command does."""
         return {
             "phase": self.phase,
             "progress": round(min(1.0, self.progress), 4),
@@ -208,7 +208,7 @@ class StreamingAttempt:
     # --- map --------------------------------------------------------------------------------
 
     def map(self) -> dict[str, Any]:
-        """Run a map; return what the master needs to know of its output."""
+        """Run a map; return what the master needs of its output."""
         if not self.job["reduces"]:
             return self.map_only()
         fields = shuffle.Fields(*self.partition_fields())
@@ -318,7 +318,7 @@ class StreamingAttempt:
         self.commit(folder)
 
     def commit(self, folder: str) -> None:
-        """Put all that lies in the work folder where committed output is, if the master allows it."""
+        """Move all files of the work folder to the committed output, if the master allows it."""
         if not self.umbilical.ask({"can_commit": True}).get("commit"):
             raise Gone("the master has not allowed the commit")
         committed = os.path.join(self.job["output"], "_temporary", "committed")
@@ -328,7 +328,7 @@ class StreamingAttempt:
 def merge_folders(source: str, target: str) -> None:
     """Move a folder's files and folders into another, as FileOutputCommitter merges paths: the last one wins.
 
-    The part comes last: who sees it sees all.
+    The part comes last: if it is there, all is.
     """
     os.makedirs(target, exist_ok=True)
     for entry in sorted(os.scandir(source), key=lambda entry: (entry.name.startswith("part-"), entry.name)):
@@ -363,7 +363,7 @@ class TextOutput:
 
 
 def handle_signals() -> None:
-    """Answer SIGQUIT as a JVM does: a dump to the log, and life goes on. Commands inherit it blocked."""
+    """Answer SIGQUIT as a JVM does: a dump to the log, and the process continues. Commands inherit it blocked."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
     threading.Thread(target=_dump_on, name="dumps", daemon=True).start()
 
@@ -404,13 +404,13 @@ def main() -> int:
         return 1
     except CommandFailed as failed:
         last = {"failed": f"Error: java.lang.RuntimeException: {failed}"}
-    except Exception:  # whatever it is, the master must hear of it
+    except Exception:  # whatever it is, the master must be told
         last = {"failed": f"Error: {traceback.format_exc(limit=-3)}"}
     return report_last(attempt, last)
 
 
 def report_last(attempt: StreamingAttempt, last: dict[str, Any]) -> int:
-    """Tell the master how it ended and wait until it has taken that."""
+    """Report to the master how it ended and wait for the acknowledgement."""
     try:
         taken = attempt.umbilical.ask(last)
     except Gone:

@@ -1,4 +1,4 @@
-"""Tasks as processes: how a streaming job is split, and what each task's process is told.
+"""Tasks as processes: how a streaming job is split, and the specification of each task's process.
 
 Law: splits and the job's file are a function of the job and of its input alone; nothing here starts
 anything. A task's process reads two things: the job's file in the staging folder, and its own entry in the
@@ -22,7 +22,7 @@ from emulator.workload.job import Job
 from yarnctl.errors import BadInput
 
 SOURCES = str(Path(__file__).resolve().parents[3])
-"""What a task's own Python needs on its path; the user's command does not see it."""
+"""What a task's own Python needs on its path; the user's command has none of it."""
 
 BLOCK_BYTES = 128 << 20
 SLOP_RATIO = 1.1
@@ -73,7 +73,7 @@ def plan_splits(job: StreamingJob) -> list[InputSplit]:
 
 
 def job_record(job: StreamingJob, splits: list[InputSplit]) -> Job:
-    """Return the job as the AM actor knows it: how many tasks of which size, and no timetable."""
+    """Return the job for the AM actor: how many tasks of which size, and no timetable."""
     return Job(
         name=job.name,
         job_class="research",
@@ -101,7 +101,7 @@ class Staging:
         self.job_file = self.folder / "job.json"
 
     def prepare(self, job: StreamingJob, job_id: str, maps: int) -> None:
-        """Keep the files as they are now, and write what tasks need to know; once for all attempts."""
+        """Keep the files as they are now, and write the tasks' specifications; once for all attempts."""
         self.maps.mkdir(parents=True, exist_ok=True)
         self.files.mkdir(exist_ok=True)
         if self.job_file.exists():

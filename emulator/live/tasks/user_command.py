@@ -105,7 +105,7 @@ class Piped:
                 self.reporter.progress += 1
                 if self._problem is None:
                     self._take(data)
-        except Exception as problem:  # told by finish(), in the thread that waits
+        except Exception as problem:  # raised by finish(), in the thread that waits
             self._problem = problem
             while os.read(handle, BLOCK_BYTES):
                 pass

@@ -1,7 +1,7 @@
-"""Asking: who asks, in which words, and what of a request may be believed.
+"""Requests: their user, their parameters, and what of a request may be trusted.
 
 Law: what comes in is judged here, in YARN's words: 400 for what makes no sense, 415 for another content type.
-Authentication is Hadoop's pseudo kind: ``user.name`` says who asks, nobody is ``dr.who`` (facts 1.5).
+Authentication is Hadoop's pseudo kind: ``user.name`` is the user, no name is ``dr.who`` (facts 1.5).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def missing(message: str) -> HttpProblem:
 
 
 def caller(request: WebRequest) -> str:
-    """Return whom the request says it comes from."""
+    """Return the user of the request."""
     name = request.query.get("user.name", "")
     if name and not _USER.fullmatch(name):
         raise HttpProblem(403, "AuthorizationException", "the user's name cannot be used")

@@ -2,7 +2,7 @@
 
 Law: made for thousands of small calls a second from one event loop: a protocol and a parser (httptools), no
 task and no future per call. A call is made once, and once more only if a kept connection turns out to be
-closed before a byte of its answer came; whoever wants it repeated has numbered it. Answers are bounded, and a
+closed before a byte of its answer came; a caller that wants it repeated has numbered it. Answers are bounded, and a
 call without an answer in time is over: its connection is closed. ``HttpPool`` keeps connections and calls
 back; ``exchange`` is one call on a connection of its own.
 """
@@ -23,7 +23,7 @@ from yarnctl.errors import BadInput
 LARGEST_ANSWER = 16 * 1024 * 1024
 
 Answered = Callable[[int, bytes], None]
-"""Called once with the status and the body; status 0: no answer, and the body says why."""
+"""Called once with the status and the body; status 0: no answer, and the body has the reason."""
 
 
 class Address:
@@ -47,7 +47,7 @@ class Address:
 
 
 class _Owner(Protocol):
-    """Whoever opened a connection."""
+    """The opener of a connection."""
 
     def free(self, connection: _Connection) -> None:
         """A connection can carry the next call."""
@@ -199,7 +199,7 @@ class HttpPool:
             _, connection = await asyncio.wait_for(connecting, self._timeout_s)
         except (OSError, TimeoutError) as error:
             self._opening -= 1
-            if not self._all:  # nobody answers: no call that waits here will be carried
+            if not self._all:  # no connection: no call that waits here will be sent
                 self._fail_waiting(str(error) or type(error).__name__)
             return
         self._opening -= 1
@@ -277,7 +277,7 @@ class _OneCall(_Connection):
         connection.close()
 
     def lost(self, connection: _Connection) -> None:
-        """Nobody else waits for it."""
+        """No other call waits for it."""
 
     def repeat(self, request: bytes, answered: Answered, deadline_s: float) -> None:
         """Its connection is new: nothing is repeated."""

@@ -1,9 +1,9 @@
 """Serving: a ``Web`` on uvicorn, in the foreground of a program or in the background of a test.
 
-Law: loopback unless told otherwise. Every application stands behind a guard, since it runs commands: only
+Law: loopback by default. Every application is behind a guard, since it runs commands: only
 names that the server listens on, advertises or was given are answered, and no page of another origin
-(:mod:`yarnctl.listening.names`). It costs a request one look at its headers and no await of its own. The
-port is bound before anything else is started, so a port that is taken is one clear error, and port 0 tells
+(:mod:`yarnctl.listening.names`). It costs a request one check of its headers and no await of its own. The
+port is bound before anything else is started, so a port that is taken is one clear error, and port 0 gives
 the port it became. SIGTERM and SIGINT end it in order, exit 0.
 """
 
@@ -65,7 +65,7 @@ def guarded(web: Raw, host: str, names: Iterable[str] = ()) -> Raw:
 
 
 def name_in(url: str) -> str:
-    """Return the host of a URL as it stands in a Host header, "" if it has none."""
+    """Return the host of a URL as it is in a Host header, "" if it has none."""
     return name_of(urlsplit(url).netloc.rpartition("@")[2])
 
 
@@ -126,7 +126,7 @@ class _Server(uvicorn.Server):
         self._log()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take nothing more, let what is being answered be answered, for a moment; uvicorn would sleep."""
+        """Accept nothing more, and finish running answers, for a moment; uvicorn would sleep."""
         for server in self.servers:
             server.close()
         for listener in sockets or ():
@@ -156,7 +156,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(one)
 
     async def main_loop(self) -> None:
-        """Wait for the end, keeping the answers' Date; uvicorn would look ten times a second."""
+        """Wait for the end, keeping the answers' Date; uvicorn would check ten times a second."""
         while not self._asked_to_end.is_set():
             now = formatdate(time.time(), usegmt=True).encode()
             self.server_state.default_headers = [(b"date", now), *self.config.encoded_headers]
@@ -219,7 +219,7 @@ async def _serve_all(sites: tuple[tuple[Web, socket.socket], ...], started: Call
 
 
 class Background:
-    """A ``Web`` that is served by a thread of its own: for tests, and for what stands beside a program.
+    """A ``Web`` that is served by a thread of its own: for tests, and beside a program.
 
     Use as a context; ``url`` is its base URL. The web is made by ``build`` (given the URL) on the server's
     thread; what it touches is touched there only: other threads go through ``run``.

@@ -1,11 +1,11 @@
-"""Messages: what ResourceManager, NodeManagers and masters say to each other in the live emulator.
+"""Messages between ResourceManager, NodeManagers and masters in the live emulator.
 
 Law: this is the whole seam. In one process the messages are handed over as they are, between
-processes the same structs travel as JSON over HTTP (``PATHS``); neither side can tell. Every call that
+processes the same structs are JSON over HTTP (``PATHS``), with the same effect. Every call that
 changes something carries a number, and a repeated number is answered with the same answer again: a lost
 answer never doubles an effect (YARN's responseId does the same).
 
-This is the emulator's own dialect. What ``yarnctl`` sees is Hadoop's REST, which lies beside it.
+This is the emulator's own protocol. ``yarnctl`` uses Hadoop's REST, which is beside it.
 Instants are milliseconds since the epoch.
 """
 
@@ -39,9 +39,9 @@ EXIT_SIGTERM, EXIT_SIGKILL = 143, 137
 
 
 class NodeRegistration(msgspec.Struct, frozen=True, kw_only=True):
-    """A node joins, or comes back. ``node`` is host:port; ``address`` the base URL masters reach it at.
+    """A node registers, or again. ``node`` is host:port; ``address`` the base URL masters reach it at.
 
-    ``phase_ms``: when in each interval it beats (None: the ResourceManager says). ``running``: the
+    ``phase_ms``: when in each interval it sends its heartbeat (None: the ResourceManager chooses). ``running``: the
     containers it holds (after a ResourceManager's restart).
     """
 
@@ -175,7 +175,7 @@ class Allocated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a master knows of its job when it ends, for the history (``job_told``); spans in ms."""
+    """What a master reports of its job when it ends, for the history (``job_told``); spans in ms."""
 
     numbers: dict[str, int]
     counters: dict[str, int]
@@ -196,7 +196,7 @@ class Acknowledged(msgspec.Struct, frozen=True):
 
 
 class ResourceTracker(Protocol):
-    """The ResourceManager as nodes see it."""
+    """The ResourceManager's interface for nodes."""
 
     def register_node(self, registration: NodeRegistration) -> NodeRegistered:
         """Take a node in."""
@@ -208,7 +208,7 @@ class ResourceTracker(Protocol):
 
 
 class MasterService(Protocol):
-    """The ResourceManager as masters see it."""
+    """The ResourceManager's interface for masters."""
 
     def register_master(self, registration: MasterRegistration) -> MasterRegistered:
         """Take an AM in."""
@@ -229,7 +229,7 @@ class MasterService(Protocol):
 class TaskLaunch(msgspec.Struct, frozen=True, kw_only=True):
     """Start a task's process in a granted container, in its own process group.
 
-    ``modelled``: no process; the container counts as held until ``stop`` says how it ended.
+    ``modelled``: no process; the container counts as occupied until ``stop`` reports its end.
     """
 
     container: str
@@ -250,7 +250,7 @@ class TaskStop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContainerService(Protocol):
-    """A node as masters see it."""
+    """A node's interface for masters."""
 
     def start(self, launch: TaskLaunch) -> Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""

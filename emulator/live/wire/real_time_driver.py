@@ -1,8 +1,8 @@
 """Pace: a kernel's events by the wall clock.
 
 Law: the only clock of the live emulator. Kernel time is milliseconds since the epoch, sped up by
-``speed`` from the instant of the start; whoever handles a message first lets what is due happen
-(``catch_up``), then acts, and ``poke`` looks whether something is due earlier than thought.
+``speed`` from the instant of the start; a handler of a message first runs what is due
+(``catch_up``), then acts, and ``poke`` checks whether something is due earlier than planned.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RealTimeDriver:
         return self.kernel.now_ms
 
     def wake(self) -> None:
-        """Look again when the next event is due; call after anything that may have put one in."""
+        """Plan the next run for when the next event is due; call after anything that may have added one."""
         if self._due is not None:
             self._due.cancel()
         next_ms = self.kernel.next_at_ms()

@@ -1,7 +1,7 @@
 """Jobs: what is submitted to the live emulator, and the configuration a job shows.
 
 Law: the ResourceManager passes a job on unread, as JSON in the environment entry ``ENTRY``; only masters
-read it. A job names no folder of the cluster's own (staging, shuffle): whoever starts the master does.
+read it. A job names no folder of the cluster's own (staging, shuffle): what starts the master does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class StreamingJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     """A job of real processes, as ``hadoop jar hadoop-streaming.jar`` would submit it.
 
     ``inputs`` are files or folders, ``output`` a folder that does not exist yet; all paths are absolute and
-    seen by every process. ``files``: name in a task's folder -> path of the file. ``settings`` are those of
+    visible to every process. ``files``: name in a task's folder -> path of the file. ``settings`` are those of
     ``-D``, ``cmdenv`` those of ``-cmdenv``. The runner, where there is one, is part of ``reducer``.
     """
 
@@ -51,7 +51,7 @@ class ModelledJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     """A job without processes: the timetable of the virtual emulator, lived through in real time.
 
     ``runner``: its reduces carry the task runner (they answer requests); without it they are left alone.
-    ``cmdenv`` holds where its checkpoints and requests lie (``YARNCTL_STORE``, ``YARNCTL_REQUESTS``).
+    ``cmdenv`` has where its checkpoints and requests are (``YARNCTL_STORE``, ``YARNCTL_REQUESTS``).
     """
 
     job: Job
@@ -66,7 +66,7 @@ _DECODER: msgspec.json.Decoder[SubmittedJob] = msgspec.json.Decoder(SubmittedJob
 
 
 def read_job(data: bytes | str | msgspec.Raw) -> SubmittedJob:
-    """Return a submitted job from its JSON; BadInput says what is wrong with it."""
+    """Return a submitted job from its JSON; BadInput names what is wrong with it."""
     raw = data.encode() if isinstance(data, str) else bytes(data)
     if len(raw) > LARGEST_JOB_BYTES:
         raise BadInput(ENTRY, f"{len(raw)} bytes", f"a job may have {LARGEST_JOB_BYTES}")
@@ -152,7 +152,7 @@ DEFAULTS = {
     "stream.num.map.output.key.fields": "1",
     "stream.num.reduce.output.key.fields": "1",
 }
-"""What mapred-default.xml and streaming say, as far as somebody may ask."""
+"""The values of mapred-default.xml and streaming, as far as a client may read them."""
 
 
 def added_environment(cmdenv: dict[str, str]) -> str:

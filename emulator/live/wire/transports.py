@@ -60,7 +60,7 @@ class NodeTransport(Protocol):
     def register_node(
         self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
-        """Carry a registration; it is repeated until somebody answers."""
+        """Send a registration; it is repeated until there is an answer."""
         ...
 
     def node_heartbeat(self, report: NodeReport, answered: Callable[[NodeOrders | None], None]) -> None:
@@ -88,8 +88,8 @@ class DirectNodeTransport:
 class HttpNodeTransport:
     """Carries the calls of all nodes of one process to the ResourceManager at ``pool``'s address.
 
-    ``draw`` gives numbers in [0, 1) for the jitter of retries. ``say`` hears once when nobody answers,
-    and once when somebody does again.
+    ``draw`` gives numbers in [0, 1) for the jitter of retries. ``say`` is called once when there is no answer,
+    and once when there is one again.
     """
 
     def __init__(self, pool: HttpPool, draw: Callable[[], float], say: Callable[[str], None]) -> None:
@@ -105,7 +105,7 @@ class HttpNodeTransport:
     def register_node(
         self, registration: NodeRegistration, answered: Callable[[NodeRegistered | None], None]
     ) -> None:
-        """Register; again, more and more seldom, until somebody answers."""
+        """Register; again, more and more seldom, until there is an answer."""
         self._register(self._encode(registration), answered, FIRST_RETRY_S)
 
     def _register(
@@ -258,7 +258,7 @@ class HttpMasterTransport:
 
 
 def _decoded(call: MasterCall, status: int, data: bytes) -> Any:
-    """Return a call's answer; ValueError says why it is none."""
+    """Return a call's answer; ValueError has why there is none."""
     if status != 200:
         said = data[:200].decode(errors="replace")
         raise ValueError(f"status {status}: {said}" if status else said)

@@ -1,6 +1,6 @@
 """The umbilical, the master's end: one connection per running task, lines of JSON both ways.
 
-Law: only who knows the job's token is heard, and only for an attempt that the master has started. A line is
+Law: only a client with the job's token is served, and only for an attempt that the master has started. A line is
 bounded; what cannot be understood ends the connection, and with it the task. Nothing here decides.
 """
 
@@ -19,7 +19,7 @@ LARGEST_LINE = 1 << 20
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an attempt stands. ``alive`` rises while something happens; ``index`` is a finished map's."""
+    """An attempt's position. ``alive`` rises while something happens; ``index`` is a finished map's."""
 
     phase: str = ""
     progress: float = 0.0
@@ -44,7 +44,7 @@ class _Hello(msgspec.Struct, frozen=True):
 
 
 class Listener(Protocol):
-    """The master, as tasks see it; every call runs on its event loop."""
+    """The master's interface for tasks; every call runs on its event loop."""
 
     def task_hello(self, attempt: str, line: TaskLine) -> bool:
         """A task is up; False ends it."""

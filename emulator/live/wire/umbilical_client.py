@@ -21,7 +21,7 @@ CONNECT_TIMEOUT_S = 20.0
 
 
 class Gone(Exception):
-    """The master is not there, or wants this attempt to end."""
+    """The master is not there, or has ended this attempt."""
 
 
 class Umbilical:
@@ -38,7 +38,7 @@ class Umbilical:
         self.over = False
 
     def begin(self, attempt: str, token: str) -> None:
-        """Say who this is; from then on messages are heard."""
+        """Identify this attempt; from then on messages are accepted."""
         self.send({"hello": attempt, "token": token})
         threading.Thread(target=self._hear, name="umbilical", daemon=True).start()
         if "welcome" not in self._answers.get():

@@ -2,9 +2,9 @@
 
 Law: what comes in is not trusted. Bodies are bounded, a path that is not there is 404, a method that is not
 offered 405, a call of the seam that is not announced as JSON 415, text that is not the expected JSON 400, and
-nothing that a caller sends ends in a traceback. Whose requests are answered at all is for the guard of
+nothing that a caller sends ends in a traceback. Which requests are answered at all is for the guard of
 ``http_server`` to say. The seam's calls (``Web.call``: a struct in, a struct out) are looked for first and
-cost one look-up; Hadoop's REST (``Web.add``) is found by Starlette's path templates; whoever moves large
+cost one look-up; Hadoop's REST (``Web.add``) is found by Starlette's path templates; what moves large
 bodies takes ASGI as it is (``Web.mount``).
 
 A handler is a plain function or a coroutine and runs on the event loop: it must not wait for long.
@@ -91,7 +91,7 @@ class WebRequest:
 
 
 Handler = Callable[[WebRequest], Reply | Awaitable[Reply]]
-"""Answers one kind of request; the parts of the path that vary stand in ``request.values``."""
+"""Answers one kind of request; the parts of the path that vary are in ``request.values``."""
 
 
 _Call = tuple[msgspec.json.Decoder[Any], Callable[[Any], Any], bool]
@@ -107,7 +107,7 @@ class Web:
         self.names: set[str] = set()
         """Host names that are answered besides those of the address it listens at."""
         self.no: Callable[[HttpProblem], Reply] = remote_exception
-        """How a problem is told (``HttpProblem`` -> ``Reply``)."""
+        """How a problem is written (``HttpProblem`` -> ``Reply``)."""
         self._calls: dict[str, _Call] = {}
         self._routes: dict[str, tuple[re.Pattern[str], dict[str, Handler]]] = {}
         self._mounts: dict[str, Raw] = {}
@@ -216,7 +216,7 @@ class Web:
             return self._failed(call, error)
 
     def _failed(self, call: _Call, error: Exception) -> Reply:
-        """Tell what went wrong in a call: the caller gets one line, and the others go on."""
+        """Handle a fault of a call: the caller gets one line, and other calls continue."""
         if isinstance(error, HttpProblem):
             return self.no(error)
         if isinstance(error, (msgspec.MsgspecError, UnicodeError, RecursionError)):
@@ -225,7 +225,7 @@ class Web:
         return self.no(HttpProblem(500, type(error).__name__, "the emulator failed at this request"))
 
     def _find(self, request: WebRequest) -> Handler:
-        """Return who answers, and put the varying parts of the path into the request."""
+        """Return the handler, and put the varying parts of the path into the request."""
         path = _whole_parts(request.raw_path)
         for pattern, handlers in self._routes.values():
             if not (found := pattern.match(path)):
@@ -331,7 +331,7 @@ _CLASSES = {
 
 
 def remote_exception(problem: HttpProblem) -> Reply:
-    """Tell a problem as Hadoop does: a RemoteException in JSON."""
+    """Write a problem as Hadoop does: a RemoteException in JSON."""
     said = {"exception": problem.kind, "message": problem.message}
     said["javaClassName"] = _CLASSES.get(problem.kind, f"java.lang.{problem.kind}")
     if not problem.message:  # an exception without a message has none here, either

@@ -70,7 +70,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarketDesk:
-    """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept in memory, a minute."""
+    """``store`` is the controller's, ``instance`` its part of the ids. Quotes are kept for a minute."""
 
     def __init__(self, store: AdmissionStore, instance: str) -> None:
         self._store = store

@@ -278,7 +278,7 @@ class Publisher:
     ) -> None:
         """Publish what a tick has led to; ``now_ms`` is the instant, if later than that of ``seen``.
 
-        ``snapshot`` is one that was made for the view alone (``seen`` has none while no preempting application
+        ``snapshot`` is one that was made for the view alone (``seen`` has none while no preempting job
         waits), of the instant ``seen.now_ms``.
         """
         last = self._view
