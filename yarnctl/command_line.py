@@ -1,7 +1,7 @@
 """What both programs' command lines share: lazy commands, errors in one line, two outputs, progress.
 
 Law: ``--help`` imports click and nothing else. A command's module is imported when the command
-runs; its one-line help stands in the program's table. Whatever goes wrong by the user's doing
+runs; its one-line help is in the program's table. Whatever goes wrong by the user's doing
 is one line ``error: ...`` on stderr and an exit status: 0 done, 1 a negative answer, 2 bad
 input (or an output that cannot be written), 3 unreachable, 130 interrupted, 141 the reader is gone.
 Results go to stdout, everything else to stderr.
@@ -138,7 +138,7 @@ def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
         status = exit_status_of(group, sys.argv[1:] if arguments is None else list(arguments))
         if not watched.failed:  # else it has been said
             sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         status = PIPE_CLOSED
     except BadInput as error:  # of the last flush
         status = complain(str(error), error.exit_status)
@@ -151,7 +151,7 @@ def run(group: click.Group, arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 class WatchedOutput:
-    """Standard output while a program runs: its failures are told from those of files."""
+    """Standard output while a program runs: its failures are distinguished from those of files."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -278,7 +278,7 @@ def print_json(value: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print rows under columns, the title on one line; numbers stand to the right, None is a dash.
+    """Print rows under columns, the title on one line; numbers are right-aligned, None is a dash.
 
     What is too wide for the terminal is folded or becomes blocks; nothing is cut off (:mod:`yarnctl.tables`).
     """
@@ -338,7 +338,7 @@ class ProgressBar:
                 self._bar.stop()
 
     def step(self, doing: str | None = None, by: int = 1) -> None:
-        """Count steps that are done; ``doing`` says from now on what is being done."""
+        """Count steps that are done; ``doing`` names the step from now on."""
         self.done += by
         self.doing = doing or self.doing
         if self._bar is not None and (doing or time.monotonic() - self._drawn_s > REDRAWN_S):

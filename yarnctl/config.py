@@ -1,6 +1,6 @@
 """Configuration: which cluster, and our user and authentication there.
 
-Law: everything is checked before anything is opened, and every value knows where it came from. What is
+Law: everything is checked before anything is opened, and every value keeps its source. What is
 said nearest wins: an option, then the environment (``YARNCTL_RM`` and so on), then the TOML file, then
 what Hadoop's own files in ``HADOOP_CONF_DIR`` say. An unknown key is refused, not ignored.
 

@@ -1,4 +1,4 @@
-"""Short ids: the end of a YARN id, which is the part that tells it from its neighbours.
+"""Short ids: the end of a YARN id, which is the part that distinguishes it from its neighbours.
 
 Law: a short form begins with a mark, never ends with one, and means an id only where exactly one known id
 ends with it.
@@ -16,7 +16,7 @@ STAMP_DIGITS = 4
 _FULL = re.compile(
     r"(?<![\w./-])(?:application|attempt|container)(?:_e[0-9]+)?_([0-9]+)((?:_[0-9a-z]+)+)(?![\w/-]|\.\w)"
 )
-"""An id that stands by itself: as a part of a file's name it is left as it is."""
+"""An id by itself: as a part of a file's name it is left as it is."""
 _SHORT = re.compile(r"(?:…|\.\.\.)?([0-9]+(?:_(?:[0-9]+|[mr]))*_[0-9]+)")
 
 
@@ -40,5 +40,5 @@ def resolved(wanted: str, known: Iterable[str]) -> list[str]:
 
 
 def ids_in(text: str) -> Iterable[str]:
-    """Return the full ids that stand in a text."""
+    """Return the full ids in a text."""
     return (match[0] for match in _FULL.finditer(text))

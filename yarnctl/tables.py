@@ -47,7 +47,7 @@ def _is_number(cell: object) -> bool:
 
 
 def _with_short_ids(cells: Cells) -> tuple[Cells, str]:
-    """Return the cells with short ids, and the line that says so."""
+    """Return the cells with short ids, and the line that explains it."""
     full = next((each for row in cells for cell in row for each in ids_in(cell)), None)
     if full is None:
         return cells, ""

@@ -3,8 +3,8 @@
 Law: each is a formula over the outcome's columns, in integers until the last division. Whoever
 never ran spent nothing; ratios of work are over the computation of *all* jobs of the trace.
 What is taken over time (fairness, equality, utilisation, idle groups) is taken while the trace
-lasts, from its first submission to its last: an allocator that never drops a job goes on for
-months on a cluster that empties, which says nothing about sharing.
+lasts, from its first submission to its last: an allocator that never drops a job continues for
+months on a cluster that empties, which has no bearing on sharing.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ def demands(trace: Trace, outcome: ReplayOutcome) -> NDArray[np.int64]:
 def fairness(trace: Trace, outcome: ReplayOutcome) -> Bar:
     """Jain's index of F_i = min(A_i / D_i, 1): (sum F)^2 / (n sum F^2), at every full minute.
 
-    Over the jobs that are there (submitted, and neither done nor turned away); who waits has A_i
-    = 0 (Justice 5.1). Minutes with nobody there, or nobody that has anything, have no index. F is
+    Over the jobs that are there (submitted, and neither done nor rejected); a waiting job has A_i
+    = 0 (Justice 5.1). Minutes without jobs, or without a job that has containers, have no index. F is
     rounded down to hundred-thousandths, so that the sums are exact.
     """
     return _fairness(demands(trace, outcome), outcome.containers, Minutes(trace, outcome))
@@ -137,7 +137,7 @@ def equality(trace: Trace, outcome: ReplayOutcome) -> Bar:
     """Jain's index of A_i within each class of equal demand, averaged with the classes' numbers of jobs.
 
     (sum over classes of n_c J_c) / n with J_c = (sum A)^2 / (n_c sum A^2), at every full minute
-    (Justice 5.1). A class in which nobody has anything is equal: J_c = 1.
+    (Justice 5.1). A class in which no job has containers is equal: J_c = 1.
     """
     return _equality(demands(trace, outcome), outcome.containers, Minutes(trace, outcome))
 
@@ -153,7 +153,7 @@ class Minutes:
     """Sums over jobs at every full minute, by differences: time for jobs plus minutes, not their product.
 
     ``submitted``, ``started`` and ``ended`` are the first full minutes at or after these instants,
-    at most ``count``, one after the last; who never started has ``count``.
+    at most ``count``, one after the last; a job that never started has ``count``.
     """
 
     def __init__(self, trace: Trace, outcome: ReplayOutcome) -> None:
@@ -189,7 +189,7 @@ class Minutes:
 
 
 def _of_one(minutes: Minutes, one: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return n J of the class of demand 1, for every minute: who has anything has one, so J = running / n."""
+    """Return n J of the class of demand 1, for every minute: a job has one or none, so J = running / n."""
     chosen = one.astype(np.int64)
     running = minutes.running(chosen)
     return np.where(running > 0, running, minutes.there(chosen)).astype(np.float64)
@@ -269,7 +269,7 @@ def idle_groups(trace: Trace, outcome: ReplayOutcome, size: int) -> IdleGroups:
 
     At each instant floor(idle / size) groups are idle; what becomes idle last is taken first. The
     i-th group's idle times are thus the spans in which at least i groups are idle. ``present_ratio``
-    is the part of the time with at least one. (Justice 5.4 gives no rule for who is in a group.)
+    is the part of the time with at least one. (Justice 5.4 gives no rule for the members of a group.)
     """
     at_ms, idle = idle_steps(trace, outcome)
     level = idle // size

@@ -50,7 +50,7 @@ def is_compiled_there() -> bool:
 def chosen(engine: str | None) -> Engine:
     """Return the engine to use: as asked, else the compiled one where it can be.
 
-    Raises BadInput where it is asked for and cannot be.
+    Raises BadInput where it is requested and not possible.
     """
     if engine == "python":
         return "python"

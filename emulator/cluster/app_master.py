@@ -309,7 +309,7 @@ class AppMaster:
         self.wake()
 
     def fail(self, container: Container) -> None:
-        """An attempt dies by itself."""
+        """An attempt fails by itself."""
         self.kill(container, "failed", self.kernel.now_ms + self.timing.exit_ms)
 
     def die(self) -> None:

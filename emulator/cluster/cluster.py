@@ -1,9 +1,9 @@
 """The cluster in virtual time: actors wired together, messages delivered by the kernel.
 
-Law: this is the transport and nothing else: it decides no allocation and knows no policy. It
+Law: this is the transport and nothing else: it decides no allocation and has no policy. It
 leaves out heartbeats that provably change nothing: a node's beat happens when a process has
-gone on it, or when it has room and somebody waits; a *sweep* visits nodes with room in the order
-of their phases and sleeps once a whole round granted nothing and nothing has changed since.
+gone on it, or when it has room and an ask waits; a *sweep* visits nodes with room in the order
+of their phases and ends once a whole round granted nothing and nothing has changed since.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.units import Resources, fits
 
 LONGEST_MS = 366 * 24 * 3_600_000
-"""No instant of submission and no task lies beyond a year of virtual time."""
+"""No instant of submission and no task is beyond a year of virtual time."""
 
 
 class Stuck(YarnctlError):
@@ -63,7 +63,7 @@ def require_possible(job: Job, node_size: Resources) -> None:
 
 
 class Sweep:
-    """Heartbeats in turn of the nodes with room, while somebody waits. ``under_way``: a round goes on."""
+    """Heartbeats in turn of the nodes with room, while an ask waits. ``under_way``: a round continues."""
 
     def __init__(
         self, kernel: Kernel, rm: ResourceManager, interval_ms: int, beat: Callable[[Node], object]
@@ -78,7 +78,7 @@ class Sweep:
         self._fruitless = 0
 
     def begin(self) -> None:
-        """Something changed: if somebody waits and a node has room, go round the nodes."""
+        """Something changed: if an ask waits and a node has room, visit the nodes."""
         rm = self._rm
         if self.under_way or not rm.open_nodes or not rm.scheduler.demanding:
             return
@@ -256,7 +256,7 @@ class Cluster:
     # --- nodes ----------------------------------------------------------------------------
 
     def exit(self, container: Container, at_ms: int) -> None:
-        """A process is gone at ``at_ms``: its node says so at its next heartbeat."""
+        """A process is gone at ``at_ms``: its node reports it at its next heartbeat."""
         node = container.node
         if container.state == RELEASED or node.lost:
             return
@@ -264,7 +264,7 @@ class Cluster:
         node.exited += (container,)
         if node.dead:
             return
-        # What ends at the very instant of a beat that has been is told by the next one.
+        # What ends at the very instant of a past heartbeat is reported by the next one.
         if at_ms <= node.beat_at_ms:
             at_ms = node.beat_at_ms + 1
         # node.next_beat_ms, spelled out: this runs once a task.
@@ -277,7 +277,7 @@ class Cluster:
         now_ms = self.kernel.now_ms
         if node.beat_at_ms == now_ms:
             return
-        if now_ms < node.silent_until_ms:  # for ever, once it is dead
+        if now_ms < node.silent_until_ms:  # for ever, once it is lost
             if node.exited and not node.dead:
                 at_ms = node.next_beat_ms(now_ms, self.timing.nm_heartbeat_ms)
                 self.kernel.at(at_ms, self._beat, node)

@@ -18,7 +18,7 @@ AM, MAP, REDUCE = 0, 1, 2
 KIND_NAMES = ("am", "map", "reduce")
 
 GRANTED, RUNNING, ENDED, RELEASED = 0, 1, 2, 3
-"""Granted: the AM has not launched it. Ended: the process is gone. Released: the RM knows."""
+"""Granted: the AM has not launched it. Ended: the process is gone. Released: the RM has been told."""
 
 NOT_REQUESTED, REQUESTED, DRAINING, RELEASE_WAIT = 0, 1, 2, 3
 """How far a suspend has come in this container."""
@@ -59,7 +59,7 @@ class Ask:
 
 @dataclass(slots=True, eq=False, repr=False)
 class LeafQueue:
-    """A leaf queue: its limits as vectors, what it holds, and the applications that want more."""
+    """A leaf queue: its limits as vectors, its usage, and the applications that want more."""
 
     config: QueueConfig
     name: str = field(init=False)
@@ -106,7 +106,7 @@ class LeafQueue:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Application:
-    """One application as the ResourceManager knows it; the AM's side is ``master``."""
+    """The ResourceManager's record of one application; the AM's side is ``master``."""
 
     number: int
     queue: LeafQueue
@@ -151,10 +151,10 @@ class NodeReservation(NamedTuple):
 class Node:
     """One node; ``free_mib`` and ``free_vcores`` are the scheduler's view of its room.
 
-    It tells the ResourceManager what ended only on its heartbeat, at ``phase + k x interval``. Heartbeats
-    that would tell nothing and offer nothing are not simulated; the host asks ``next_beat_ms`` for others.
+    It reports to the ResourceManager what ended only on its heartbeat, at ``phase + k x interval``. Those
+    that would report nothing and offer nothing are not simulated; the host asks ``next_beat_ms`` for others.
 
-    ``dead``: it has died; the ResourceManager learns it when the node expires, and it is ``lost``.
+    ``dead``: it has failed; the ResourceManager learns it when the node expires, and it is ``lost``.
     ``live`` are the scheduler's containers, those of all nodes, once the node is registered.
     """
 
@@ -237,8 +237,8 @@ class Container(msgspec.Struct, eq=False):
     release_wait_token: int = 0
 
 
-# A struct is made in half the time of a class. Its own way of setting a field looks each time for the first
-# value that garbage collection must know of; a container has one from the start (its application), so that
+# A struct is made in half the time of a class. Its own way of setting a field searches each time the first
+# value that garbage collection must track; a container has one from the start (its application), so that
 # plain setting, three times as fast, does the same. All of it runs once for every task.
 Container.__setattr__ = object.__setattr__  # type: ignore[method-assign]
 Container.__delattr__ = object.__delattr__  # type: ignore[method-assign]

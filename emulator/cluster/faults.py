@@ -10,7 +10,7 @@ import msgspec
 
 
 class NodeLost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="node-lost"):
-    """The node dies at ``at_ms`` and does not come back."""
+    """The node fails at ``at_ms`` and does not return."""
 
     at_ms: int
     node: int

@@ -1,8 +1,8 @@
 """The event kernel: virtual time in integer milliseconds.
 
 Law: events run in the order (time, sequence) and in no other; sequence is the order in which
-they were put in. Time jumps from one instant that has events to the next. The kernel knows
-nothing of clusters.
+they were put in. Time jumps from one instant that has events to the next;
+nothing of clusters is in it.
 
 Two levels keep an event cheap when tens of thousands wait: the events of one span of 512 ms
 share a flat list (instant, handler, argument, instant ...), appended to in order of arrival: an
@@ -47,7 +47,7 @@ class Kernel:
         self._stopped = False
 
     def at(self, at_ms: int, handler: Handler, argument: Any) -> None:
-        """Run ``handler(argument)`` at ``at_ms``, which must not lie in the past."""
+        """Run ``handler(argument)`` at ``at_ms``, which must not be in the past."""
         try:
             waiting = self._waiting[at_ms >> SPAN_BITS]
         except KeyError:
@@ -65,7 +65,7 @@ class Kernel:
         elif at_ms < self.now_ms:
             raise ValueError(f"an event for {at_ms} ms was put in at {self.now_ms} ms")
         else:
-            # Behind all of its instant, so never among those that have run (they lie at or before now).
+            # Behind all of its instant, so never among those that have run (they are at or before now).
             place = bisect_right(self._times, at_ms)
             self._times.insert(place, at_ms)
             self._events.insert(place, (at_ms, handler, argument))
@@ -105,7 +105,7 @@ class Kernel:
         """Run the running span; say whether it was run to its end."""
         now_ms, events = -1, self._events
         left = iter(events)
-        # A handler may put events into this very list, behind the one that runs: iteration sees them.
+        # A handler may put events into this very list, behind the one that runs: iteration reaches them.
         for at_ms, handler, argument in left:
             if at_ms != now_ms:
                 if self._stopped:

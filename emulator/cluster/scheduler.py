@@ -30,7 +30,7 @@ _order = attrgetter("order")
 
 
 class CapacityScheduler:
-    """Queues and their demand. ``live`` are the containers that hold room, by number."""
+    """Queues and their demand. ``live`` are the containers in use, by number."""
 
     def __init__(self, queues: tuple[QueueConfig, ...], locality_delay: int = 0) -> None:
         self.queues = {config.name: LeafQueue(config) for config in queues}
@@ -42,7 +42,7 @@ class CapacityScheduler:
         self.live: dict[int, Container] = {}
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
-        """Tell every queue how large the cluster is now."""
+        """Set every queue's share of the cluster's size of now."""
         for queue in self.queues.values():
             queue.resize(total_mib, total_vcores)
             self.activate(queue)
@@ -70,7 +70,7 @@ class CapacityScheduler:
                 self._enlist(app)
 
     def remove_application(self, app: Application) -> None:
-        """Forget all asks of an ended application and give back its share of the AM limit."""
+        """Drop all asks of an ended application and give back its share of the AM limit."""
         self.clear_asks(app)
         app.version += 1
         if app.activated:

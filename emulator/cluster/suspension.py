@@ -7,8 +7,8 @@ withdrawn, or never followed by a release, leaves the attempt working.
 ::
 
     asked ── next report / heartbeat ──► draining ── key ends, upload ──► holding ──► released
-      └── withdrawn: goes on              └── withdrawn: saves,             ├── withdrawn, or hold over:
-                                              then goes on                  │   restarted in place
+      └── withdrawn: continues            └── withdrawn: saves,             ├── withdrawn, or wait over:
+                                              then continues              │   restarted in place
                                                                             └── (releases itself: Natjam)
 
 A task runner reads a withdrawal as it reads the request: when the doorbell is rung, at its node's next
@@ -42,7 +42,7 @@ STORE_RETRY_MS = 1000
 
 
 class SuspendRequest(NamedTuple):
-    """One suspend of one container; ``token`` tells it from an earlier one that was withdrawn."""
+    """One suspend of one container; ``token`` distinguishes it from an earlier one that was withdrawn."""
 
     container: Container
     token: int

@@ -53,7 +53,7 @@ class KeyLog:
         """The attempt that committed each reduce, -1 while none has."""
 
     def saved(self, task: int) -> int:
-        """Return how many keys of reduce ``task`` are saved: where the next attempt goes on."""
+        """Return how many keys of reduce ``task`` are saved: where the next attempt begins."""
         pieces = self._pieces.get(task)
         return pieces[-1].to_key if pieces else 0
 

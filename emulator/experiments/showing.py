@@ -97,7 +97,7 @@ def _times(ratio: float | None) -> str:
 
 
 def print_reading(outcome: Comparison, out: Path) -> None:
-    """Print a narrow table and what it says, sentence by sentence."""
+    """Print a narrow table and its conclusions, sentence by sentence."""
     summaries = outcome.summaries()
     columns = (
         "scheme",

@@ -1,4 +1,4 @@
-"""Demand: what is asked for, what is kept for it, and what is under way.
+"""Demand: what is requested, what is kept for it, and what is under way.
 
 Law: that of the package. Each function here is one invariant and bears its name.
 """
@@ -62,7 +62,7 @@ def reservations_are_counted(watch: RunWatch) -> Stories:
 
 
 def free_room_is_offered(watch: RunWatch) -> Stories:
-    """While no sweep is under way, no ask could be served from the room of a node that is heard."""
+    """While no sweep is under way, no ask could be served from the room of a node that sends heartbeats."""
     if watch.cluster.sweep.under_way:
         return
     now_ms = watch.kernel.now_ms
@@ -94,7 +94,7 @@ def _over_limits(queue: LeafQueue, app: Application, memory_mib: int, vcores: in
 
 
 def granted_is_in_the_mail(watch: RunWatch) -> Stories:
-    """A container that nobody has launched yet waits in its application's mailbox, once."""
+    """A container that is not launched yet is in its application's mailbox, once."""
     mailed: Counter[int] = Counter()
     for app in watch.rm.applications.values():
         for container in app.mail_granted:

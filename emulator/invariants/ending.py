@@ -34,7 +34,7 @@ def all_keys_are_committed(watch: RunWatch) -> Stories:
 
 
 def only_last_exits_are_held(watch: RunWatch) -> Stories:
-    """What is still held has ended and is about to be told."""
+    """What is still held has ended and is about to be reported."""
     for container in watch.live:
         if container.state != ENDED and container.node.silent_until_ms != NEVER:
             yield f"{name_of(container)}, state {container.state}"
@@ -52,7 +52,7 @@ def no_resource_is_open(watch: RunWatch) -> Stories:
 
 
 def suspending_loses_nothing(watch: RunWatch) -> Stories:
-    """Where nothing fails and nobody kills, no work is lost, however often it was suspended."""
+    """Where nothing fails and nothing is killed, no work is lost, however often it was suspended."""
     if watch.may_lose:
         return
     for master in watch.masters:

@@ -1,4 +1,4 @@
-"""The clock, the events that wait, and nodes: their room, what stands on them, what they are given and tell.
+"""The clock, pending events, and nodes: their room, their containers, what they are sent and report.
 
 Law: that of the package. Each function here is one invariant and bears its name.
 """
@@ -14,7 +14,7 @@ from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
 def clock_never_goes_back(watch: RunWatch) -> Stories:
-    """Virtual time stands still or goes on."""
+    """Virtual time never goes back."""
     if watch.kernel.now_ms < watch.now_ms:
         yield f"{watch.now_ms} ms, then {watch.kernel.now_ms} ms"
 
@@ -131,7 +131,7 @@ def one_off_switch_per_heartbeat(watch: RunWatch) -> Stories:
 
 
 def ended_is_reported(watch: RunWatch) -> Stories:
-    """A process that is gone is told once, by its node's next heartbeat at the latest."""
+    """A process that is gone is reported once, by its node's next heartbeat at the latest."""
     interval_ms, now_ms = watch.cluster.timing.nm_heartbeat_ms, watch.kernel.now_ms
     for node in watch.nodes:
         told = Counter(container.number for container in node.exited if container.state != RELEASED)

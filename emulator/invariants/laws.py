@@ -56,7 +56,7 @@ AT_END = _invariants_of(ending)
 
 
 def check_all(watch: RunWatch) -> None:
-    """Check every invariant of :data:`INVARIANTS`, after every event, and remember for the next time."""
+    """Check every invariant of :data:`INVARIANTS`, after every event, and keep the state for the next."""
     watch.observe()
     for invariant in INVARIANTS.values():
         invariant(watch)

@@ -68,7 +68,7 @@ def every_task_is_asked_for(watch: RunWatch) -> Stories:
 
 
 def no_end_is_missed(watch: RunWatch) -> Stories:
-    """A running attempt's end lies ahead, unless it starts, waits for maps, saves, holds or its node died."""
+    """A running attempt's end is ahead, unless it starts, waits, saves, or its node is lost."""
     now_ms = watch.kernel.now_ms
     for master in watch.masters:
         for container in master.running.values():

@@ -56,7 +56,7 @@ def within_maximum(watch: RunWatch) -> Stories:
 
 
 def within_user_limit(watch: RunWatch) -> Stories:
-    """No user grows who is beyond the limit already (the container that crosses it is given)."""
+    """No user beyond the limit gets more (the container that crosses it is given)."""
     for name, queue in watch.scheduler.queues.items():
         if queue.user_mib is None:
             continue

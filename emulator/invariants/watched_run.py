@@ -1,6 +1,6 @@
 """A run under watch: its actors now, and what was true of them after the event before.
 
-Law: a watch reads the actors, changes nothing, and knows no invariant; what compares with the event before
+Law: a watch reads the actors, changes nothing, and has no invariant; what compares with the event before
 finds it here.
 """
 

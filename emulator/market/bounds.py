@@ -51,7 +51,7 @@ def kept(
     count = len(arrived)
     served = np.concatenate([[0.0], np.cumsum(durations)])
     ended = served[1:] + np.maximum.accumulate(arrived - served[:-1])
-    first = np.minimum(np.searchsorted(ended, arrived, side="right"), np.arange(count))  # who runs
+    first = np.minimum(np.searchsorted(ended, arrived, side="right"), np.arange(count))  # the one that runs
     runs = first < np.arange(count)
     began = np.maximum(arrived[first], np.where(first > 0, ended[first - 1], 0.0))
     elapsed = np.where(runs, arrived - began, 0.0) if running == "left" else np.zeros(count)
@@ -69,7 +69,7 @@ def _left(
     runs: NDArray[np.bool_],
     elapsed: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Add up what the running job has left, those who wait, and the job itself."""
+    """Add up what the running job has left, the waiting jobs, and the job itself."""
     count = len(amounts)
     sums = np.concatenate([[0.0], np.cumsum(amounts)])
     own = np.arange(count)

@@ -2,7 +2,7 @@
 
 Law: the same integers and doubles in the same order of operations as
 :mod:`yarnctl.deciding.admission.pricing.prices` on one server, where the supply until an instant is the time
-until it. Imported when the compiled engine is asked for, and then only.
+until it. Imported only when the compiled engine is requested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MarketRules(NamedTuple):
 
 
 class QueueArrays(NamedTuple):
-    """Who is in the system, in the order in which it is served: ranks, jobs; and scratch for prices."""
+    """The jobs in the system, in the order in which they are served: ranks, jobs; and scratch for prices."""
 
     rank: Any
     job: Any

@@ -17,7 +17,7 @@ STEP_MS = 100
 def price(
     state: Standing, finishes_ms: Sequence[int], work_ms: int, kappa: float, deadline_at_ms: int
 ) -> float:
-    """Return the price of a deadline; ``finishes_ms`` are the earliest finishes of who is promised."""
+    """Return the price of a deadline; ``finishes_ms`` are the earliest finishes of the promised jobs."""
     mean = state.mean_ms
     own_ms = max(0, state.slack_ms(work_ms, deadline_at_ms))
     total = work_ms / (own_ms / mean + 1)

@@ -23,7 +23,7 @@ ONE = Profile((0,), (1,))
 
 
 class Sold(NamedTuple):
-    """What became of each job: when it ended, what it was promised, its slack, price, and who waited."""
+    """The result of each job: its end, what it was promised, its slack, price, and which jobs waited."""
 
     ended_ms: NDArray[np.int64]
     deadline_ms: NDArray[np.int64]
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 class Server:
-    """One server and its queue; what stands first runs."""
+    """One server and its queue; the first runs."""
 
     def __init__(self, jobs: PricedJobs, sold: Sold) -> None:
         self.jobs, self.sold = jobs, sold

@@ -1,4 +1,4 @@
-"""The jobs of MRM's section 6.3: durations, wrong estimates, arrivals, who is sensitive.
+"""The jobs of MRM's section 6.3: durations, wrong estimates, arrivals, which are sensitive.
 
 Law: all follows from the seed. Durations are calibrated on Table 8's tolerant row alone; docs/paper.md
 says how, and why their mean is 36 s.
@@ -41,7 +41,7 @@ SlackFrom = Literal["now", "finish"]
 
 
 class Readings(msgspec.Struct, frozen=True):
-    """Where the paper says nothing or two things: ours first (docs/paper.md, section MRM)."""
+    """Where the paper has nothing or two things: ours first (docs/paper.md, section MRM)."""
 
     noise: Noise = "shifted"
     queue: Q = "waiting"

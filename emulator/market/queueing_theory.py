@@ -66,7 +66,7 @@ def fixed_single(rate: float, beta: float) -> float:
 
 
 def occupied_single(rate: float, beta: float) -> float:
-    """Eq 6: the earliness where the estimate knows how many are ahead."""
+    """Eq 6: the earliness where the estimate has how many are ahead."""
     return _weighted([rate], beta, 1)
 
 
@@ -86,7 +86,7 @@ def fixed_tandem(rate: float, beta: float, reduce_ratio: float) -> float:
 
 
 def occupied_tandem(rate: float, beta: float, reduce_ratio: float) -> float:
-    """Return the earliness of jobs with a reduce phase whose estimate knows both queues (Jackson)."""
+    """Return the earliness of jobs with a reduce phase whose estimate has both queues (Jackson)."""
     return _weighted([rate, reduce_ratio * rate], beta, 2)
 
 

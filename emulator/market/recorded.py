@@ -1,6 +1,6 @@
 """Recorded run times: tables of others, one application under many configurations, read in place.
 
-Law: a reader knows its table's columns and nothing else of it; censored rows (not completed, or cut off at
+Law: a reader depends on its table's columns and nothing else; censored rows (not completed, or cut off at
 600 s) are left out. Rows of one configuration share a number, so that a split never parts repetitions.
 """
 

@@ -19,11 +19,11 @@ import numpy as np
 def prices(slots: Sequence[bool], p: float) -> list[float]:
     """Return the price of each slot by Eq 11."""
     count = len(slots)
-    overflows = [np.array([1.0])]  # of what lies behind slot count - 1, count - 2, ...
+    overflows = [np.array([1.0])]  # of what is behind slot count - 1, count - 2, ...
     for taken in reversed(slots):
         overflows.append(_overflow(overflows[-1], taken, p))
     told: list[float] = []
-    capacity = np.array([1.0])  # of what lies before the slot
+    capacity = np.array([1.0])  # of what is before the slot
     for place, taken in enumerate(slots):
         if taken and told:
             told.append(told[-1])
@@ -45,7 +45,7 @@ def _overflow(behind: np.ndarray, taken: bool, p: float) -> np.ndarray:
 
 
 def _capacity(before: np.ndarray, taken: bool, p: float) -> np.ndarray:
-    """Put one slot behind a string: it gives 1 if it is empty and nobody comes, or needs what is before."""
+    """Put one slot behind a string: it gives 1 if it is empty and no job comes, or needs what is before."""
     if not taken:
         return np.append(before, 0.0) * p + np.append(0.0, before) * (1 - p)
     used = np.append(before[1:], 0.0)
@@ -75,7 +75,7 @@ def brute_force(count: int, p: float) -> np.ndarray:
         comes = (strings >> slot & 1).astype(bool)[None, :]
         due = (waiting >> slot & 1).astype(bool)
         rejected += due & comes
-        first = waiting & -waiting  # who waits with the earliest deadline runs if nobody comes
+        first = waiting & -waiting  # the waiting job with the earliest deadline runs if none comes
         waiting = waiting & ~np.where(comes, due.astype(np.int64) << slot, first)
     arrivals = np.array([bin(each).count("1") for each in strings])
     weights = p**arrivals * (1 - p) ** (count - arrivals)

@@ -39,7 +39,7 @@ def read_scenario(path: Path) -> tuple[Scenario, Where]:
 
 
 def _with_new_roles(document: dict[str, Any], where: Where) -> dict[str, Any]:
-    """Replace old names of queues' roles; what is no queue is left to who checks."""
+    """Replace old names of queues' roles; what is no queue is left to the checks."""
     queues = document.get("queues")
     for index, entry in enumerate(queues if isinstance(queues, list) else ()):
         if isinstance(entry, dict) and "role" in entry:
@@ -52,7 +52,7 @@ _TABLES: dict[str, type[msgspec.Struct] | None] = {
     "queues": QueueEntry,
     "workloads": WorkloadEntry,
 }
-"""The tables that may stand several times, and what each of them holds (None: it depends)."""
+"""The tables that may occur several times, and the contents of each (None: it depends)."""
 
 _LIKE = "a scenario holds lines like nodes = 7"
 _HEADER = re.compile(r"\s*\[\[?\s*([\w-]+)\s*\]\]?\s*(?:#.*)?")

@@ -5,7 +5,7 @@ Law: plain frozen data; ratios are parts of the cluster, instants and spans ms.
 The tables ``[[queues]]`` and ``[[workloads]]`` of a scenario: queues beyond production and research,
 limits of users, and workloads that name a queue.
 
-Law: plain frozen data. An entry says what it changes and nothing else; without entries a scenario is what it
+Law: plain frozen data. An entry has what it changes and nothing else; without entries a scenario is what it
 was before there were any.
 """
 
@@ -69,7 +69,7 @@ MAX_COUNT = 10**9
 MAX_SPAN_MS = 10 * 366 * DAY_MS
 
 Where = Callable[[str], str]
-"""Says where a field of the scenario was given: a file with its line, or an option.
+"""Returns where a field of the scenario was given: a file with its line, or an option.
 
 A field is named as in ``nodes``, ``tuning.tick_ms`` or ``faults[2].at_ms``.
 """

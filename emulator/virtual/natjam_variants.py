@@ -27,7 +27,7 @@ Estimate = Literal["exact", "legacy", "none"]
 class VariantTiming(Timing, frozen=True, kw_only=True):
     """Spans with two more choices.
 
-    ``resume_order``: which suspended reduce of a job comes back first: the one suspended first (as in
+    ``resume_order``: which suspended reduce of a job resumes first: the one suspended first (as in
     section 3.2), last, the one with most work left, or by its index. ``estimate``: what a task's remaining
     time is taken for: exact; Hadoop's LegacyTaskRuntimeEstimator, elapsed time / progress with copy and sort
     as two thirds of it (facts, section 3); or not known, so that all tasks tie.
@@ -54,7 +54,7 @@ class VariantPending(PendingTasks):
         self._order = order
 
     def add_reduce(self, task: int) -> None:
-        """Ask for a reduce whose attempt has ended; put its task where the order wants it."""
+        """Ask for a reduce whose attempt has ended; queue its task by that order."""
         super().add_reduce(task)
         if task not in self._store or self._order == "suspended first":
             return

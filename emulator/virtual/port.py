@@ -51,7 +51,7 @@ RANKS_PER_PRIORITY = 1 << 32
 class VirtualPort:
     """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too.
 
-    ``ahead_max`` containers of its first wave are foreseen for a starting job of ``hurried``, as on a cluster
+    ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on a real
     on which each job has run before.
     """
 
@@ -272,7 +272,7 @@ class VirtualPort:
             min(container.work_at_ms, now_ms),
             manifest.generation if manifest else 0,
             checkpointable(container, now_ms, master.timing.task_commit_ms),
-            manifest is not None,  # it came back: in a new container, or in place after a hold
+            manifest is not None,  # it resumed: in a new container, or in place after a release wait
         )
 
     def _remaining_ms(self, container: Container, now_ms: int, keys: int) -> int:

@@ -197,12 +197,12 @@ class Run:
     def _tick(self, grid_ms: int) -> None:
         controller, kernel = self.controller, self.cluster.kernel
         assert controller is not None
-        # A tick that would see no demand, no open order and no fact decides nothing: leave it out.
+        # A tick that would observe no demand, no open order and no fact decides nothing: leave it out.
         scope = controller.to_observe
         if scope.orders or self.port.facts_waiting() or self.port.demand(scope.probe_queues):
             wake_at_ms = tick(controller, self.port, self.journal)
         else:
-            # Nothing can change before the next event: the first tick that could see it is the next.
+            # Nothing can change before the next event: the first tick that could observe it is the next.
             next_ms = max(kernel.now_ms + 1, kernel.next_at_ms() or 0)
             wake_at_ms = next_ms + (-next_ms) % grid_ms
         if self.queue_cap is not None:

@@ -8,7 +8,7 @@ allocate first and schedules reduces afterwards (Hadoop 2 and 3).
 A small real cluster in virtual time: its nodes are on few machines, whose launches share their cores.
 
 Law: nothing is decided here either; what differs from ``Cluster`` is when messages are sent. Large clusters
-pay nothing for it: whoever has a plain ``Timing`` and no ``SharedCpuTiming`` gets a plain ``Cluster``.
+pay nothing for it: a plain ``Timing`` without ``SharedCpuTiming`` gives a plain ``Cluster``.
 
 Launches that share a machine's cores: egalitarian processor sharing, exact in whole milliseconds.
 
@@ -40,7 +40,7 @@ UNIT = 1 << 40
 """Parts of a millisecond in which service is counted; sharing them out loses less than one a change."""
 
 SLACK = 1 << 20
-"""So few parts, a millionth of a millisecond, are what rounding has lost: whoever lacks them is done."""
+"""So few parts, a millionth of a millisecond, are lost by rounding: a launch that lacks them is done."""
 
 
 class ProcessorSharing(Generic[Launch]):
@@ -77,7 +77,7 @@ class ProcessorSharing(Generic[Launch]):
         self._plan()
 
     def _advance(self) -> None:
-        """Count what each has been given since the last change: whoever was done on the way left it then."""
+        """Count what each has been given since the last change: a launch that was done then left it then."""
         left = (self._kernel.now_ms - self._since_ms) * UNIT
         self._since_ms = self._kernel.now_ms
         waiting = self._waiting
@@ -119,7 +119,7 @@ class ProcessorSharing(Generic[Launch]):
 
 
 def launch_queues(kernel: Kernel, timing: SharedCpuTiming, nodes: int) -> list[ProcessorSharing[Container]]:
-    """Return the launches of each machine; node ``i`` stands on machine ``i // timing.machine_nodes``."""
+    """Return the launches of each machine; node ``i`` is on machine ``i // timing.machine_nodes``."""
     machines = -(-nodes // timing.machine_nodes)
     return [ProcessorSharing(kernel, timing.machine_cores, timing.launch_width) for _ in range(machines)]
 
@@ -262,7 +262,7 @@ class SharedCpuCluster(Cluster):
             return
         container.exit_at_ms = at_ms
         node.exited += (container,)
-        # What ends at the very instant of a beat that has been is told by the next one.
+        # What ends at the very instant of a past heartbeat is reported by the next one.
         self._at(max(at_ms, node.beat_at_ms + 1), self._on_beat, node)
 
 

@@ -1,12 +1,12 @@
 """The job: what one MapReduce job asks of a cluster, with no word on where it came from.
 
 Law: a workload is a tuple of jobs ordered by (submitted_at_ms, name); readers produce it,
-the emulator's actors consume it, and neither knows the other.
+the emulator's actors consume it, and neither depends on the other.
 
 Limits: how far a virtual clock may run.
 
-Law: whatever enters a workload lies within a leap year, so that no run lasts for ever and no
-number overflows; what lies outside is a mistake in a unit, and is refused where it stands.
+Law: whatever enters a workload is within a leap year, so that no run lasts for ever and no
+number overflows; what is outside is a mistake in a unit, and is refused with its place.
 
 How many key groups a reduce has, when only its running time is known.
 

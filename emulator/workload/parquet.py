@@ -2,7 +2,7 @@
 
 Law: what is read back equals what was written, job by job; a file is complete or absent
 (written beside, then renamed); a torn or foreign file is a BadInput. Columns carry their
-units, tasks are list columns, and the schema's version stands in the metadata.
+units, tasks are list columns, and the schema's version is in the metadata.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def write_table(table: Any, path: Path) -> None:
 
 
 def require_replaceable(path: Path) -> None:
-    """Raise BadInput unless nothing stands at ``path``, or a file of jobs that was written before."""
+    """Raise BadInput unless nothing is at ``path``, or a file of jobs that was written before."""
     if "\0" in str(path):
         raise BadInput(str(path), "the name has a NUL character in it", "give another file")
     try:

@@ -8,7 +8,7 @@ What is kept: of a failed or killed job, the tasks that succeeded; a job with no
 task is skipped. A span that is unknown, negative or above 30 days takes the job's median,
 else the default below (that of the middle job of the two Yahoo! traces of 2009, rounded). A
 job whose maps left no success but whose reduces did keeps one map of the default length.
-Every container is one slot: the traces do not know sizes.
+Every container is one slot: the traces have no sizes.
 """
 
 from __future__ import annotations

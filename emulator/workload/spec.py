@@ -92,7 +92,7 @@ def load(
 ) -> Loaded:
     """Load the jobs that a SPEC names, all of ``job_class``.
 
-    ``counted`` hears of every row, ``task_model`` serves SWIM sources, ``calibration`` and ``seed``
+    ``counted`` is called with every row, ``task_model`` serves SWIM sources, ``calibration`` and ``seed``
     synthetic ones. Raises BadInput naming file, line and field.
     """
     spec = parse_spec(text)

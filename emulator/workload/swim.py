@@ -1,13 +1,13 @@
 """Reader for SWIM traces: tab-separated rows of bytes and seconds, plain or gzip.
 
-Law: a row is taken as it stands or refused by file, line and field; nothing is guessed and
+Law: a row is taken as it is or refused by file, line and field; nothing is guessed and
 nothing is dropped. Format: github.com/SWIMProjectUCB/SWIM, ``workloadSuite``, no header:
 job id, submit time (s), gap to the job before (s), map input bytes, shuffle bytes, reduce
 output bytes. Cite Chen, Ganapathi, Griffith, Katz (MASCOTS'11).
 
 The model that turns the bytes of a SWIM row into tasks and milliseconds.
 
-Law: SWIM records bytes, not tasks; all that is assumed stands in ``TaskModel`` with its
+Law: SWIM records bytes, not tasks; all that is assumed is in ``TaskModel`` with its
 source, and the same row gives the same tasks on every machine, in every slice. A task's
 length varies by the paper's table (0.5 to 1.0 of the longest), entered at an offset that
 depends on the job's name alone.
@@ -95,7 +95,7 @@ def parse_swim(text: str, where: str) -> SwimRows:
 def slice_hours(rows: SwimRows, hours: Hours, where: str, held: str = "") -> SwimRows:
     """Return the rows submitted in [from, to), their times shifted so that ``from`` is 0.
 
-    Raises BadInput if no row lies in the window; ``held`` then says which hours there are.
+    Raises BadInput if no row is in the window; ``held`` then names the hours that there are.
     """
     inside = (rows.submitted_at_ms >= hours.from_ms) & (rows.submitted_at_ms < hours.to_ms)
     if not inside.any():

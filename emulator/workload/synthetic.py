@@ -153,7 +153,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     itself takes the time that the figure gives (to 0.2 s; ``yarn-emulator paper natjam`` shows both).
     ``maps`` per job is not in the paper (2-6 fit); map and shuffle times are the split of the
     fixed overhead of an empty job. ``key_group_ms``: the generator sleeps 8 ms per key; here a
-    key group stands for ten keys. Emulab (section 7): 8 maps and 50 reduces, deadlines
+    key group is ten keys. Emulab (section 7): 8 maps and 50 reduces, deadlines
     counted from t = 0; lengths such that one job takes about 87 s on 21 slots.
     """
 
@@ -267,7 +267,7 @@ def _steady(nodes: int, job_class: JobClass, calibration: Calibration, seed: int
 
 
 Workload = Callable[[JobClass, Calibration, int], tuple[Job, ...]]
-"""What a name stands for: (class, calibration, seed) -> jobs by (submission, name)."""
+"""A name's meaning: (class, calibration, seed) -> jobs by (submission, name)."""
 
 _CLASSES: tuple[JobClass, ...] = ("research", "production")
 

@@ -20,7 +20,7 @@ Row = TypeVar("Row")
 
 
 class CountedRows(Protocol):
-    """Passes rows on, and counts them for whoever watches."""
+    """Passes rows on, and counts them for the progress bar."""
 
     def __call__(self, rows: Iterable[Row], /) -> Iterator[Row]:
         """Yield the rows."""

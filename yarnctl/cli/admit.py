@@ -2,7 +2,7 @@
 
 Law: the daemon submits nothing and this command decides nothing. What runs in the end is the user's own
 command with what the gate gives set in front of it, in this process's place, never by a shell. What is not
-submitted is withdrawn, whatever stands in its way. Exit status, where the command does not run: 1 rejected,
+submitted is withdrawn, whatever the reason. Exit status, where the command does not run: 1 rejected,
 2 bad input, 3 unreachable, 75 deferred (--no-wait), 129, 130 and 143 interrupted.
 """
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 DEFERRED = 75
 """EX_TEMPFAIL of sysexits.h: try again later."""
 KIND = "mapreduce"
-"""Whose command lines are read here."""
+"""The framework whose command lines are read here."""
 LONGEST = {"--name": 200, "--queue": 200, "--user": 100}
 """So many characters the daemon takes."""
 SIGNALS = {signal.SIGHUP: "hung up", signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
 class EndedBySignal(KeyboardInterrupt):
-    """Somebody ends this process by the signal ``number``."""
+    """A signal ``number`` ends this process."""
 
     def __init__(self, number: int = signal.SIGINT) -> None:
         super().__init__(number)
@@ -155,7 +155,7 @@ def _leave(asking: GateRequest) -> bool:
     return not problem
 
 
-# --- what is asked ------------------------------------------------------------------------------------
+# --- the request --------------------------------------------------------------------------------------
 
 
 def job_settings(
@@ -166,7 +166,7 @@ def job_settings(
 
 
 def budget_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what a request says of payment; BadInput for an option without --budget."""
+    """Return a request's fields of payment; BadInput for an option without --budget."""
     if given["budget"] is None:
         for option in ("account", "quote", "refund"):
             if given[option] is not None:
@@ -186,7 +186,7 @@ def _is_budget_alone(given: dict[str, Any], framework: Framework, settings: dict
 
 
 def _named(framework: Framework, job: Submission, name: str | None, queue: str | None) -> dict[str, str]:
-    """Return name and queue where the options say them; BadInput where the command says otherwise."""
+    """Return name and queue where options give them; BadInput where the command differs."""
     own = job.settings()
     found: dict[str, str] = {}
     for option, key, value in (("--name", framework.NAME, name), ("--queue", framework.QUEUE, queue)):
@@ -335,7 +335,7 @@ def line_of(framework: Framework, job: Submission, settings: dict[str, str], see
 
 
 class StderrNotes:
-    """Says on stderr what a job waits for, whenever that changes."""
+    """Prints on stderr what a job waits for, whenever that changes."""
 
     def __init__(self) -> None:
         self._printed: tuple[object, ...] = ()

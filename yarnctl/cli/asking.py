@@ -69,7 +69,7 @@ class Unanswered(Unreachable):
 
 
 class Busy(Unreachable):
-    """The daemon is well and cannot do it now (503); ``reason`` is what it says."""
+    """The daemon works and cannot do it now (503); ``reason`` is its message."""
 
     def __init__(self, address: str, reason: str, remedy: str) -> None:
         super().__init__(f"{address}: {reason}; {remedy}")
@@ -166,7 +166,7 @@ def send(
     media = {} if body is None else {"Content-Type": "application/json"}
     place = f"{address}?{urlencode(wanted)}" if wanted else address
     try:
-        with open_session(limits) as session:  # no proxy: a daemon is asked directly
+        with open_session(limits) as session:  # no proxy: a daemon is called directly
             got = exchange(session, limits, method, place, media | _credentials(), content)
     except ExchangeFailed as problem:
         raise _unanswered(address, problem) from None

@@ -78,7 +78,7 @@ def _grouped(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 
 def _lines(one: Finding, width: int | None) -> list[str]:
-    """Return a finding as a line, or a block if it is not ok: what was seen, its fix, and why it matters.
+    """Return a finding as a line, or a block if it is not ok: what was found, its fix, and why it matters.
 
     The fix is there to be copied: it stays on one line, which the terminal may wrap.
     """
@@ -91,7 +91,7 @@ def _lines(one: Finding, width: int | None) -> list[str]:
 
 
 def _folded(line: str, width: int | None) -> list[str]:
-    """Return a line folded between words, what goes on below its text."""
+    """Return a line folded between words, the rest below its text."""
     if width is None:
         return [line]
     room = max(width, ROOM_MIN)

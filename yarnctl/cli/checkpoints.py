@@ -1,8 +1,8 @@
-"""``yarnctl checkpoints``: what lies in the checkpoint store; list, show, verify, and collect what is over.
+"""``yarnctl checkpoints``: the content of the checkpoint store; list, show, verify, and collect what is over.
 
 Law: all of it reads, but ``gc --yes``, which deletes whole folders of jobs that ended long enough ago
 (``yarnctl.checkpoint.collecting`` decides) and nothing else. What comes from the store is printed safely.
-``seen`` asks a running daemon; the others look into HDFS themselves.
+``seen`` queries a running daemon; the others read HDFS themselves.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _cluster_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _open(cluster: ClusterAddress, roots: tuple[str, str], history: str | None) -> OpenedStore:
-    """Open the store and the servers that know ended jobs; finds HDFS by /conf if it is not named."""
+    """Open the store and the servers that list ended jobs; finds HDFS by /conf if it is not named."""
     import msgspec
 
     from yarnctl.attach.connection.connection import CheckpointStore, discover_name_nodes, require_name_nodes

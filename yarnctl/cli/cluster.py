@@ -1,4 +1,4 @@
-"""Which cluster, and which of its queues: what every command that attaches to one is told alike.
+"""Which cluster, and which of its queues: the options of every command that attaches to one.
 
 Law: nothing is opened here; what cannot be meant is refused before anything else happens.
 """
@@ -55,7 +55,7 @@ def cluster_of(given: Given) -> ClusterAddress:
 
 
 def queues_of(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the queues that get room and those that give way, by deadlines maybe the same ones."""
+    """Return the preempting and the preemptable queues, by deadlines maybe the same ones."""
     hurried, victims = given["preempting"] or ("production",), given["preemptable"] or ("research",)
     if given["mode"] == "queues" and (both := sorted(set(hurried) & set(victims))):
         raise BadInput(

@@ -21,10 +21,10 @@ PATH = "v1/admissions"
 UNDECIDED = "undecided"
 """The code of a plan on which no round has decided yet."""
 TRIES = 3
-"""So often somebody is looked for whom nobody has met yet."""
+"""The interval of tries while no daemon has answered yet."""
 PAUSE_S = 1.0
 UNREACHABLE_S = 60.0
-"""So long may a daemon be away while somebody waits."""
+"""So long a daemon may be unreachable while a request waits."""
 SLOW_S = 1.5
 """After so long without an answer it is said what is waited for."""
 FIRST_MS, WAIT_MAX_MS = 1_500, 10_000
@@ -36,19 +36,19 @@ WITHDRAW_S = 5.0
 
 
 class ProgressReport(Protocol):
-    """Says to the user what is waited for, once until it changes."""
+    """Prints what the request waits for, once until it changes."""
 
     def waits(self, seen: AdmissionOut, problem: str) -> None:
-        """Hear of an answer, and of what the gate itself waits for."""
+        """Report an answer, and what the gate itself waits for."""
 
     def waiting(self, problem: str) -> None:
-        """Hear why the daemon has not taken the request yet."""
+        """Report why the daemon has not accepted the request yet."""
 
     def unreachable(self, said: str) -> None:
-        """Hear that the daemon does not answer, or somebody else does."""
+        """Report that the daemon does not answer, or another program does."""
 
     def back(self, said: str) -> None:
-        """Hear that it answers again."""
+        """Report that it answers again."""
 
 
 class GateRequest:
@@ -113,7 +113,7 @@ class GateRequest:
         return seen
 
     def _missed(self, error: Unreachable) -> None:
-        """Bear with a daemon that is away; raise the error when it was long enough."""
+        """Report an unreachable daemon; raise the error when it has lasted too long."""
         now_s = time.monotonic()
         since_s = self._unreachable_since_s = (
             now_s if self._unreachable_since_s is None else self._unreachable_since_s
@@ -131,7 +131,7 @@ class GateRequest:
             self._report.back(f"{urlsplit(self.url).netloc} answers again")
 
     def _problem(self) -> str:
-        """Return what keeps the gate from deciding, as far as it says so."""
+        """Return what keeps the gate from deciding, as far as it is known."""
         gate = gate_at(self.url)
         return "" if gate is None else gate.problem or self._unmeasured(gate)
 
@@ -170,7 +170,7 @@ class GateRequest:
 
 
 class Meanwhile:
-    """If what it surrounds takes long, ask why (in a thread of its own) and tell it."""
+    """If the block takes long, find out why (in a thread of its own) and report it."""
 
     def __init__(self, why: Callable[[], str], tell: Callable[[str], None]) -> None:
         self._why, self._report = why, tell
@@ -204,7 +204,7 @@ def withdraw(url: str, admission: str) -> dict[str, Any]:
 
 
 def gate_at(url: str) -> GateOut | None:
-    """Return the gate of the daemon at ``url``; None if there is none, or nobody says."""
+    """Return the gate of the daemon at ``url``; None if there is none, or it is unreachable."""
     try:
         return shown(AdmissionPage, ask(url, PATH, {"limit": 1}), url).gate
     except YarnctlError:
@@ -214,7 +214,7 @@ def gate_at(url: str) -> GateOut | None:
 def containers_of_last_run(url: str, user: str, is_same: Callable[[str], bool]) -> int:
     """Return with how many containers the user's last job of this name asked.
 
-    Raises BadInput where nobody knows, Unreachable.
+    Raises BadInput where that is unknown, Unreachable.
     """
     page = shown(AdmissionPage, ask(url, PATH, {"user": user, "limit": 500}), url)
     for each in page.items:

@@ -40,7 +40,7 @@ def admission_options(command: Function) -> Function:
 
 
 def admitting_of(given: dict[str, Any]) -> AdmissionOptions | None:
-    """Return what the gate was told, None without ``--admission``; raises BadInput naming the option."""
+    """Return the gate's options, None without ``--admission``; raises BadInput naming the option."""
     name = given["admission"]
     if name is None:
         of_the_gate = ["admission_queues", "admission_capacity", "admission_container_mib"]
@@ -127,7 +127,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 OBSERVATION_AGE_MS = 500
 """How often one cheap request asks whether a production job waits."""
 REST_MS = 1_000
-"""A runner goes on at once when a request is withdrawn; it may still be the best choice a moment later."""
+"""A runner continues at once when a request is withdrawn; it may still be the best choice a moment later."""
 
 
 @click.command()
@@ -331,7 +331,7 @@ def service(
             control=loop,
             journal=state.journal,
             names=names,
-            clock=clock_ms,  # the loop's: by another one a stuck loop may look young for ever
+            clock=clock_ms,  # the loop's: by another one a stuck loop may seem young for ever
             open_reads=open_reads or is_loopback(host),
             window=None if loop.admission is None else loop.admission.request_queue,
         )

@@ -1,7 +1,7 @@
-"""The API: what can be asked of the daemon, and the few things that can be done to it.
+"""The API: queries of the daemon's state, and the few commands that change it.
 
 Law: every answer is made from one view; nothing here reaches the cluster or the journal. Reading is free
-on loopback and needs a token elsewhere, unless told otherwise; every write needs one. An
+on loopback and needs a token elsewhere, unless configured otherwise; every write needs one. An
 unknown query parameter is refused, never ignored: a mistyped filter must not return everything.
 """
 
@@ -81,7 +81,7 @@ def make_app(
     ``control``) writes are always refused.
     ``journal`` is only named, in answers about what has been forgotten. ``names`` are the host names
     that are answered. Without ``open_reads`` reading needs a token, too. ``clock`` is the clock of
-    :attr:`View.now_ms`, in ms. ``window`` is that of the gate's desk (None: there is no gate).
+    :attr:`View.now_ms`, in ms. ``window`` is the admission controller's request queue (None: no gate).
     """
     app = FastAPI(
         title="yarnctl",

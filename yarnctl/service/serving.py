@@ -1,6 +1,6 @@
 """Serving: the app on a uvicorn of its own, in a thread beside the loop.
 
-Law: it listens before ``serve_in_thread`` returns, or an error says why not; stopping waits for the
+Law: it listens before ``serve_in_thread`` returns, or an error has the reason; stopping waits for the
 thread. Beyond loopback it listens only with a token, or where reading without one is allowed expressly. Slow
 callers lose their connection, and many connections keep no caller out (:mod:`yarnctl.listening.connections`).
 """

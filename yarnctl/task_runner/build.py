@@ -1,7 +1,7 @@
 """``python -m yarnctl.task_runner.build [--check]``: makes the one file that is shipped to the nodes.
 
 Law: the file is the text of the package ``runner`` and nothing else: its head, its standard imports merged,
-then every module in the order of ``MODULES`` as it is written, without its imports. Nobody edits the file: a
+then every module in the order of ``MODULES`` as it is written, without its imports. The file is not edited: a
 test and ``make lint`` compare every byte. What cannot be put together without a change of meaning is refused:
 a name that is defined twice or renamed by an import, an import below other statements, and one of a module
 that comes later or that is not of the standard library.

@@ -183,7 +183,7 @@ def interrupted(
     folder: Path,
     limits: Limits,
 ) -> bytes | str:
-    """Return what the last attempt writes when each one before was suspended; text says what failed."""
+    """Return what the last attempt writes when each one before was suspended; text names what failed."""
     for attempt, cut in enumerate([*cuts, 0]):
         where = (
             ["--suspend-at", str(cut), "--exit-when-saved", "--poll-ms", "0"] if cut else ["--poll-ms", "0"]

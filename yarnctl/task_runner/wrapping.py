@@ -17,7 +17,7 @@ from yarnctl.task_runner.runner.protocol.job_conf import ALLOWED, OUTPUT_FORMATS
 
 RUNNER = Path(__file__).with_name("yarnctl_task.py")
 GENERIC = ("-D", "-files", "-libjars", "-archives", "-conf", "-fs", "-jt")
-"""Options of Hadoop itself; they stand before those of streaming and take one value."""
+"""Options of Hadoop itself; they precede those of streaming and take one value."""
 
 FLAGS = ("-verbose", "-background", "-debug", "-lazyOutput", "-help", "-info")
 """Options of streaming that take no value."""

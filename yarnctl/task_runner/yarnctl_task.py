@@ -208,7 +208,7 @@ class KeyRule:
         """Say whether keys rise as Hadoop's default comparator leaves them: by their bytes.
 
         The first fields of a longer key are compared with the separator that ended them. A key with
-        fewer fields may then seem out of order beside one that goes on with a lower byte: not proven.
+        fewer fields may then seem out of order beside one that continues with a lower byte: not proven.
         """
         if self.fields < self.key_fields:
             keys = [key + self.map_separator for key in keys]
@@ -860,7 +860,7 @@ class Secured(NamedTuple):
     name_services: Mapping[str, frozenset[str]] | None = None
 
     def delegation(self, hosts: Sequence[str], https: bool) -> str:
-        """Return the token for these NameNodes as it stands in URLs, "" if there is none.
+        """Return the token for these NameNodes as it is in URLs, "" if there is none.
 
         Raise Unusable where it is not certain which, or where plain HTTP was not allowed.
         """
@@ -905,7 +905,7 @@ def trusted(ca_file: str) -> Any:
 
 
 class WebHdfsStore(Store):
-    """A store in HDFS over WebHDFS. ``delegation``: a token as it stands in URLs, in place of a name.
+    """A store in HDFS over WebHDFS. ``delegation``: a token as it is in URLs, in place of a name.
 
     Traps: a client that ends within a body leaves a file that seems complete, RENAME reports by a boolean
     whether it was done, and the NameNode puts the token into every address of a redirect.
@@ -991,7 +991,7 @@ class WebHdfsStore(Store):
     def rename(self, old: str, new: str) -> None:
         """Give a file its final name; HDFS never replaces by RENAME, it answers false.
 
-        Raise Lost where the answer does not tell whether it was done.
+        Raise Lost where the answer does not show whether it was done.
         """
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
@@ -1514,7 +1514,7 @@ def write_checkpoint(
 def publish(store: Store, hidden: str, path: str, data: bytes) -> None:
     """Give a file its final name. Where the answer is lost, check: what is saved is never reported as lost.
 
-    A request whose answer is lost may still be carried out: only when its source has been moved away it
+    A request whose answer is lost may still be executed: only when its source has been moved away it
     surely cannot. Raise Lost if it stays unknown.
     """
     try:
@@ -1704,13 +1704,13 @@ OPTIONS: dict[str, bool | int | float | str] = {
     **NUMBERS,
     "--suspend-at": "",
 }
-"""What may stand before ``--``, with its default, whose type is that of its value; False: it has none.
+"""What may be before ``--``, with its default, whose type is that of its value; False: it has none.
 
 ``--suspend-at`` (groups after which to suspend) and ``--exit-when-saved`` (end instead of waiting) are for
 tests and ``wrap --verify``.
 """
 OLD_NAMES = {"--hold-ms": "--release-wait-ms", "--leave-when-saved": "--exit-when-saved"}
-"""Old names of options: taken for good, for they stand in stored command lines of jobs."""
+"""Old names of options: accepted for good, for they are in stored command lines of jobs."""
 
 
 def read_options(words: Iterable[str]) -> dict[str, Any]:
@@ -1782,7 +1782,7 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
 
 
 def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
-    """Return how long a store that is away is waited for at the start of an attempt that may resume."""
+    """Return how long an attempt that may resume waits at its start for an unavailable store."""
     try:
         wait_s = given_s if given_s >= 0 else float(env.get("YARNCTL_STORE_WAIT_S", STORE_WAIT_S))
     except ValueError as error:
@@ -1845,7 +1845,7 @@ class Errors:
         self._torn = False  # a write failed, perhaps in the middle of a line
         self._at = "start"
         """Where the output is: at a line's ``start``, within the child's line (``open``), in one that the
-        child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
+        child will not continue with (``ended``), or at a start while the child's line does (``broken``)."""
 
     def note(self, text: str) -> None:
         """Write a line to the task's log."""
@@ -2128,8 +2128,8 @@ def start_process(
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Start a program and return it with its lifeline: when that is closed the kernel ends its group.
 
-    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of
-    it. It dies with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
+    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, SIGQUIT ends
+    Node. It ends with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
     exec, where other threads might hold a lock: the lifeline's reading end is given to the child (as one more
     open file, never used) and set here so that the kernel sends SIGKILL to the group when the writing end,
     which only this process has, is closed. Until that is set the child has been given no input.
@@ -2291,7 +2291,7 @@ class Sender:
         self.seen_bytes = 0
         same = rule.fields == rule.key_fields
         self._rule = rule if same else KeyRule(rule.key_fields, rule.map_separator, rule.reduce_separator)
-        self._line = b""  # what was seen of a line that has no end yet
+        self._line = b""  # what was read of a line that has no end yet
         self._in_piece = False  # inside one that is larger than the buffer
 
     def take(self, data: bytes) -> None:
@@ -2396,10 +2396,10 @@ STATUS_EVERY_S = 2.0
 
 
 class AttemptState:
-    """What an attempt works with, and where it stands.
+    """What an attempt works with, and its state.
 
     ``phase`` is one of ``fetch``, ``skip``, ``replay``, ``run``, ``finish`` (a group), ``drain``, ``save``,
-    ``hold``, ``end``; ``why_not`` says why it cannot be suspended any more, empty while it can.
+    ``hold``, ``end``; ``why_not`` is why it cannot be suspended any more, empty while it can.
     """
 
     def __init__(
@@ -2478,7 +2478,7 @@ class AttemptState:
 
 
 class StatusLines:
-    """Reports to the application master where the attempt stands; each line replaces the one before."""
+    """Reports to the application master how far the attempt is; each line replaces the one before."""
 
     def __init__(self, attempt: AttemptState) -> None:
         self._attempt = attempt
@@ -2779,7 +2779,7 @@ class ChildLife:
             self._suspending_path = self._env["YARNCTL_SUSPENDING"] = name
 
     def start(self) -> None:
-        """Start a child at the border where the input now stands."""
+        """Start a child at the border where the input is now."""
         attempt = self._attempt
         self._load()
         self.unmark_suspending()
@@ -2802,7 +2802,7 @@ class ChildLife:
                 raise kind(f"--load ended with status {status}")
 
     def mark_suspending(self) -> None:
-        """Make the file by which a reducer with state sees at its end of input that it is suspended."""
+        """Make the file by which a reducer with state learns at its end of input that it is suspended."""
         if self._suspending_path:
             with open(self._suspending_path, "wb"):
                 pass
@@ -2839,7 +2839,7 @@ class ChildLife:
             self._attempt.lines.report(keep_alive=False)
 
     def child_left(self) -> NoReturn:
-        """End as the child did: it closed its input early, and Java must see that as it would."""
+        """End as the child did: it closed its input early, and Java must observe that as it would."""
         attempt, child = self._attempt, self._attempt.child
         assert child is not None
         position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
@@ -3029,7 +3029,7 @@ class Feeder:
         wakeup = self._attempt.wakeup
         before_bytes, since_s = unread_bytes(child.input), time.monotonic()
         if before_bytes == 0 or wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
-            # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
+            # The kernel wakes us for every page that is read; a pause lets the child empty half the pipe.
             wakeup.wait(-1, 0, self._pacer.nap_s)
         left_bytes = unread_bytes(child.input)
         self._pacer.napped(left_bytes, self._pipe_bytes)
@@ -3103,7 +3103,7 @@ class Feeder:
 # Saving: a running attempt is suspended at a border between groups, and its next generation is written.
 #
 # Law: nothing is saved that was not finished by the reducer, read out and counted, or beside which side files
-# would be lost. A save that fails costs no earlier generation, and the work goes on in place.
+# would be lost. A save that fails costs no earlier generation, and the work continues in place.
 
 
 UPLOAD_BYTES_PER_S_GUESS = 20 << 20
@@ -3113,7 +3113,7 @@ CHECKS_FOR_PART, CHECKS_FOR_PART_S = 5, 0.1
 
 
 class NotSeen(str):
-    """Why an attempt is not suspended: the job's own output is not seen, perhaps not yet."""
+    """Why an attempt is not suspended: the job's own output is not found, perhaps not yet."""
 
     __slots__ = ()
 
@@ -3121,9 +3121,9 @@ class NotSeen(str):
 class WorkFolder:
     """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
 
-    What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
+    What is there beside the job's own part (side files of the reducer) would be lost with a suspended
     attempt, so such an attempt is never suspended. That this is the right folder is certain only if the
-    job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
+    job's own part is found in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
     the first output).
     """
 
@@ -3165,7 +3165,7 @@ class WorkFolder:
 
 
 class Suspending:
-    """Serves orders while the child may be at work: refuses, holds, or suspends and goes on in place.
+    """Serves orders while the child may be at work: refuses, waits, or suspends and continues in place.
 
     ``cuts`` are the group numbers of --suspend-at that are still to come.
     """
@@ -3272,7 +3272,7 @@ class Suspending:
     # -- the next generation ---------------------------------------------------------------
 
     def _save(self, request: Request, started_s: float) -> None:
-        """Write the next generation and hold; where the store fails the work goes on."""
+        """Write the next generation and wait; where the store fails the work continues."""
         attempt = self._attempt
         attempt.lines.enter("save")
         began_s = time.monotonic()
@@ -3296,8 +3296,8 @@ class Suspending:
     def _write(self, request: Request, drain_s: float) -> tuple[Manifest | None, str]:
         """Return the new generation's manifest and the word for it, None where it was not saved.
 
-        Where it is unknown whether the manifest is there the attempt goes on as if it were: its files are
-        there, so later generations may rest on them. It holds, because yarnctl may see the manifest and have
+        Where it is unknown whether the manifest is there the attempt continues as if it were: its files are
+        there, so later generations may need them. It waits, because yarnctl may find the manifest and have
         it killed.
         """
         attempt = self._attempt
@@ -3323,7 +3323,7 @@ class Suspending:
     def _why_not_here(self, seen: bool = True) -> str:
         """Return what in the work folder forbids a suspension now, empty if nothing does.
 
-        ``seen``: the job's own part must be seen; before output was drained it may not be there yet.
+        ``seen``: the job's own part must be found; before output was drained it may not be there yet.
         """
         try:
             for _ in range(CHECKS_FOR_PART if seen else 1):
@@ -3386,7 +3386,7 @@ class Suspending:
 
 
 # ------------------------------------------------------------------------------------------------ resuming.py
-# Resuming: an attempt goes on from a checkpoint: what is done is skipped, what was written is replayed.
+# Resuming: an attempt continues from a checkpoint: what is done is skipped, what was written is replayed.
 #
 # Law: saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is
 # written before the skipped keys are those that were done; else the checkpoint is set aside and all input
@@ -3406,7 +3406,7 @@ def retried(
 ) -> T:
     """Return what a call that changes nothing gives; raise StoreAway when ``wait_s`` is over.
 
-    A store that is away is tried again as HDFS's own client does: after growing pauses, for a bounded time.
+    An unavailable store is tried again as HDFS's own client does: after growing pauses, for a bounded time.
     Meanwhile it is reported that the task waits. ``clock`` and ``pause`` are given by tests.
     """
     ends_s, pause_s = clock() + wait_s, WAIT_FIRST_S
@@ -3423,7 +3423,7 @@ def retried(
 
 
 class Resuming:
-    """Finds the newest usable checkpoint and goes on from it."""
+    """Finds the newest usable checkpoint and continues from it."""
 
     def __init__(self, attempt: AttemptState, life: ChildLife, answers: OrderAnswers) -> None:
         self._attempt = attempt
@@ -3449,7 +3449,7 @@ class Resuming:
         self._retried(opened)
 
     def _retried(self, asked: Callable[[], T]) -> T:
-        """Return what a call gives; an attempt that may resume waits for a store that is away."""
+        """Return a call's result; an attempt that may resume waits for an unavailable store."""
         attempt = self._attempt
         may_resume = attempt_number(attempt.task.attempt) > 0
         wait_s = attempt.settings.store_wait_s if may_resume else 0.0
@@ -3744,7 +3744,7 @@ def main(words: Sequence[str]) -> int:
         watcher = runner.watcher()
         watcher.listen()
         watcher.start()
-    except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us
+    except Exception as why:  # nothing was read or written yet: whatever it is, the job runs without us
         known = isinstance(why, (Unusable, StoreError, OSError))
         untouched(resolve(reducer), str(why) if known else repr(why))
     end_child_first(runner)

@@ -1,6 +1,6 @@
 """The compiled twins of the named allocators: the same answers as the plain kernel, job by job.
 
-Law: this package is imported when the compiled engine is asked for, and then only; tests compare
+Law: this package is imported only when the compiled engine is requested; tests compare
 both engines on random traces and on all of TR1.
 """
 

@@ -3,11 +3,11 @@
 Law: the same doubles in the same order of operations as ``yarnctl.deciding.admission``; no fused
 or reordered arithmetic. Whatever is skipped is skipped because it provably decides nothing:
 
-* After a round, nobody who waits fits into what is free. Until something ends, nothing becomes
-  free, nothing is learned, and with time nobody needs less: a submission concerns the new job
+* After a round, no waiting job fits into what is free. Until something ends, nothing becomes
+  free, nothing is learned, and with time no job needs less: a submission concerns the new job
   alone, and those whose time runs out.
 * An end that frees less than the smallest job in the queue needs, and comes before the first
-  can run out of time, concerns nobody. Both are bounds, kept from the last look at the queue.
+  can run out of time, concerns no other. Both are bounds, kept from the last pass over the queue.
 
 All kernels are in one file, for the compiler's cache knows a function by the file it is in.
 """
@@ -26,7 +26,7 @@ BY_TASKS, BY_RATIO, BY_DEADLINE = 0, 1, 2
 HOPELESS = 0
 NOBODY = 1 << 62
 SLACK = 1e-9
-"""How far a bound stands off from what it bounds: doubles err by 1e-15."""
+"""How far a bound is from what it bounds: doubles err by 1e-15."""
 
 
 class Rules(NamedTuple):
@@ -104,7 +104,7 @@ def drop_first(times: Any, jobs: Any, size: int) -> None:
 # --- allocators that size jobs ----------------------------------------------------------------
 # What is learned: known (0 or 1), ratio, completed, least, most, errors, smoothed.
 KNOWN, RATIO, COMPLETED, LEAST, MOST, ERRORS, SMOOTHED = range(7)
-# Of those who wait: the narrowest, the least part left of a deadline, as of when, the shortest deadline.
+# Of the waiting jobs: the narrowest, the least part left of a deadline, as of when, the shortest deadline.
 NARROW, PART_LEFT, LOOKED_AT, SHORTEST = range(4)
 
 
@@ -211,7 +211,7 @@ def learn(rules: Rules, needs: float, last: float, met: bool, memory: Any) -> bo
 
 @compiled
 def forget(bounds: Any, now: int) -> None:
-    """Reset the bounds: nobody waits."""
+    """Reset the bounds: no job waits."""
     bounds[NARROW], bounds[PART_LEFT], bounds[LOOKED_AT], bounds[SHORTEST] = NOBODY, np.inf, now, NOBODY
 
 
@@ -233,7 +233,7 @@ def bound(
 
 @compiled
 def may_run_out(rules: Rules, now: int, memory: Any, bounds: Any) -> bool:
-    """Say whether somebody who waits may have become hopeless."""
+    """Return whether a waiting job may have become hopeless."""
     part = bounds[PART_LEFT] - (now - bounds[LOOKED_AT]) / bounds[SHORTEST]
     if part <= SLACK:
         return True
@@ -246,7 +246,7 @@ def may_run_out(rules: Rules, now: int, memory: Any, bounds: Any) -> bool:
 
 @compiled
 def may_fit(rules: Rules, free: int, memory: Any, bounds: Any) -> bool:
-    """Say whether somebody who waits may fit into what is free."""
+    """Return whether a waiting job may fit into what is free."""
     if rules.kind == ORACLE:
         return bool(bounds[NARROW] <= free)
     if memory[KNOWN] == 0.0:
@@ -278,7 +278,7 @@ def sized(
     queue, waiting, heap = np.empty(jobs, np.int64), 0, np.empty(jobs, np.int64)
     keys, wants = np.zeros(jobs, np.float64), np.zeros(jobs, np.int64)
     parts = np.full(jobs if rules.kind == JUSTICE else 0, np.nan)  # the fraction a job was given
-    begun = np.empty(room, np.int64)  # whom this event lets in
+    begun = np.empty(room, np.int64)  # the jobs that this event admits
     memory, bounds = np.zeros(7), np.zeros(4)
     forget(bounds, 0)
     free, step = rules.capacity, 0
@@ -379,7 +379,7 @@ def sized(
 
 @compiled
 def drop_late(ended: Any, containers: Any, times: Any, late: Any, lates: int, now: int) -> int:
-    """Turn away who waits beyond the deadline; return how many are still to be looked at."""
+    """Reject jobs that wait beyond the deadline; return how many are still to be checked."""
     while lates > 0 and times[0] <= now:
         job = late[0]
         drop_first(times, late, lates)
@@ -391,7 +391,7 @@ def drop_late(ended: Any, containers: Any, times: Any, late: Any, lates: int, no
 
 @compiled
 def water_level(demands: Any, asked: int, free: int) -> tuple[int, int]:
-    """Return the level and the surplus of the first ``asked``; who wants less than the level is not cut."""
+    """Return the level and the surplus of the first ``asked``; a job below the level is not cut."""
     ordered = np.sort(demands[:asked])
     level, left = 0, free
     for place in range(asked):
@@ -415,7 +415,7 @@ def shared_end(reactive: bool, now: int, work: int, held: int, due: int) -> int:
 def shared(capacity: int, reactive: bool, trace: Jobs, told: Results) -> None:
     """Replay NoDrop FS or Reactive FS; ``told`` is filled.
 
-    Everybody who is looked at in a round gets a container, so the queue is first in, first out.
+    Each job that is considered in a round gets a container, so the queue is first in, first out.
     """
     submitted, _, due, tasks, work = trace
     started, ended, containers, met = told

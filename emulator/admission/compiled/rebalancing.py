@@ -85,13 +85,13 @@ def rebalanced(capacity: int, reactive: bool, trace: Columns, told: Ends) -> Non
         at = next_end
         if step < jobs:
             at = min(at, submitted[step])
-        if reactive:  # whoever is due before the next submission has been submitted
+        if reactive:  # every job that is due before the next submission has been submitted
             while late < jobs and due[due_order[late]] < at and ended[due_order[late]] >= 0:
                 late += 1
             if late < jobs and due[due_order[late]] < at:
                 at = due[due_order[late]]
         passed, now = at - now, at
-        for place in range(full_groups, active):  # only these need a look at every event
+        for place in range(full_groups, active):  # only these need a check at every event
             demand = groups[place]
             had = held[demand] * passed * GRAINS
             clock[demand] += had if count[demand] == 1 else had // count[demand]
@@ -160,7 +160,7 @@ def rebalanced(capacity: int, reactive: bool, trace: Columns, told: Ends) -> Non
                     groups[kept] = groups[place]
                     kept += 1
             active = kept
-        # --- who gets what, and who is done next
+        # --- the shares, and which job is done next
         left, waiting = capacity, total
         each, spare, owed = 0, 0, 0  # of the rest by jobs: quotient, remainder, and the part of it passed by
         next_end, full_groups = FAR_MS, active
@@ -200,7 +200,7 @@ def rebalanced(capacity: int, reactive: bool, trace: Columns, told: Ends) -> Non
             needs = (goal[top[demand]] - clock[demand]) * members
             rate = held[demand] * GRAINS
             if not full[demand] and next_end < FAR_MS and needs > (next_end - now) * rate:
-                ends_at[demand] = FAR_MS  # somebody is done before, and then it is worked out again
+                ends_at[demand] = FAR_MS  # another job is done before, and then it is computed again
                 continue
             ends_at[demand] = now + (needs + rate - 1) // rate
             next_end = min(next_end, ends_at[demand])

@@ -5,7 +5,7 @@ one is a BadInput.
 
 Reader for Alibaba's cluster trace of 2017, as extracted in CloudSimPy (``jobs.csv``, plain or gzip).
 
-Law: a row is taken as it stands or refused by line and field. A row is one batch task: so many
+Law: a row is taken as it is or refused by line and field. A row is one batch task: so many
 instances, each of a mean duration; a job is all tasks with its id. What depends on what is not
 in the extract, so a job can use all of its instances at once: tasks = their sum, work = the sum
 of instances x duration, submitted with its first task.

@@ -1,10 +1,10 @@
-"""Replays for the papers on admission: each cell is run once, whoever asks for it.
+"""Replays for the papers on admission: each cell is run once, for all figures.
 
 Law: a cell is known by what decides alone (trace, seed, capacity, deadlines, allocator, and the
 readings of the paper where the allocator has any); results do not depend on how many threads or
-which engine ran them. How a claim is judged stands in its words (docs/paper.md, "How a claim is
+which engine ran them. How a claim is judged is in its words (docs/paper.md, "How a claim is
 judged"): orderings and signs by the interval over the traces, bounds by the mean. How large a difference
-is depends on traces that nobody has, so both numbers stand beside it.
+is depends on traces that are not published, so both numbers are beside it.
 
 Table I and Fig. 1 of both papers: what is published of the traces, and what ours have.
 
@@ -68,7 +68,7 @@ class JudgedClaim(PaperClaim, frozen=True, kw_only=True):
 
 
 class ReplayLab:
-    """Runs cells, ``runs`` seeds each, and remembers them."""
+    """Runs cells, ``runs`` seeds each, and keeps their results."""
 
     def __init__(self, runs: int, engine: Engine, workers: int | None = None) -> None:
         self.runs, self.engine = runs, engine
@@ -160,7 +160,7 @@ def by_interval(
 
 
 def reaches(said: str, paper_percent: float, ours: Sequence[float], most: bool = False) -> JudgedClaim:
-    """Return a claim "by so many percent", of which the sign is judged; ``most``: the paper says "up to"."""
+    """Return a claim "by so many percent", of which the sign is judged; ``most``: the paper has "up to"."""
     paper = f"{'up to ' if most else ''}{percent(paper_percent)}"
     return by_interval(said, "sign", paper, ours, 1 if paper_percent > 0 else -1)
 
@@ -177,7 +177,7 @@ def all_bars(said: str, bars: Sequence[Sequence[float]], sign: int = 1) -> Judge
 
 
 def bound(said: str, paper: str, told: str, holds: bool) -> JudgedClaim:
-    """Return a claim whose words hold the bound that the mean over the traces must keep."""
+    """Return a claim whose words contain the bound that the mean over the traces must keep."""
     return JudgedClaim(said, paper, told, holds, judged="bound", verdict="holds" if holds else "fails")
 
 
@@ -217,7 +217,7 @@ NAMES = (
 
 
 def table_1(runs: int) -> Figure:
-    """Return Table I with what the text says around Fig. 1."""
+    """Return Table I with the figures of the text around Fig. 1."""
     rows: list[FigureRow] = []
     for name, numbers in PUBLISHED_NUMBERS.items():
         ours = [_measured(made(name, seed)) for seed in range(runs)]

@@ -1,7 +1,7 @@
 """MRM's Tables 2 and 3: phase durations of emulated jobs, predicted by every model of ``yarnctl/prediction``.
 
 Law: docs/paper.md (section MRM) gives the task times and how each claim is judged; it stood there before the
-runs. A model sees the four features of a job and the durations of the training runs, nothing else.
+runs. A model gets the four features of a job and the durations of the training runs, nothing else.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def table_2(seed: int = 0) -> Figure:
 
 
 def table_3(seed: int = 0) -> Figure:
-    """Intervals of 95 %: how often a duration lies outside, and how long they are."""
+    """Intervals of 95 %: how often a duration is outside, and how long they are."""
     if find_spec("sklearn") is None:
         return Figure("t3", INTERVAL_TITLE, (), (), (NOT_REPEATED,))
     rows: list[FigureRow] = []

@@ -1,7 +1,7 @@
 """Figs 4 to 6 over blocks of seeds: how often each claim holds, and how far the errors vary.
 
 Law: as docs/paper.md, "How a claim is judged", says. No two blocks share a seed; a claim holds over
-the blocks if it holds in at least 95 % of them, and a tie is told as a tie.
+the blocks if it holds in at least 95 % of them, and a tie is reported as a tie.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def ordered(series: Mapping[str, Sequence[float]], pairs: Sequence[tuple[str, st
 
 
 def within(what: str, ours: float, paper: float, tolerance: float) -> Judged:
-    """Judge that a figure lies within +- ``tolerance`` of the paper's."""
+    """Judge that a figure is within +- ``tolerance`` of the paper's."""
     return Judged("holds" if abs(ours - paper) <= tolerance else "fails", {what: round(ours, 4)})
 
 

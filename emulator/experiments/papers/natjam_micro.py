@@ -1,7 +1,7 @@
 """Natjam, Figs 3 to 6: the microbenchmarks of section 5, on 6 nodes of 8 slots.
 
 Law: every constant is fitted on Fig 3 (and the suspend, resume and schedule times the text
-states) and on nothing else; what Fig 3 cannot fix is a field of ``Lab`` or its calibration and stands in
+states) and on nothing else; what Fig 3 cannot fix is a field of ``Lab`` or its calibration and is in
 ``natjam_alternatives`` with the error of each other choice, not hidden.
 """
 
@@ -51,7 +51,7 @@ FIG4_S: dict[tuple[str, str], tuple[float | None, bool]] = {
     ("natjam", "production"): (75.6, True),
     ("natjam", "research"): (197.0, True),
 }
-"""Fig 4: by scheme and class, s, and whether it counts: what repeats Fig 3 says nothing new."""
+"""Fig 4: by scheme and class, s, and whether it counts: what repeats Fig 3 adds nothing."""
 
 CHAINS_4: dict[JobClass, tuple[str, ...]] = {
     "research": ("ideal", "natjam", "kill", "hard-cap"),

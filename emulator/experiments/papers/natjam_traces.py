@@ -2,7 +2,7 @@
 
 Law: the paper's trace cannot be had, so its numbers cannot be matched; what is tested is sign and
 magnitude. The five windows were fixed before anything was run, and results are pooled over all
-of them. A number holds when ours has the paper's sign and lies within a factor of ten of it.
+of them. A number holds when ours has the paper's sign and is within a factor of ten of it.
 
 Each window overlays one hour of FB-2009 as production, scaled to a peak load of 1.0, and another
 as research, scaled to 1.5, as section 6 describes its own scaling.
@@ -32,7 +32,7 @@ WINDOWS = (("18-19", "21-22"), ("6-7", "7-8"), ("8-9", "9-10"), ("19-20", "10-11
 
 PRODUCTION_PEAK, RESEARCH_PEAK, DEADLINE_PEAK = 1.0, 1.5, 1.5
 AM_RATIO = 0.5
-"""The paper's configuration says 1.0; with this many small jobs the masters alone would then fill
+"""The paper's configuration has 1.0; with this many small jobs the masters alone would then fill
 72 slots and nothing could ever run, so half is kept for tasks."""
 
 SMALL, LARGE = (6, 12), (250, 8)
@@ -47,7 +47,7 @@ Times = dict[str, dict[str, float]]
 
 
 class WindowTimes(msgspec.Struct, frozen=True):
-    """What came of one window."""
+    """The result of one window."""
 
     production: Times
     research: Times
@@ -120,7 +120,7 @@ SAME_KIND = "same sign, within a factor of ten"
 
 
 def same_kind(paper: float, ours: float) -> bool:
-    """Say whether ``ours`` has the sign of ``paper`` and lies within a factor of ten of it."""
+    """Return whether ``ours`` has the sign of ``paper`` and is within a factor of ten of it."""
     return paper * ours > 0 and abs(paper) / 10 <= abs(ours) <= abs(paper) * 10
 
 
@@ -134,7 +134,7 @@ def _at(values: list[float], what: str, ratio: float, paper: float) -> tuple[Fig
 
 
 def _within(values: float, what: str, paper: float) -> tuple[FigureRow, PaperClaim]:
-    """The paper says that something is within +- ``paper`` s: ours may be ten times as far, or nearer."""
+    """The paper has something within +- ``paper`` s: ours may be ten times as far, or nearer."""
     return (
         row(what, "difference_s", paper, [values], counts=False),
         PaperClaim(
@@ -147,7 +147,7 @@ def _within(values: float, what: str, paper: float) -> tuple[FigureRow, PaperCla
 
 
 def _most(values: list[float], what: str, least_s: float, paper: float) -> tuple[FigureRow, PaperClaim]:
-    """The paper says that only the share ``paper`` is ``least_s`` or more later."""
+    """In the paper only the share ``paper`` is ``least_s`` or more later."""
     ours = 1 - share(values, least_s - 1e-9)
     label = f"{what}: share of jobs {least_s:g} s or more later"
     return (

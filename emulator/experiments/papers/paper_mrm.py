@@ -1,6 +1,6 @@
 """The paper MRM as one report: every figure and table that is repeated, its claims beside ours.
 
-Law: docs/paper.md (section MRM) says how each claim is judged; it stood there before the runs. A row that
+Law: docs/paper.md (section MRM) has how each claim is judged; it was there before the runs. A row that
 repeats the calibration has no relative error.
 """
 
@@ -41,7 +41,7 @@ JOBS, COMPARED_JOBS = 500_000, 200_000
 HIGH = (40, 44, 50)
 SPLITS, REPLAYED_JOBS = 50, 20_000
 PLAIN_JOBS = 10_000
-"""For the one reading that only the reference engine knows."""
+"""For the one reading that only the reference engine has."""
 
 TABLE_5 = {2.0: (1.3, 2.2, 2.5), 1.5: (0.01, 0.01, 0.01), 1.1: (0.0, 0.0, 0.0)}
 TABLE_6 = {

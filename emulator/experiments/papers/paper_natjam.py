@@ -5,7 +5,7 @@ follows from the runs alone.
 
 What Fig 3 cannot fix, each choice beside ours with its errors over Figs 4 to 6.
 
-Law: whatever was tried on Figs 4 to 6 stands here with its error, ours first; nothing that was tried is
+Law: whatever was tried on Figs 4 to 6 is here with its error, ours first; nothing that was tried is
 left out. (A second rule of reclaiming, per queue and request instead of per production job, was tried in a
 sketch only: the controller has one rule.)
 """

@@ -1,7 +1,7 @@
 """The paper PYTHIA as one report: every figure and claim, on traces with the published marginals.
 
 Law: the shape is that of ``paper_natjam``. The graphs print no numbers, so bars stand without the
-paper's; what its text says is a claim, with the paper's number and ours, whether it holds or not, and
+paper's; a statement of its text is a claim, with the paper's number and ours, whether it holds or not, and
 by what that is judged.
 """
 
@@ -204,7 +204,7 @@ def _subset(verdicts: Sequence[Verdict]) -> JudgedClaim:
 
 
 def _waste(lab: ReplayLab, name: str, capacity: int, low: int, high: int) -> JudgedClaim:
-    """A range of waste in whole percent (WTR): all of ours lie in it."""
+    """A range of waste in whole percent (WTR): all of ours are in it."""
     found = [round(lab.mean(ReplayCell("tr1", capacity, each, name), wtr) * 100) for each in VARIABLE]
     said = f"{name} wastes so much of all computation at {capacity} CPUs (range)"
     holds = low <= min(found) and max(found) <= high

@@ -1,7 +1,7 @@
 """The reading: what the numbers of a comparison say, in plain sentences.
 
 Law: every word follows from the numbers; nothing is claimed of a scheme that was not run, and
-a result that speaks against us is said in the same words.
+a result against our schemes is reported in the same words.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Drawing: results as SVG text, the same bytes for the same results.
 
 Law: no clock, no font file and no display enters a picture. Lines and words have the colour of
-the page they stand on (``currentColor``); a scheme and a class have one colour everywhere,
+the page they are on (``currentColor``); a scheme and a class have one colour everywhere,
 chosen to be readable on white and on black.
 
 The picture: a comparison in one drawing, for a README.
 
-Law: it shows what the report shows, by the same strokes, and stands alone: on white, in black.
+Law: it shows what the report shows, by the same strokes, without a page: on white, in black.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 INK = "#010203"
-"""Stands for the page's own colour until the picture is text."""
+"""A placeholder of the page's own colour until the picture is text."""
 
 SCHEME_COLOURS = {
     "ideal": "#8b919c",
@@ -189,7 +189,7 @@ def _distributions(axes: Axes, results: Mapping[str, Result], job_class: str) ->
 def occupancy_svg(
     results: Mapping[str, Result], total_mib: int, marks_at_ms: Mapping[str, Sequence[int]]
 ) -> str:
-    """Draw who holds the cluster over time, a panel per scheme; suspensions are marked above.
+    """Draw the containers of each class over time, a panel per scheme; suspensions are marked above.
 
     Schemes that run each class alone have no shared cluster and no panel.
     """
@@ -355,7 +355,7 @@ _WHISKER: dict[str, Any] = {"fmt": "none", "ecolor": INK, "elinewidth": 1, "caps
 
 
 def alone(svg: str) -> str:
-    """Return a picture that can stand in a file of its own: on white, in black."""
+    """Return a picture that can be a file of its own: on white, in black."""
     head, _, rest = svg.partition(">")
     style = 'style="background:#ffffff;color:#1f2328"'
     return f'{head} {style}>\n<rect width="100%" height="100%" fill="#ffffff"/>{rest}'
@@ -366,7 +366,7 @@ BESIDE = ("soft-cap", "yarn-tuned", "natjam")
 
 
 def picture_svg(outcome: Comparison, out: Path | None) -> str:
-    """Draw means and losses of all schemes, and under them who holds the cluster under three."""
+    """Draw means and losses of all schemes, and under them the occupancy under three."""
     summaries, results = outcome.summaries(), outcome.results
     scenario = outcome.prepared.scenario
     total_mib = scenario.nodes * node_size(scenario).memory_mib

@@ -1,6 +1,6 @@
 """The report: one HTML file with everything in it, to be mailed or opened from a disk.
 
-Law: how a page looks is in ``templates``, what it says is given to them here as text, escaped where it is put
+Law: a page's layout is in ``templates``, its text is passed to them here, escaped where it is put
 in. Same results, same bytes.
 """
 
@@ -130,7 +130,7 @@ def _how_many(figure: Figure) -> str:
 
 
 class _SchemeLine(NamedTuple):
-    """One scheme in the table: its name, what it is, and what stands behind the name."""
+    """One scheme in the table: its name, what it is, and its description."""
 
     name: str
     what: str

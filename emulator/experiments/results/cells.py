@@ -2,9 +2,9 @@
 
 Law: a figure is a plan. It asks for cells, is given their results in the order in which it asked,
 may then ask for more, and ends with what it shows. It runs nothing itself, so what it shows does not
-depend on who ran its cells, when, on how many cores, or whether an earlier figure had asked for them.
+depend on the figure that ran its cells, when, on how many cores, or whether an earlier figure had run them.
 
-Running cells: over all cores, each once, whoever asks for it, and kept as soon as it is done.
+Running cells: over all cores, each once, for all figures, and kept as soon as it is done.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _named(order: tuple[str, Cell]) -> str:
 
 
 class CellRuns:
-    """Runs cells for ``carry_out``; remembers every result, in a folder too if there is one.
+    """Runs cells for ``carry_out``; keeps every result, in a folder too if there is one.
 
     ``ran`` counts the cells run now, ``cells_s`` the seconds they took together.
     """

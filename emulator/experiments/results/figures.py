@@ -1,13 +1,13 @@
 """A paper's figures as data: rows (the paper's number beside ours) and claims (hold or not).
 
 Law: a row that calibrates, or that only repeats another, has no relative error and counts in no
-average. A claim says what the paper says, what we measured, and whether it holds; nothing that
+average. A claim has the paper's value, our measurement, and whether it holds; nothing that
 fails is left out.
 
 95 % intervals of means, and what they say of an ordering: right, wrong, or a tie.
 
 Law: what is written in docs/paper.md, "How a claim is judged", and nothing else. A verdict is a
-function of the values; whoever wants another one changes that page first.
+function of the values; a change of it changes that page first.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ Results in it are read and kept by ``store``.
 
 Law: one run at a time writes here, and holds a lock while it does. A scheme's folder is made
 under another name and renamed when it is complete, a file is written beside and renamed; so
-whatever stands here under its own name is whole, and a scheme that is not, byte for byte, what
-the manifest says is made again. A folder that holds anything else is refused, never emptied.
+whatever is here under its own name is whole, and a scheme that is not, byte for byte, what
+the manifest lists is made again. A folder that contains anything else is refused, never emptied.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ UNREADABLE = (OSError, msgspec.DecodeError, ValueError, RecursionError)
 
 
 class ResultsLayout(NamedTuple):
-    """What may stand in a folder: whole files, the manifest first, and folders of its own.
+    """What may be in a folder: whole files, the manifest first, and folders of its own.
 
-    ``kind`` is what the manifest says it is, ``kept`` what a failed run leaves for the next.
+    ``kind`` is the manifest's word for it, ``kept`` what a failed run leaves for the next.
     """
 
     kind: str
@@ -85,9 +85,9 @@ class FileFact(msgspec.Struct, frozen=True):
 
 
 class FolderManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose results a folder holds. ``code`` is a digest of the program that made them.
+    """The identity of a folder's results. ``code`` is a digest of the program that made them.
 
-    ``files`` tells every finished scheme's files: what differs from it is damaged.
+    ``files`` has every finished scheme's files: what differs from it is damaged.
     """
 
     kind: str
@@ -111,7 +111,7 @@ def encoded(value: object) -> bytes:
 
 
 def unwritable(path: Path, error: OSError) -> BadInput:
-    """Say that a place cannot be written, naming what the user knows: no temporary name."""
+    """Report that a place cannot be written, with the user's name for it: no temporary name."""
     return BadInput(str(path), f"cannot be written: {error.strerror or error}")
 
 
@@ -129,7 +129,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 class Folder:
-    """A folder of results of one identity; from ``open`` to ``close`` nobody else writes into it."""
+    """A folder of results of one identity; from ``open`` to ``close`` no other process writes into it."""
 
     def __init__(self, path: Path, identity: str, layout: ResultsLayout = EXPERIMENT) -> None:
         self.path = path
@@ -194,7 +194,7 @@ class Folder:
     def open(self, replace: bool) -> None:
         """Lock the folder and make it ready; close it afterwards.
 
-        Results of another scenario are replaced only if told so; results of the same scenario
+        Results of another scenario are replaced only if that is requested; results of the same scenario
         that other sources made are always replaced.
         """
         self.require_ours()
@@ -206,7 +206,7 @@ class Folder:
             raise
 
     def _make_ready(self, replace: bool) -> None:
-        self.require_ours()  # again: now nobody else changes it
+        self.require_ours()  # again: now no other process changes it
         found, self.code = self._manifest(), code_digest()
         if found is not None and found.identity != self.identity and not replace:
             raise BadInput(
@@ -259,7 +259,7 @@ class Folder:
             try:
                 file = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
             except FileNotFoundError:
-                continue  # whoever held it has just removed the folder
+                continue  # the process that had locked it has just removed the folder
             except OSError as error:
                 raise unwritable(self.path, error) from None
             if self._locked(file):
@@ -269,7 +269,7 @@ class Folder:
         raise BadInput(f"--out {self.path}", "cannot be locked", "give another folder")
 
     def _locked(self, file: int) -> bool:
-        """Lock an open file; False if meanwhile another file stands under its name."""
+        """Lock an open file; False if meanwhile another file has its name."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -288,7 +288,7 @@ class Folder:
         if self._lock is None:
             return
         with contextlib.suppress(OSError):
-            (self.path / LOCK).unlink(missing_ok=True)  # while it is still locked: nobody else's
+            (self.path / LOCK).unlink(missing_ok=True)  # while it is still locked: no other process's
         os.close(self._lock)
         self._lock = None
 

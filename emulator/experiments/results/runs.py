@@ -34,7 +34,7 @@ _MOST_WALL_S = 1e9
 
 
 RunProgress = Callable[[str, float | None], object]
-"""Told of each scheme that is done, and of the seconds it took (None: it had been done before)."""
+"""Called for each scheme that is done, with the seconds it took (None: it had been done before)."""
 
 
 class Comparison(NamedTuple):
@@ -75,7 +75,7 @@ class NoJournal:
     """A journal that keeps nothing."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Forget the records."""
+        """Drop the records."""
 
 
 Pages = Callable[[Comparison], Mapping[str, str]]
@@ -135,7 +135,7 @@ def _run_left(
 
 
 def _known_walls(folder: Folder) -> dict[str, float]:
-    """Return the seconds that earlier runs told of; what makes no sense counts as not told."""
+    """Return the seconds that earlier runs recorded; an impossible value counts as none."""
     told = folder.read("run.json").get("wall_s")
     if not isinstance(told, dict):
         return {}
@@ -174,7 +174,7 @@ def run_json(outcome: Comparison, known: Mapping[str, float]) -> dict[str, objec
 
 
 def program_facts() -> dict[str, object]:
-    """Return the command line, versions and machine: what a ``run.json`` says of any run."""
+    """Return the command line, versions and machine: the part of a ``run.json`` common to all runs."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

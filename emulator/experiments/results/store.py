@@ -1,4 +1,4 @@
-"""Results by identity: what has been run once is not run again, nor in a run that goes on later.
+"""Results by identity: what has been run once is not run again, nor in a run that is continued later.
 
 Law: what comes back under an identity is what was kept under it, byte for byte. What is torn, damaged, of
 another identity or of a scheme that is now defined otherwise counts as absent, and is run again. On disk
@@ -66,7 +66,7 @@ class SchemeStore(ResultStore):
             return None
 
     def part(self, identity: str) -> Path:
-        """Return the scheme's temporary folder; whoever makes the result makes it, and the journal in it."""
+        """Return the scheme's temporary folder; its process makes the result, and the journal in it."""
         return self._folder.part(identity)
 
     def keep(self, identity: str, result: Result) -> None:

@@ -7,7 +7,7 @@ number of jobs is the mean of the middle two. A class without jobs has null for 
 
 Instants at which a task was suspended or killed, read from a scheme's journal.
 
-Law: the journal is read, never interpreted: a suspension is where a manifest was seen to be
+Law: the journal is read, never interpreted: a suspension is where a manifest was found to be
 valid, a kill where a kill was performed.
 """
 

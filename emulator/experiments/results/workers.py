@@ -1,6 +1,6 @@
 """Workers: one function over many orders, on all cores.
 
-Law: nobody's result depends on how many workers there are, or on which order is finished first.
+Law: no result depends on how many workers there are, or on which order is finished first.
 An interrupt is the parent's affair: it ends its workers, and they end with it.
 """
 
@@ -23,7 +23,7 @@ Done = TypeVar("Done")
 
 
 class RunFailed(YarnctlError):
-    """A run ended with an error of its own, told by its worker."""
+    """A run ended with an error of its own, reported by its worker."""
 
     def __init__(self, message: str, exit_status: int) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ def spread(
     """Yield what comes of each order, as it comes; one worker means this process.
 
     ``work`` is a module's function, ``workers`` the most processes (None: one per core). Raises
-    RunFailed if a process is ended from outside, or if ``work`` fails: it says what the order is ``named``.
+    RunFailed if a process is ended from outside, or if ``work`` fails: it names the order by ``named``.
     """
     processes = min(workers or cores(), len(orders))
     if processes <= 1:
@@ -75,7 +75,7 @@ def spread(
 
 @contextmanager
 def _failing(name: str) -> Iterator[None]:
-    """Say whose error it is."""
+    """Name the order whose error it is."""
     try:
         yield
     except YarnctlError as error:
@@ -85,7 +85,7 @@ def _failing(name: str) -> Iterator[None]:
 def _submitted(
     pool: ProcessPoolExecutor, work: Callable[[Order], Done], orders: Sequence[Order]
 ) -> list[Future[Done]]:
-    """Hand out the orders; workers are born deaf to interrupts, as they are later on.
+    """Hand out the orders; workers start with interrupts ignored, as they are later on.
 
     The mask is what they inherit. It does not keep the signal from a thread of some library, and Python would
     then raise here, in the middle of a start, so an interrupt is kept until all have been started.

@@ -182,7 +182,7 @@ class LiveMaster:
         self.driver.wake()
 
     def registered(self) -> None:
-        """The ResourceManager has registered this master: begin the job, or send all asks again (a restart)."""
+        """The ResourceManager has registered this master: begin, or send all asks again (a restart)."""
         if self.state != "NEW":
             self.actor.ask_again()
             return

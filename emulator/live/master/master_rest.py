@@ -1,7 +1,7 @@
 """A master's REST, as the MapReduce AM of Hadoop answers it (facts, hadoop.md section 2).
 
-Law: it answers the state, and changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of reduces
-attempt is 0 while it runs, as it is in Hadoop; progress is what went into the command's pipe, in percent.
+Law: it answers the state, and changes one thing only: an attempt's state to KILLED. ``elapsedTime`` of a
+reduce attempt is 0 while it runs, as it is in Hadoop; progress is what went into the command's pipe, in %.
 Instants are the wall clock's, in ms. ``MasterViews`` only reads, every number from the master's records at
 this instant, and has no HTTP in it.
 """

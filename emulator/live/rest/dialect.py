@@ -1,7 +1,7 @@
 """Dialects: one answer, written as Hadoop 3.4 (Jersey 1) or as 3.5 (Jersey 2) writes it.
 
 Law: no I/O. Answers are made once, in the natural form; a dialect changes the form and never the content.
-Sources: facts, sections 1.4 and 11 (observed on 3.4.2 and 3.5.0). Where the form of a class was never observed, the
+Sources: facts, sections 1.4 and 11 (observed on 3.4.2, 3.5.0). Where a class was never observed, the
 client must be tolerant anyway, and the two dialects differ as far as the sources allow.
 """
 
@@ -51,7 +51,7 @@ class Dialect:
     def history(self, root: str, value: object) -> Reply:
         """Write an answer of the history server: that of 3.5 writes text as what it seems to be.
 
-        Observed on 3.5.0: a setting "0" is written as 0, "false" as false, "0.05" as 0.05, but "0.10", "022", "+5"
+        On 3.5.0: a setting "0" is written as 0, "false" as false, "0.05" as 0.05, but "0.10", "022", "+5"
         and "1e3" remain text, as any text does that would not be read back as it was.
         """
         return self.natural(root, _guessed(value) if self.version == "3.5" else value)
@@ -70,7 +70,7 @@ class Dialect:
     def bare(
         self, value: dict[str, Any], status: int = 200, headers: tuple[tuple[str, str], ...] = ()
     ) -> Reply:
-        """Write an object without a root, numbers as numbers (AppPriority and AppQueue, observed on 3.4.2)."""
+        """Write an object without a root, numbers as numbers (AppPriority, AppQueue; observed on 3.4.2)."""
         return Reply(status, self._encode(value), JSON_KIND, headers)
 
     def no(self, problem: HttpProblem) -> Reply:

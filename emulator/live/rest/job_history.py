@@ -1,7 +1,7 @@
 """History: what the MapReduce history server answers about jobs that have ended (facts, section 2.2).
 
 Law: read only. A job is in the history once it is over, if it ever had a master: one that was killed while it
-waited is not. Numbers and counters are what its master has reported at its end, the configuration is that of its
+waited is not. Numbers and counters are those its master reported at its end, the configuration that of its
 submission, read here as any daemon reads a job's file. Unlike the real one it loses its jobs with the
 ResourceManager's restart, and has no single tasks.
 """

@@ -122,7 +122,7 @@ class ModelledRunners:
         self._host.ask(find, found, lambda why: self._fit(attempt, container, None))
 
     def _fit(self, attempt: Attempt, container: Container, manifest: Manifest | None) -> None:
-        """Let the attempt begin where the store's checkpoint ends, should the master have assumed otherwise."""
+        """Let the attempt begin where the store's checkpoint ends, also if the master assumed otherwise."""
         actor = self._host.actor
         done = manifest.groups_done if manifest is not None else 0
         task = container.task

@@ -363,7 +363,7 @@ class TextOutput:
 
 
 def handle_signals() -> None:
-    """Answer SIGQUIT as a JVM does: a dump to the log, and the process continues. Commands inherit it blocked."""
+    """Answer SIGQUIT as a JVM does: a dump to the log, and it continues. Commands inherit it blocked."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGQUIT})
     threading.Thread(target=_dump_on, name="dumps", daemon=True).start()
 

@@ -2,7 +2,7 @@
 
 Law: made for thousands of small calls a second from one event loop: a protocol and a parser (httptools), no
 task and no future per call. A call is made once, and once more only if a kept connection turns out to be
-closed before a byte of its answer came; a caller that wants it repeated has numbered it. Answers are bounded, and a
+closed before a byte of its answer came; a caller that repeats calls numbers them. Answers are bounded, and a
 call without an answer in time is over: its connection is closed. ``HttpPool`` keeps connections and calls
 back; ``exchange`` is one call on a connection of its own.
 """

@@ -41,7 +41,7 @@ EXIT_SIGTERM, EXIT_SIGKILL = 143, 137
 class NodeRegistration(msgspec.Struct, frozen=True, kw_only=True):
     """A node registers, or again. ``node`` is host:port; ``address`` the base URL masters reach it at.
 
-    ``phase_ms``: when in each interval it sends its heartbeat (None: the ResourceManager chooses). ``running``: the
+    ``phase_ms``: when in each interval it sends heartbeats (None: as the answer says). ``running``: the
     containers it holds (after a ResourceManager's restart).
     """
 

@@ -25,7 +25,7 @@ class StreamingJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     """A job of real processes, as ``hadoop jar hadoop-streaming.jar`` would submit it.
 
     ``inputs`` are files or folders, ``output`` a folder that does not exist yet; all paths are absolute and
-    visible to every process. ``files``: name in a task's folder -> path of the file. ``settings`` are those of
+    readable by all processes. ``files``: name in a task's folder -> path of the file. ``settings`` are from
     ``-D``, ``cmdenv`` those of ``-cmdenv``. The runner, where there is one, is part of ``reducer``.
     """
 

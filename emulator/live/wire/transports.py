@@ -88,8 +88,8 @@ class DirectNodeTransport:
 class HttpNodeTransport:
     """Carries the calls of all nodes of one process to the ResourceManager at ``pool``'s address.
 
-    ``draw`` gives numbers in [0, 1) for the jitter of retries. ``say`` is called once when there is no answer,
-    and once when there is one again.
+    ``draw`` gives numbers in [0, 1) for the jitter of retries. ``say`` is called once when answers stop,
+    and once when they begin again.
     """
 
     def __init__(self, pool: HttpPool, draw: Callable[[], float], say: Callable[[str], None]) -> None:

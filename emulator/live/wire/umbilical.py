@@ -1,6 +1,6 @@
 """The umbilical, the master's end: one connection per running task, lines of JSON both ways.
 
-Law: only a client with the job's token is served, and only for an attempt that the master has started. A line is
+Law: only a client with the job's token is served, and only for an attempt that was started. A line is
 bounded; what cannot be understood ends the connection, and with it the task. Nothing here decides.
 """
 

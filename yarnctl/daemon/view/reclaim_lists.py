@@ -43,7 +43,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     ``remaining_ms`` is what the task had left to do when it was chosen (-1 unknown, None not written),
     ``predicted_cost_ms`` what leaving and coming back was expected to cost, ``cost_ms`` what it did;
     ``keys_done`` is what its checkpoint has; ``room_to_...`` who got the containers. ``retired``:
-    the entry has left the list. ``event`` moved the order last, ``reason`` is why, ``why`` is either in words.
+    the entry has left the list. ``event`` moved the order last; ``reason`` is why, ``why`` is its text.
     """
 
     order: Order

@@ -1,7 +1,7 @@
 """How an answer is encoded, and how the OpenAPI document describes it: both from its one struct.
 
 Law: a struct of :mod:`yarnctl.api` is described by its class: its name, its fields in their order, their
-constraints, and its docstring. Only the records of the core that stand in answers as they are, and the pages
+constraints, and its docstring. Only the records of the core that are in answers unchanged, and the pages
 are named here (``CORE``, ``PAGES``). The pydantic models made here only describe: no answer is put into one.
 """
 
@@ -83,7 +83,7 @@ CORE: dict[type, Description] = {
     ),
     AdmissionStory: Description("AdmissionTold", "One thing that became of an admission at the gate."),
 }
-"""The records of the core that stand in answers as they are."""
+"""The records of the core that are in answers unchanged."""
 
 PAGES: dict[type, Description] = {
     Application: Description("ApplicationPage", "Applications, by id."),

@@ -210,7 +210,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
 
 
 def _now(each: ApplicationView, kind: Role) -> str:
-    """Say whose an unfinished application is, what it holds, and whether it may be asked."""
+    """Describe an unfinished application: its user, its containers, and whether it may be suspended."""
     held = f"{each.user}'s in queue {each.queue} ({kind}), holds {each.containers} containers"
     waits = f", waits for {pending_of(each)}" if pending_of(each) else ""
     if kind == "preempting":

@@ -233,7 +233,7 @@ def entry(each: Entry) -> EntryOut:
 def reclaim_list(
     application: str, seen: ApplicationView | None, entries: Iterable[Entry], view: View
 ) -> ReclaimList:
-    """Show one application's list; ``entries`` are those that the caller wants to see of it."""
+    """Show one application's list; ``entries`` are those that were selected of it."""
     shown = list(entries)
     return ReclaimList(
         application=application,
@@ -252,6 +252,6 @@ def counted(states: Iterable[State]) -> dict[State, int]:
 
 
 def checkpoint(seen: Checkpoint) -> CheckpointOut:
-    """Show a manifest that was seen."""
+    """Show a manifest that was found."""
     order = seen.order
     return read_off(CheckpointOut, seen, order, order=order.order, application=order.victim)

@@ -55,7 +55,7 @@ OLD_VALUES: dict[str, dict[Any, str]] = {
 """By old field: the old names of its values that have another one."""
 
 OLD_TYPES: dict[str, Any] = {"class": Literal["hurried", "victim", "other"], "mode": Mode, "state": LoopState}
-"""What the document says of those fields."""
+"""The description of those fields in the document."""
 
 
 def encoded(answer: object) -> bytes:

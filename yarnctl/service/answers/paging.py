@@ -17,7 +17,7 @@ from yarnctl.deciding.lifecycle import State
 LIMIT_MAX = 500
 LIMIT = 100
 INSTANT_MAX_MS = 2**53 - 1
-"""What a reader in JavaScript can still tell apart."""
+"""The largest integer that a client in JavaScript reads exactly."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Instant = Annotated[int, Field(ge=0, le=INSTANT_MAX_MS)]
@@ -122,7 +122,7 @@ def within(at_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
 def by_name(
     items: Sequence[Item], name: Callable[[Item], str], asked: ByName
 ) -> tuple[list[Item], str | None]:
-    """Return the page of items that stand in the order of their names, and the next cursor."""
+    """Return the page of items in the order of their names, and the next cursor."""
     after = [item for item in items if asked.cursor is None or name(item) > asked.cursor]
     shown = after[: asked.limit]
     return shown, name(shown[-1]) if len(after) > len(shown) else None
@@ -131,7 +131,7 @@ def by_name(
 def by_number(
     items: Sequence[Item], number: Callable[[Item], int], asked: ByNumber, *, rising: bool = False
 ) -> tuple[list[Item], str | None]:
-    """Return the page of items that stand in the order of falling (rising) numbers, and the next cursor."""
+    """Return the page of items in the order of falling (rising) numbers, and the next cursor."""
     cursor = asked.cursor
     after = (
         item

@@ -66,7 +66,7 @@ class PauseRequest(BaseModel):
 
 
 class EstimateIn(BaseModel):
-    """How much a job computes, in container-ms, and who says so."""
+    """How much a job computes, in container-ms, and the source of that."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -79,14 +79,14 @@ WHEN_OR_HOW_MUCH: list[Any] = [
     {"required": [name], "properties": {name: {"type": "integer"}}}
     for name in ("deadline_ms", "budget_mtokens")
 ]
-"""A request says by when, or for how much: what the document says of the check below."""
+"""A request has a deadline or a budget: the description of the check below."""
 
 
 class AdmissionRequest(BaseModel):
     """A job that asks to be let in.
 
     ``containers``: the most it can use at once, its master's included. ``deadline_ms``: a span from now.
-    Without ``estimate`` the history of jobs of this name is asked. ``request_key``: made by who asks; the
+    Without ``estimate`` the history of jobs of this name is queried. ``request_key``: made by the client; the
     same key again gets the same admission, so that a request may be repeated.
     """
 
@@ -155,7 +155,7 @@ Source = Callable[[], View]
 
 
 def admission_routes(source: Source, tokens: Tokens, window: RequestQueue | None) -> APIRouter:
-    """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
+    """Make the routes; without ``window`` there is no gate, and its commands are refused."""
     router = APIRouter(
         prefix="/v1/admissions",
         tags=["admissions"],
@@ -237,7 +237,7 @@ def _require_own(source: Source, caller: Caller, name: str) -> None:
 def _admission(
     given: Credentials, tokens: Tokens, window: RequestQueue | None
 ) -> tuple[Caller, RequestQueue]:
-    """Return who may hand something over, and the desk's window."""
+    """Return the caller, which may submit, and the request queue."""
     caller = require(tokens, given, "submit")
     if window is None:
         raise gate_off()
@@ -356,14 +356,14 @@ def gate(desk: AdmissionStatus) -> GateOut:
 
 
 def _serve_by_ms(each: Admission) -> int:
-    """Return by which deadline YARN is to serve it: of what is paid for, what its claim says."""
+    """Return the deadline by which YARN is to serve it: of what is paid for, that of its claim."""
     if each.plan.price_mtokens is not None and each.reservation is not None:
         return each.reservation.until_ms
     return each.request.due_ms
 
 
 def _named(each: Admission, who: str) -> str:
-    """Return the id of an admission of the same desk, which a price names by its number."""
+    """Return the id of an admission of the same gate, which a price names by its number."""
     return f"{each.admission.rpartition('-')[0]}-{who}" if who.isdigit() else who
 
 

@@ -1,7 +1,7 @@
 """What can be read: reclaim lists, decisions, checkpoints, the cluster, each as lists and one by one.
 
-Law: one request reads one view, once. A short form (``…1346_0001``, as tables show ids) stands for an id only
-if exactly one of those that the view knows ends with it.
+Law: one request reads one view, once. A short form (``…1346_0001``, as tables show ids) is an id only
+if exactly one of those in the view ends with it.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _observed(view: View) -> dict[str, ApplicationView]:
 
 
 def _lists(view: View, asked: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
-    """Return (application, as it was seen, its entries), by application."""
+    """Return (application, its last snapshot, its entries), by application."""
     seen = _observed(view)
     by_asker: dict[str, list[Entry]] = {}
     for entry in _wanted(_all_entries(view, asked.retired), asked):

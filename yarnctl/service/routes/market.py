@@ -77,7 +77,7 @@ class CreditIn(BaseModel):
 
 
 def market_routes(source: Source, tokens: Tokens, window: RequestQueue | None) -> APIRouter:
-    """Make the routes; without ``window`` there is no gate, and nothing can be asked of it."""
+    """Make the routes; without ``window`` there is no gate, and its commands are refused."""
     router = APIRouter(tags=["market"], responses=responses(401, 421), route_class=AnswerRoute)
     _add_quotes(router, source, tokens, window)
     _add_accounts(router, source, tokens, window)

@@ -3,8 +3,8 @@
 Law: only names that are ours are answered (a page on a foreign name that is pointed at this address reads
 nothing), on loopback those of loopback only, and no page of another origin. Where reading needs a token,
 all but the page's own files and the health checks needs one. Bodies are bounded; no answer may be kept,
-framed, or guessed at. There is no CORS: other origins see nothing.
-Every write needs a token with a scope; what is refused says which scope is missing and never repeats a token.
+framed, or guessed at. There is no CORS: other origins read nothing.
+Every write needs a token with a scope; a refusal names the scope that is missing and never repeats a token.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
-"""What tells nothing of the cluster and is answered without the token where reading needs it."""
+"""Addresses without information about the cluster, answered without the token where reading needs it."""
 
 BODY_MAX_BYTES = 16_384
 HOST_REMEDY = "use http://127.0.0.1 or http://localhost, or start yarnctl run with --allow-host NAME"

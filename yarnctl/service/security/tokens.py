@@ -1,11 +1,11 @@
 """Tokens: what a caller may do, by the secret that it sends.
 
 Law: a token belongs to one name and one user, and has scopes: ``read``; ``submit`` (ask for admissions of its
-own user, see, renew and withdraw these); ``operate`` (everything). A secret is read from a file that nobody
-else can read, is kept as a digest only, and stands in no message and no log. A token is compared with all
+own user, see, renew and withdraw these); ``operate`` (everything). A secret is read from a file that no other
+user can read, is kept as a digest only, and is in no message and no log. A token is compared with all
 that there are, each in constant time.
 
-``yarnctl run --tokens FILE`` reads TOML; a relative ``file`` lies beside it::
+``yarnctl run --tokens FILE`` reads TOML; a relative ``file`` is beside it::
 
     [[token]]
     name = "ann-laptop"             # told in messages; once only
@@ -49,12 +49,12 @@ def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def digest(secret: str) -> bytes:
-    """Return what stands for a secret where it is kept and compared."""
+    """Return the digest by which a secret is kept and compared."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Whom a token belongs to, and what it allows. ``user`` "": nobody's admissions are its own.
+    """A token's owner, and what it allows. ``user`` "": it owns no admissions.
 
     ``account``: the one account that it spends from ("": none).
     """
@@ -91,9 +91,9 @@ class Tokens:
         return len(self._tokens)
 
     def caller(self, given: str) -> Caller | None:
-        """Return whose token this is, None: nobody's."""
+        """Return the caller of a token, None: there is none."""
         found, sent = None, digest(given)
-        for caller, expected in self._tokens:  # to the end: how long it takes tells nothing
+        for caller, expected in self._tokens:  # to the end: its duration reveals nothing
             if hmac.compare_digest(sent, expected):
                 found = caller
         return found

@@ -46,7 +46,7 @@ class Sender:
         self.seen_bytes = 0
         same = rule.fields == rule.key_fields
         self._rule = rule if same else KeyRule(rule.key_fields, rule.map_separator, rule.reduce_separator)
-        self._line = b""  # what was seen of a line that has no end yet
+        self._line = b""  # what was read of a line that has no end yet
         self._in_piece = False  # inside one that is larger than the buffer
 
     def take(self, data: bytes) -> None:
@@ -151,10 +151,10 @@ STATUS_EVERY_S = 2.0
 
 
 class AttemptState:
-    """What an attempt works with, and where it stands.
+    """What an attempt works with, and its state.
 
     ``phase`` is one of ``fetch``, ``skip``, ``replay``, ``run``, ``finish`` (a group), ``drain``, ``save``,
-    ``hold``, ``end``; ``why_not`` says why it cannot be suspended any more, empty while it can.
+    ``hold``, ``end``; ``why_not`` is why it cannot be suspended any more, empty while it can.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class AttemptState:
 
 
 class StatusLines:
-    """Reports to the application master where the attempt stands; each line replaces the one before."""
+    """Reports to the application master how far the attempt is; each line replaces the one before."""
 
     def __init__(self, attempt: AttemptState) -> None:
         self._attempt = attempt

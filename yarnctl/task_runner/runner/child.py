@@ -158,8 +158,8 @@ def start_process(
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Start a program and return it with its lifeline: when that is closed the kernel ends its group.
 
-    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, Node dies of
-    it. It dies with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
+    A session, so a process group, of its own: a JVM prints thread dumps to stdout on SIGQUIT, SIGQUIT ends
+    Node. It ends with us, because YARN's kill no longer reaches it. No code of Python runs between fork and
     exec, where other threads might hold a lock: the lifeline's reading end is given to the child (as one more
     open file, never used) and set here so that the kernel sends SIGKILL to the group when the writing end,
     which only this process has, is closed. Until that is set the child has been given no input.

@@ -62,7 +62,7 @@ class ChildLife:
             self._suspending_path = self._env["YARNCTL_SUSPENDING"] = name
 
     def start(self) -> None:
-        """Start a child at the border where the input now stands."""
+        """Start a child at the border where the input is now."""
         attempt = self._attempt
         self._load()
         self.unmark_suspending()
@@ -85,7 +85,7 @@ class ChildLife:
                 raise kind(f"--load ended with status {status}")
 
     def mark_suspending(self) -> None:
-        """Make the file by which a reducer with state sees at its end of input that it is suspended."""
+        """Make the file by which a reducer with state learns at its end of input that it is suspended."""
         if self._suspending_path:
             with open(self._suspending_path, "wb"):
                 pass
@@ -122,7 +122,7 @@ class ChildLife:
             self._attempt.lines.report(keep_alive=False)
 
     def child_left(self) -> NoReturn:
-        """End as the child did: it closed its input early, and Java must see that as it would."""
+        """End as the child did: it closed its input early, and Java must observe that as it would."""
         attempt, child = self._attempt, self._attempt.child
         assert child is not None
         position_bytes = child.begins_at + child.fed_bytes - unread_bytes(child.input)
@@ -312,7 +312,7 @@ class Feeder:
         wakeup = self._attempt.wakeup
         before_bytes, since_s = unread_bytes(child.input), time.monotonic()
         if before_bytes == 0 or wakeup.wait(child.input, select.POLLOUT, STATUS_EVERY_S):
-            # The kernel wakes us for every page that is read; a nap lets the child empty half the pipe.
+            # The kernel wakes us for every page that is read; a pause lets the child empty half the pipe.
             wakeup.wait(-1, 0, self._pacer.nap_s)
         left_bytes = unread_bytes(child.input)
         self._pacer.napped(left_bytes, self._pipe_bytes)

@@ -180,7 +180,7 @@ def main(words: Sequence[str]) -> int:
         watcher = runner.watcher()
         watcher.listen()
         watcher.start()
-    except Exception as why:  # nothing was read or written yet: whatever it is, the job goes on without us
+    except Exception as why:  # nothing was read or written yet: whatever it is, the job runs without us
         known = isinstance(why, (Unusable, StoreError, OSError))
         untouched(resolve(reducer), str(why) if known else repr(why))
     end_child_first(runner)

@@ -34,7 +34,7 @@ class Errors:
         self._torn = False  # a write failed, perhaps in the middle of a line
         self._at = "start"
         """Where the output is: at a line's ``start``, within the child's line (``open``), in one that the
-        child will not go on with (``ended``), or at a start while the child's line goes on (``broken``)."""
+        child will not continue with (``ended``), or at a start while the child's line does (``broken``)."""
 
     def note(self, text: str) -> None:
         """Write a line to the task's log."""

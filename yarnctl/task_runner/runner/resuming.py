@@ -1,4 +1,4 @@
-"""Resuming: an attempt goes on from a checkpoint: what is done is skipped, what was written is replayed.
+"""Resuming: an attempt continues from a checkpoint: what is done is skipped, what was written is replayed.
 
 Law: saved output and state are fetched and checked before anything is skipped, both or neither. Nothing is
 written before the skipped keys are those that were done; else the checkpoint is set aside and all input
@@ -45,7 +45,7 @@ def retried(
 ) -> T:
     """Return what a call that changes nothing gives; raise StoreAway when ``wait_s`` is over.
 
-    A store that is away is tried again as HDFS's own client does: after growing pauses, for a bounded time.
+    An unavailable store is tried again as HDFS's own client does: after growing pauses, for a bounded time.
     Meanwhile it is reported that the task waits. ``clock`` and ``pause`` are given by tests.
     """
     ends_s, pause_s = clock() + wait_s, WAIT_FIRST_S
@@ -62,7 +62,7 @@ def retried(
 
 
 class Resuming:
-    """Finds the newest usable checkpoint and goes on from it."""
+    """Finds the newest usable checkpoint and continues from it."""
 
     def __init__(self, attempt: AttemptState, life: ChildLife, answers: OrderAnswers) -> None:
         self._attempt = attempt
@@ -88,7 +88,7 @@ class Resuming:
         self._retried(opened)
 
     def _retried(self, asked: Callable[[], T]) -> T:
-        """Return what a call gives; an attempt that may resume waits for a store that is away."""
+        """Return a call's result; an attempt that may resume waits for an unavailable store."""
         attempt = self._attempt
         may_resume = attempt_number(attempt.task.attempt) > 0
         wait_s = attempt.settings.store_wait_s if may_resume else 0.0

@@ -1,7 +1,7 @@
 """Saving: a running attempt is suspended at a border between groups, and its next generation is written.
 
 Law: nothing is saved that was not finished by the reducer, read out and counted, or beside which side files
-would be lost. A save that fails costs no earlier generation, and the work goes on in place.
+would be lost. A save that fails costs no earlier generation, and the work continues in place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHECKS_FOR_PART, CHECKS_FOR_PART_S = 5, 0.1
 
 
 class NotSeen(str):
-    """Why an attempt is not suspended: the job's own output is not seen, perhaps not yet."""
+    """Why an attempt is not suspended: the job's own output is not found, perhaps not yet."""
 
     __slots__ = ()
 
@@ -45,9 +45,9 @@ class NotSeen(str):
 class WorkFolder:
     """The attempt's own folder below the job's output: Hadoop commits it, or drops it with a killed attempt.
 
-    What lies there beside the job's own part (side files of the reducer) would be lost with a suspended
+    What is there beside the job's own part (side files of the reducer) would be lost with a suspended
     attempt, so such an attempt is never suspended. That this is the right folder is certain only if the
-    job's own part is seen in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
+    job's own part is found in it: Hadoop makes it before the first line comes (with LazyOutputFormat: before
     the first output).
     """
 
@@ -89,7 +89,7 @@ class WorkFolder:
 
 
 class Suspending:
-    """Serves orders while the child may be at work: refuses, holds, or suspends and goes on in place.
+    """Serves orders while the child may be at work: refuses, waits, or suspends and continues in place.
 
     ``cuts`` are the group numbers of --suspend-at that are still to come.
     """
@@ -196,7 +196,7 @@ class Suspending:
     # -- the next generation ---------------------------------------------------------------
 
     def _save(self, request: Request, started_s: float) -> None:
-        """Write the next generation and hold; where the store fails the work goes on."""
+        """Write the next generation and wait; where the store fails the work continues."""
         attempt = self._attempt
         attempt.lines.enter("save")
         began_s = time.monotonic()
@@ -220,8 +220,8 @@ class Suspending:
     def _write(self, request: Request, drain_s: float) -> tuple[Manifest | None, str]:
         """Return the new generation's manifest and the word for it, None where it was not saved.
 
-        Where it is unknown whether the manifest is there the attempt goes on as if it were: its files are
-        there, so later generations may rest on them. It holds, because yarnctl may see the manifest and have
+        Where it is unknown whether the manifest is there the attempt continues as if it were: its files are
+        there, so later generations may need them. It waits, because yarnctl may find the manifest and have
         it killed.
         """
         attempt = self._attempt
@@ -247,7 +247,7 @@ class Suspending:
     def _why_not_here(self, seen: bool = True) -> str:
         """Return what in the work folder forbids a suspension now, empty if nothing does.
 
-        ``seen``: the job's own part must be seen; before output was drained it may not be there yet.
+        ``seen``: the job's own part must be found; before output was drained it may not be there yet.
         """
         try:
             for _ in range(CHECKS_FOR_PART if seen else 1):

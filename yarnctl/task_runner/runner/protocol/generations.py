@@ -175,7 +175,7 @@ def write_checkpoint(
 def publish(store: Store, hidden: str, path: str, data: bytes) -> None:
     """Give a file its final name. Where the answer is lost, check: what is saved is never reported as lost.
 
-    A request whose answer is lost may still be carried out: only when its source has been moved away it
+    A request whose answer is lost may still be executed: only when its source has been moved away it
     surely cannot. Raise Lost if it stays unknown.
     """
     try:

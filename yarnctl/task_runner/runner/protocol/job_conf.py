@@ -132,13 +132,13 @@ OPTIONS: dict[str, bool | int | float | str] = {
     **NUMBERS,
     "--suspend-at": "",
 }
-"""What may stand before ``--``, with its default, whose type is that of its value; False: it has none.
+"""What may be before ``--``, with its default, whose type is that of its value; False: it has none.
 
 ``--suspend-at`` (groups after which to suspend) and ``--exit-when-saved`` (end instead of waiting) are for
 tests and ``wrap --verify``.
 """
 OLD_NAMES = {"--hold-ms": "--release-wait-ms", "--leave-when-saved": "--exit-when-saved"}
-"""Old names of options: taken for good, for they stand in stored command lines of jobs."""
+"""Old names of options: accepted for good, for they are in stored command lines of jobs."""
 
 
 def read_options(words: Iterable[str]) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
 
 
 def read_wait_s(given_s: float, env: Mapping[str, str]) -> float:
-    """Return how long a store that is away is waited for at the start of an attempt that may resume."""
+    """Return how long an attempt that may resume waits at its start for an unavailable store."""
     try:
         wait_s = given_s if given_s >= 0 else float(env.get("YARNCTL_STORE_WAIT_S", STORE_WAIT_S))
     except ValueError as error:

@@ -82,7 +82,7 @@ class KeyRule:
         """Say whether keys rise as Hadoop's default comparator leaves them: by their bytes.
 
         The first fields of a longer key are compared with the separator that ended them. A key with
-        fewer fields may then seem out of order beside one that goes on with a lower byte: not proven.
+        fewer fields may then seem out of order beside one that continues with a lower byte: not proven.
         """
         if self.fields < self.key_fields:
             keys = [key + self.map_separator for key in keys]

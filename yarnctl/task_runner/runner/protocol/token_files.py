@@ -239,7 +239,7 @@ class Secured(NamedTuple):
     name_services: Mapping[str, frozenset[str]] | None = None
 
     def delegation(self, hosts: Sequence[str], https: bool) -> str:
-        """Return the token for these NameNodes as it stands in URLs, "" if there is none.
+        """Return the token for these NameNodes as it is in URLs, "" if there is none.
 
         Raise Unusable where it is not certain which, or where plain HTTP was not allowed.
         """

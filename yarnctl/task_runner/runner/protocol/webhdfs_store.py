@@ -50,7 +50,7 @@ def trusted(ca_file: str) -> Any:
 
 
 class WebHdfsStore(Store):
-    """A store in HDFS over WebHDFS. ``delegation``: a token as it stands in URLs, in place of a name.
+    """A store in HDFS over WebHDFS. ``delegation``: a token as it is in URLs, in place of a name.
 
     Traps: a client that ends within a body leaves a file that seems complete, RENAME reports by a boolean
     whether it was done, and the NameNode puts the token into every address of a redirect.
@@ -136,7 +136,7 @@ class WebHdfsStore(Store):
     def rename(self, old: str, new: str) -> None:
         """Give a file its final name; HDFS never replaces by RENAME, it answers false.
 
-        Raise Lost where the answer does not tell whether it was done.
+        Raise Lost where the answer does not show whether it was done.
         """
         found = self._json("PUT", old, "RENAME", {"destination": self._name(new)})
         if found is None or found.get("boolean") is not True:
