@@ -237,7 +237,7 @@ class Container(msgspec.Struct, eq=False):
     release_wait_token: int = 0
 
 
-# A struct is made in half the time of a class. Its own way of setting a field searches each time the first
+# A struct is made in half the time of a class. Its own way of setting a field looks each time for the first
 # value that garbage collection must track; a container has one from the start (its application), so that
 # plain setting, three times as fast, does the same. All of it runs once for every task.
 Container.__setattr__ = object.__setattr__  # type: ignore[method-assign]

@@ -51,7 +51,7 @@ RANKS_PER_PRIORITY = 1 << 32
 class VirtualPort:
     """A ClusterPort onto a ``Cluster``; ``maps`` says whether victims' maps are shown too.
 
-    ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on a real
+    ``ahead_max`` containers of its first wave are predicted for a starting job of ``hurried``, as on one
     on which each job has run before.
     """
 

@@ -4,7 +4,7 @@ Law: this folder holds structs and nothing that computes. Words have units, as e
 ``..._at_ms`` on the clock of the loop, null says that it has not happened or is not known. Fields are added;
 one that is renamed is answered under its old name, too, for one release (service/answers/old_fields). A
 struct has the name that its schema has in the OpenAPI document; a record of the core that needs no other
-shape (:mod:`yarnctl.journal.explaining.story`) stands in an answer as it is. A field has a default only if a
+shape (:mod:`yarnctl.journal.explaining.story`) is in an answer unchanged. A field has a default only if a
 daemon of an older version does not send it; the service sends all of them.
 
 A folder and not one file, because the command line loads what it asks for and nothing more: decisions bring

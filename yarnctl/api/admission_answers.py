@@ -26,7 +26,7 @@ class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest verdict with what follows from it; where nobody can tell, instants are null.
+    """The newest verdict with what follows from it; what is unknown is null.
 
     ``reason`` is a sentence for people; programs compare ``reason_code``.
     """

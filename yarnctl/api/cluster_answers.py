@@ -1,4 +1,4 @@
-"""Answers about the loop and the cluster: queues, applications, and who holds what.
+"""Answers about the loop and the cluster: queues, applications, and their containers.
 
 Law: as in :mod:`yarnctl.api`.
 """
@@ -72,7 +72,7 @@ class Commanded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Who answers. ``epoch`` changes with every new ResourceManager."""
+    """The ResourceManager's identity. ``epoch`` changes with every new ResourceManager."""
 
     epoch: str
     node_count: Count
@@ -80,7 +80,7 @@ class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
-    """One leaf queue as it stands; ``role`` is what its applications are to the controller."""
+    """One leaf queue as it is; ``role`` is what its applications are to the controller."""
 
     queue: str
     role: Role

@@ -12,7 +12,7 @@ from yarnctl.api.paged import Count, ErrorBody
 
 
 class QuotePointOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One deadline: what it costs, the slack that it leaves, and who pays for what (``because``)."""
+    """One deadline: what it costs, the slack that it leaves, and the terms of the price (``because``)."""
 
     deadline_at_ms: int
     price_mtokens: Count

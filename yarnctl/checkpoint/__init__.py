@@ -1,1 +1,1 @@
-"""What lies in the checkpoint store: listed, shown, verified, collected. The task runner alone writes it."""
+"""The checkpoint store's content: listed, shown, verified, collected. The task runner alone writes it."""

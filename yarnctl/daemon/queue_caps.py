@@ -86,7 +86,7 @@ class CapFile(Protocol):
 class CapRecords:
     """The records in HDFS of lowered queues: this process's, and those that others have left.
 
-    ``lasting`` holds the records that exist, or perhaps do: name -> the queues they speak of. Without
+    ``lasting`` has the records that exist, or perhaps do: name -> the queues in them. Without
     ``keeper`` there are none. A fault of HDFS is logged once and answered by trying again later.
     """
 
@@ -137,7 +137,7 @@ class CapRecords:
         return left
 
     def tidy(self, held: Mapping[str, Holding], now_ms: int) -> None:
-        """Remove the records that speak of no queue that is still held."""
+        """Remove the records without a queue that is still held."""
         if self._keeper is None or not self.lasting or now_ms < self._again_at_ms:
             return
         for name in [name for name, queues in self.lasting.items() if held.keys().isdisjoint(queues)]:

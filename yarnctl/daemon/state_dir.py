@@ -1,6 +1,6 @@
 """The state directory: a daemon's files on its own disk, for one daemon at a time.
 
-Law: one process at a time (by a lock that the operating system releases when the process dies), readable by
+Law: one process at a time (by a lock that the operating system releases when the process ends), readable by
 its owner only. ``instance`` is a name of this directory's own, made once; it is part of every order's name on
 the cluster, so that two daemons never mistake each other's requests for their own.
 """
@@ -75,7 +75,7 @@ class StateDir:
         return name
 
     def require_in_place(self) -> None:
-        """Raise OSError if what lies at the lock's path is not the file that this process has locked."""
+        """Raise OSError if the file at the lock's path is not the one that this process has locked."""
         require_same(self.path / "lock", self._lock)
 
     def close(self) -> None:

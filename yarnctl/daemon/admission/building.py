@@ -1,4 +1,4 @@
-"""Admitting: from options to a desk, with its own clients of the cluster and of the history of jobs.
+"""Admitting: from options to a controller, with its own clients of the cluster and of the history of jobs.
 
 Law: nothing is sent here. The loop's clients are bounded as all of the loop's are; the history has a
 thread of its own.

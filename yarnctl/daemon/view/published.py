@@ -126,7 +126,7 @@ class Counting:
             self._asked_at_ms.pop(record.order, None)
 
     def counts(self) -> Counts:
-        """Return the counters as they stand now, as a value."""
+        """Return the counters of now, as a value."""
         if self._dirty:
             self._dirty = False
             self._counts = msgspec.structs.replace(

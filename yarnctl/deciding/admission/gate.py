@@ -92,7 +92,7 @@ def decide(
     balances: Mapping[str, int] = NO_BALANCES,
     blocking: tuple[int, ...] = (),
 ) -> tuple[Gate, tuple[Plan, ...]]:
-    """Hold a round: return the gate after it, and a plan for everybody who waited, in order.
+    """Hold a round: return the gate after it, and a plan for each waiting request, in order.
 
     ``loads`` is what came in past the gate, ``balances`` what accounts may spend; ``blocking``: ``Seen``.
     """

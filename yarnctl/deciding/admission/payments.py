@@ -1,7 +1,7 @@
 """Which records of accounts are due: charges of what was promised, refunds of what is over, refills.
 
 Law: pure, and told by the store alone: a death between two records loses none, for what was not written
-is due again. Whoever holds the journal writes them down before anything else is decided: so a promise is
+is due again. The writer of the journal writes them before anything else is decided: so a promise is
 paid before the next one is made, once, out of the balance that the round has seen.
 """
 
@@ -52,7 +52,7 @@ def _charge(store: AdmissionStore, each: Admission, now_ms: int) -> TokensCharge
 
 
 def _ended(store: AdmissionStore, found: Admission | None) -> tuple[Used, Refund]:
-    """Return how it ended, and what its asker chose to have back; nobody knows of what is forgotten."""
+    """Return how it ended, and which refund its request chose; none for what is dropped."""
     if found is None or not isinstance(found.request.budget, Budget):
         return Used("ran"), "none"
     if found.state != "ended":

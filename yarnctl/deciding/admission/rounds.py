@@ -36,7 +36,7 @@ class Promised(msgspec.Struct, frozen=True):
 
 
 class Seen(NamedTuple):
-    """What a round is given: who waits (in order), what is reserved, what others hold, pools and time.
+    """The input of a round: the waiting requests (in order), what is reserved, other loads, pools and time.
 
     ``balances``: what each account may spend, in milli-tokens. ``promised``: what was promised after the last
     round, of a mechanism that carries that. ``blocking``: the running requests, by sequence, whose containers

@@ -92,7 +92,7 @@ def _first(rules: Rules, request: Request, steps: Profile, now_ms: int) -> Plann
 
 
 def _wanted(rules: Rules, request: Request, start_ms: int) -> tuple[int, int]:
-    """Return how many containers a request wants and accepts at an instant (0: it has no hope then)."""
+    """Return how many containers a request wants and accepts at an instant (0: it is hopeless then)."""
     if rules.sizing.terms is None:
         return 1, 1
     terms = rules.sizing.terms(rules.memory, request, start_ms, rules.capacity, rules.choices)

@@ -55,7 +55,7 @@ class FoldersUnfit(Reason, frozen=True):
 
 
 class Misdirected(Reason, frozen=True):
-    """Freed room was misdirected too often: ``orders`` and who got each, of the last ``of``."""
+    """Freed room was misdirected too often: ``orders`` and which application got each, of the last ``of``."""
 
     orders: tuple[tuple[str, str], ...]
     of: int

@@ -1,4 +1,4 @@
-"""MRM (Moshref et al.): who agrees to the price of a deadline, and can pay it, is promised it at once.
+"""MRM (Moshref et al.): a request that agrees to a deadline's price, and can pay it, is promised it at once.
 
 Law: pure. A promise is kept by serving the earliest deadline first (``pricing.timeline``); a job is promised
 nothing by which an earlier promise would be broken. What a running job has still to do is not observed; it
@@ -84,7 +84,7 @@ def learn(memory: MrmMemory, finished: Finished, choices: MrmChoices) -> MrmMemo
 
 
 class Market(NamedTuple):
-    """What is promised at one instant: ``free`` beside fixed load, the ``dues``, who of them runs already.
+    """What is promised at one instant: ``free`` beside fixed load, the ``dues``, which of them run already.
 
     ``mean_ms`` is the mean work of a job, ``capacity`` that of the cluster.
     """
@@ -216,7 +216,7 @@ def deadlines(offered: Priced, count: int) -> list[int]:
 
 
 def hold_market(memory: MrmMemory, choices: MrmChoices, seen: Seen) -> Round:
-    """Promise or refuse to each in order of submission; whoever is promised something pays next."""
+    """Promise or refuse to each in order of submission; each promise is paid before the next request."""
     plans, granted = list[Plan](), list[Reservation]()
     balances = dict(seen.balances)
     for request in seen.waiting:
