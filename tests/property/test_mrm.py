@@ -1,8 +1,9 @@
 """MRM over random stories: every promise is kept, every price is paid once, and no token is lost or made.
 
-A story is played on records alone: who asks, a round, what is due from accounts, who runs by earliest
-deadline first, who ends. It dies after any of its records and goes on from the lines. The laws are functions
-of a seed; a planted bug replaces one function, and the law that should notice must fail on the same seeds.
+A story is played on records alone: requests, rounds, what is due from accounts, jobs that are submitted when
+they are served first (earliest deadline first) and that end. It is killed after any of its records and
+continues from the lines. The laws are functions of a seed; a planted bug replaces one function, and the law
+that should fail must fail on the same seeds.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ from yarnctl.deciding.reasons.verdicts import EndedAs, WithdrawnByAsker
 from yarnctl.deciding.records import Record, decode, encode
 
 SEEDS = range(80)
+NARROW = (795, 1756, 2392)
+"""Stories in which a later place for narrow jobs breaks a promise that the earliest keeps."""
+EACH_RECORD = 4
+"""Of so many seeds the story is killed after each of its records, of the others after six."""
 NAMES = ("analytics", "research")
 STEPS = 40
 
@@ -140,12 +145,16 @@ class MarketStory:
                 (each for each in self.store.open("admitted", "taken") if each.admission in self.left_ms),
                 key=lambda each: (claim_of(each).until_ms, each.sequence),
             )
-            free = self.capacity
-            self.now_ms += 1
+            free, given = self.capacity, dict[str, int]()
             for each in running:
-                given = min(free, claim_of(each).most, self.left_ms[each.admission])
-                self.left_ms[each.admission] -= given
-                free -= given
+                share = min(free, claim_of(each).most, self.left_ms[each.admission])
+                given[each.admission] = share
+                free -= share
+                if share and each.state == "admitted":
+                    self.write(AdmissionTaken(self.now_ms, each.admission, f"application_1_{each.sequence}"))
+            self.now_ms += 1
+            for name, share in given.items():
+                self.left_ms[name] -= share
             for name in [name for name, left_ms in self.left_ms.items() if not left_ms]:
                 self.end(name)
 
@@ -207,7 +216,8 @@ def promises_are_kept(seed: int) -> None:
 def no_death_loses_a_token(seed: int) -> None:
     whole = MarketStory(seed)
     whole.play()
-    for dies_after in random.Random(seed).sample(range(1, len(whole.lines) + 1), 6):
+    deaths = range(1, len(whole.lines) + 1)
+    for dies_after in deaths if seed < EACH_RECORD else random.Random(seed).sample(deaths, 6):
         story = MarketStory(seed, dies_after)
         with pytest.raises(Died):
             story.play()
@@ -223,7 +233,7 @@ LAWS = (promises_are_kept, no_death_loses_a_token)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [*SEEDS, *NARROW])
 def test_law(law: Callable[[int], None], seed: int) -> None:
     law(seed)
 
@@ -258,6 +268,12 @@ BUGS = {
     ),
     "charged again after a death": (payments, "_charge", _twice, no_death_loses_a_token),
     "more goes back than was paid": (payments, "settle", _more_back, promises_are_kept),
+    "each is served by its own deadline": (
+        mrm.Priced,
+        "serve_by_ms",
+        lambda offered, deadline_at_ms: deadline_at_ms,
+        promises_are_kept,
+    ),
     "prices are rounded down": (mrm, "price_mtokens", int, promises_are_kept),
 }
 
@@ -271,5 +287,5 @@ def test_a_planted_bug_is_seen(bug: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def _on_all_seeds(law: Callable[[int], None]) -> None:
-    for seed in SEEDS:
+    for seed in (*NARROW, *SEEDS):
         law(seed)
