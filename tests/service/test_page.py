@@ -13,9 +13,13 @@ import msgspec
 import pytest
 
 from tests.service.browser import Browser, browsing
+from tests.unit.daemon.at_the_desk import AtTheDesk
 from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy, last, views
+from yarnctl.daemon.admission.backlog import tag_of
+from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
+from yarnctl.deciding.admission.records import Budget, Estimate
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
@@ -291,6 +295,43 @@ def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
         )
         page.script("location.hash = ''")
         page.until("document.querySelector('#explained').hidden")
+
+
+def sold() -> AtTheDesk:
+    """Return a gate with one account that has bought two deadlines, of which one is kept."""
+    there = AtTheDesk("mrm")
+    there.go(4_000)
+    for wanted in (
+        AccountCommand(account="analytics"),
+        AccountCommand(account="analytics", credit_mtokens=5_000_000),
+    ):
+        there.hand(wanted)
+        there.tick()
+    known = {"estimate": Estimate(600_000, 0, "me"), "budget": Budget("analytics", 10**9)}
+    first = there.ask(10, 10, name="daily", **known)
+    there.ask(10, 5, name="weekly", **known)
+    there.yarn.run("application_1_000777", 10, tags=tag_of(first.admission))
+    there.go(20_000)
+    there.yarn.end("application_1_000777")
+    there.go(20_000)
+    return there
+
+
+def test_accounts_and_sold_deadlines_are_shown_promised_against_kept(page, served):
+    assert not page.script("return document.querySelector('#market').checkVisibility()")
+    there = sold()
+    served.view = msgspec.structs.replace(busy(), admission=there.desk.shown())
+    page.until("document.querySelector('#market').checkVisibility()")
+    (account,) = rows_of(page, "accounts")
+    assert account[0] == "analytics"
+    weekly, daily = rows_of(page, "promises")
+    assert [weekly[1], weekly[3], weekly[6]] == ["weekly", "analytics", "promised"]
+    assert [daily[1], daily[6][:5]] == ["daily", "kept,"]
+    price = there.book.admissions[daily[0]].plan.price_mtokens
+    assert price is not None
+    assert daily[4] == f"{price / 1000:,.3f}".rstrip("0").rstrip(".")
+    assert "itself" in daily[7]
+    assert "adm-a1b2-1" in weekly[7]
 
 
 def test_instants_are_local_time(page):

@@ -13,7 +13,7 @@ from yarnctl.deciding.admission.records import Estimate, State, Verdict
 
 
 class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """What was asked for; ``account`` pays at most ``budget_mtokens`` where deadlines have a price."""
 
     name: str
     user: str
@@ -23,6 +23,8 @@ class AskedOut(msgspec.Struct, frozen=True, kw_only=True):
     submitted_at_ms: int
     estimate: Estimate | None
     kind: str
+    account: str | None = None
+    budget_mtokens: int | None = None
 
 
 class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +51,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     ``tags`` and ``settings`` are what to submit with once ``state`` is ``admitted`` (before, and for what is
     no MapReduce job, ``settings`` are empty); it must have been seen by ``expires_at_ms``. ``lease_ms``: who
     waits and does not renew for so long is withdrawn. ``why`` says why it is over, or is empty.
+    ``changed_at_ms`` is the instant of its state: of one that has ended, when that was observed.
     """
 
     id: str
@@ -62,6 +65,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     tags: list[str]
     settings: dict[str, str]
     reason: ReasonOut | None = None
+    changed_at_ms: int | None = None
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -197,6 +197,32 @@ function showApplications(page) {
   byId("applications").replaceChildren(shown, ...more);
 }
 
+// --- deadlines at a price ------------------------------------------------------------------------------------
+
+const tokens = (mtokens) => (mtokens / 1000).toLocaleString([], { maximumFractionDigits: 3 });
+
+function outcome(each) {
+  // What became of a promise: kept or late is known when its job has ended.
+  const late = each.changed_at_ms - each.plan.deadline_at_ms;
+  if (each.state === "ended") return late > 0 ? `late by ${span(late)}` : `kept, ${span(-late)} early`;
+  return { admitted: "promised", taken: "runs" }[each.state] || each.state;
+}
+
+function showMarket(accounts, admissions) {
+  byId("market").hidden = !accounts.items.length;
+  const balances = accounts.items.map((each) => ({ cells: [each.name, tokens(each.balance_mtokens),
+    tokens(each.given_mtokens), tokens(each.spent_mtokens),
+    each.daily_mtokens ? `${tokens(each.daily_mtokens)} a day up to ${tokens(each.cap_mtokens)}` : "-"] }));
+  const paid = admissions.items.filter((each) => each.plan.price_mtokens !== null);
+  const promises = paid.map((each) => ({ cells: [linkTo(each.id), each.request.name, each.request.user, each.request.account,
+    tokens(each.plan.price_mtokens), timeOf(each.plan.deadline_at_ms), outcome(each),
+    each.plan.because.map(([who, amount]) => `${who} ${tokens(amount)}`).join(", ")],
+    className: each.state === "admitted" || each.state === "taken" ? "" : "settled" }));
+  byId("accounts").replaceChildren(tableOf(["account", "#tokens", "#given", "#spent", "refill"], balances));
+  const columns = ["admission", "job", "user", "account", "#tokens", "done by", "promise", "for whose slack"];
+  byId("promises").replaceChildren(promises.length ? tableOf(columns, promises) : element("p", "No deadline was sold yet.", "quiet"));
+}
+
 // --- reclaim lists -------------------------------------------------------------------------------------
 
 const COLUMNS = ["order", "from", "attempt", "state", "asked at", "#kept keys", "#left to do", "room to"];
@@ -336,13 +362,14 @@ async function poll() {
     const [seen, samples, lists, decided, vain, jobs] = await Promise.all([
       get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=50"), get("v1/decisions?limit=25"),
       get("v1/refusals?limit=5"), get("v1/applications?limit=200")]);
+    const [accounts, admissions] = await Promise.all([get("v1/accounts"), get("v1/admissions?limit=50")]);
     known = new Map(jobs.items.map((each) => [each.application, each]));
     for (const id of [...explained.keys()]) {
       const story = await explain(id);
       if (explained.has(id)) explained.set(id, story);
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
-    showWaiting(vain); showApplications(jobs);
+    showWaiting(vain); showApplications(jobs); showMarket(accounts, admissions);
     showReclaims(lists, vain); showDecisions(decided); showRefusals(vain);
     byId("gone").hidden = true;
     lastAnswerAt = Date.now();

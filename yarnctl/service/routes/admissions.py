@@ -371,6 +371,7 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
     """Show one admission, with what to submit with."""
     request, plan, held = each.request, each.plan, each.reservation
     framework = FRAMEWORKS.get(request.kind) if each.state in ("admitted", "taken") else None
+    budget = request.budget if isinstance(request.budget, Budget) else None
     return AdmissionOut(
         id=each.admission,
         state=each.state,
@@ -387,6 +388,8 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
             submitted_at_ms=request.submitted_at_ms,
             estimate=request.estimate,
             kind=request.kind,
+            account=None if budget is None else budget.account,
+            budget_mtokens=None if budget is None else budget.most_mtokens,
         ),
         plan=PlanOut(
             verdict=plan.verdict,
@@ -405,4 +408,5 @@ def admission(each: Admission, desk: AdmissionStatus) -> AdmissionOut:
         lease_ms=desk.lease_ms,
         tags=[deadline_tag(_serve_by_ms(each)), tag_of(each.admission)],
         settings={} if framework is None else framework.given(plan.containers),
+        changed_at_ms=each.changed_at_ms,
     )
