@@ -24,6 +24,8 @@ NAMES = {
 }
 USUAL_S = 46.0
 LINK = "[{0}]({1}{0}.json)"
+NEW_NAMES = {"--hold-queue": "--cap-queue", "--ahead": "--predicted-demand"}
+"""Options of older campaigns by their present names: one row for what is one option."""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -38,7 +40,7 @@ def label(campaign: Campaign, scheme: str) -> str:
     arrives_s = told.get("arrives_s", USUAL_S)
     when = "" if arrives_s == USUAL_S else f", production after {arrives_s:g} s"
     if told.get("attached"):
-        options = " ".join(told["options"])
+        options = " ".join(NEW_NAMES.get(word, word) for word in told["options"])
         return f"**yarnctl** {f'(`{options}`)' if options else 'as shipped (no option)'}{when}"
     base = scheme.removesuffix("-late").removesuffix("-early")
     return f"{NAMES.get(base, base)}{when}"
