@@ -125,7 +125,10 @@ def test_who_leaves_withdraws(number, status, tmp_path):
 
     with Patient(WAITING) as daemon:
         words = ["admit", "--url", daemon.url, "--deadline", "10m", "--", "sh", *JOB[1:], *SIZED, *OPTIONS]
-        code = f"from yarnctl.cli import main; main({words!r})"
+        heeded = (
+            f"import signal; signal.signal({int(number)}, signal.default_int_handler)"  # also under nohup
+        )
+        code = f"{heeded}; from yarnctl.cli import main; main({words!r})"
         program = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
         assert waits.wait(60)
         program.send_signal(number)

@@ -9,7 +9,7 @@ or reordered arithmetic. Whatever is skipped is skipped because it provably deci
 * An end that frees less than the smallest job in the queue needs, and comes before the first
   can run out of time, concerns no other. Both are bounds, kept from the last pass over the queue.
 
-All kernels are in one file, for the compiler's cache knows a function by the file it is in.
+All kernels are in one file, for the compiler keys its cache by the source file.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Law: equal demands progress alike, so a group has one clock (grains that each of its jobs has had),
 and a job is done when the clock has reached what it showed at its submission plus the job's work.
 An event costs time for the groups that are there, not for the jobs. Everything is in this one
-file, for the compiler's cache knows a function by the file it is in.
+file, for the compiler keys its cache by the source file.
 """
 
 from __future__ import annotations
